@@ -1,0 +1,103 @@
+"""The prompt of an agent node (paper, appendix E.1), byte for byte as the recordings have it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reactree_ros.agent.decision import ControlFlow
+
+_INTRODUCTION = "You are an advanced robot with ability to {}. You can perform one of the following tasks:"
+_TREE_ABILITIES = "think, act, and expand behavior tree nodes in decision-making process"
+_FLAT_ABILITIES = "think and act"
+_THINK = "1. Think: Use reasoning to satisfy the current goal condition."
+_ACT = (
+    "2. Act: Execute a specific action to accomplish the current goal condition. "
+    "You should use one of actions of this list: [{actions}]"
+)
+_EXPAND = (
+    "3. Expand: Decompose the current goal condition into more detailed subgoals. When expanding, generate "
+    "appropriate control flow and subgoals. Control flow can be "
+)
+_PHRASES = {
+    ControlFlow.SEQUENCE: "in sequence",
+    ControlFlow.FALLBACK: "using a fallback strategy",
+    ControlFlow.PARALLEL: "in parallel",
+}
+
+
+class Domain(enum.Enum):
+    """The household whose system text a prompt starts with."""
+
+    WAH_NL = "wah_nl"
+    ALFRED = "alfred"
+
+
+_ACTIONS = {
+    Domain.WAH_NL: ("go to", "pick up", "put down", "open", "close", "turn on"),
+    Domain.ALFRED: ("go to", "pick up", "put down", "slice", "open", "close", "turn on", "turn off"),
+}
+_CONTROL_FLOW_TEXTS = {
+    Domain.WAH_NL: (
+        '"sequence" (achieve subgoals sequentially; if any subgoal fails, the sequence is interrupted), "fallback" '
+        "(attempt subgoals in order until one succeeds; if a subgoal is successful, the remaining subgoals are not "
+        'attempted), or "parallel" (achieve subgoals in parallel; this enables tasks to continue independently, even '
+        "if one subgoal fails)."
+    ),
+    Domain.ALFRED: (
+        '"sequence" (achieve subgoals sequentially. If any subgoal fails, the sequence is interrupted) or "fallback" '
+        "(Attempt subgoals in order until one succeeds. If a subgoal is successful, the remaining subgoals are not "
+        "attempted)."
+    ),
+}
+#: Control flows that a domain's system text speaks of.
+CONTROL_FLOWS = {
+    Domain.WAH_NL: (ControlFlow.SEQUENCE, ControlFlow.FALLBACK, ControlFlow.PARALLEL),
+    Domain.ALFRED: (ControlFlow.SEQUENCE, ControlFlow.FALLBACK),
+}
+
+
+@dataclass(frozen=True)
+class Siblings:
+    """Where a child agent node stands: its parent's goal, the control flow over it, all subgoals at its level."""
+
+    goal: str
+    control_flow: ControlFlow
+    subgoals: tuple[str, ...]
+
+
+def system_text(domain: Domain, *, expand: bool = True, recall: bool = True) -> str:
+    """Return the system text (paper, listings 1, 2, 5 and 6).
+
+    Args:
+        domain: Which household.
+        expand: With the Expand task (ReAcTree) or without (ReAct).
+        recall: With working memory's ``recall location of`` action or without.
+    """
+    actions = [*_ACTIONS[domain], *(["recall location of"] if recall else []), "done", "failure"]
+    act = _ACT.format(actions=", ".join(actions))
+    if not expand:
+        return "\n".join([_INTRODUCTION.format(_FLAT_ABILITIES), _THINK, act])
+    expand_line = _EXPAND + _CONTROL_FLOW_TEXTS[domain]
+    return "\n".join([_INTRODUCTION.format(_TREE_ABILITIES), _THINK, act, expand_line])
+
+
+def header(subgoal: str, siblings: Siblings | None, observation: str) -> str:
+    """Return the first lines of an agent node's text: where it stands, its task, its starting observation."""
+    lines = []
+    if siblings is not None:
+        *first, last = siblings.subgoals
+        names = f"{', '.join(first)}, and {last}" if first else last
+        lines.append(f"Your primary goal is to: {siblings.goal}")
+        lines.append(
+            f"To achieve this, you should perform your sibling tasks {_PHRASES[siblings.control_flow]}. "
+            f"At this level, your sibling tasks are: {names}."
+        )
+    lines.append(f"Your task is to: {subgoal}")
+    return "\n".join([*lines, observation, ""])
+
+
+def prompt_start(system: str, examples: Sequence[str]) -> str:
+    """Return what stands before an agent node's own text: system text and in-context examples."""
+    return f"{system}\nSource domain:\n{chr(10).join(examples)}\nTarget_domain:\n"
