@@ -1,0 +1,1 @@
+"""Worlds behind one port: simulators, and what they are made of."""

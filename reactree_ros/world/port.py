@@ -1,0 +1,113 @@
+"""The World port: whatever executes skills and observes, a simulator or a robot."""
+
+from __future__ import annotations
+
+import abc
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reactree_ros.pending import Pending
+
+
+class WorldError(Exception):
+    """The world could not do what was asked for a reason that is not a refusal (it is gone, it broke)."""
+
+
+class Outcome(enum.Enum):
+    """How a skill ended.
+
+    ``PRECONDITION`` means that the world refused and nothing moved; the observation's text says why.
+    """
+
+    DONE = "done"
+    PRECONDITION = "precondition"
+    UNKNOWN_SKILL = "unknown_skill"
+    REFUSED_BY_POLICY = "refused_by_policy"
+    EXECUTION = "execution"
+    TIMEOUT = "timeout"
+    CANCELED = "canceled"
+    WORLD_UNAVAILABLE = "world_unavailable"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One object in an observation.
+
+    Attributes:
+        word: Class in words, e.g. ``kitchen cabinet``.
+        instance: Instance number within its class, from 1.
+        room: Room it was seen in, e.g. ``kitchen 1``.
+        place: What the agent stood at when it saw it, e.g. ``fridge 2``; None in the quick look around a room.
+        held: True where the agent holds it.
+    """
+
+    word: str
+    instance: int
+    room: str
+    place: str | None = None
+    held: bool = False
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What came back from a skill, or what an agent node starts with.
+
+    Attributes:
+        text: The observation in words, as it goes into the prompt.
+        outcome: How the skill ended; ``DONE`` for a plain look.
+        seen: Objects seen, in the order in which working memory takes them in.
+        looked_into: The open receptacle whose inside the observation shows, e.g. ``fridge 1``.
+    """
+
+    text: str
+    outcome: Outcome = Outcome.DONE
+    seen: Sequence[Seen] = ()
+    looked_into: str | None = None
+
+
+@dataclass(frozen=True)
+class Score:
+    """How far the goal is reached (paper, section 5.1).
+
+    Attributes:
+        gsr: 1.0 where every goal condition holds, else 0.0.
+        ssr: Share of the goal conditions that hold, 0 to 1.
+    """
+
+    gsr: float
+    ssr: float
+
+
+class World(abc.ABC):
+    """A place in which skills are carried out.
+
+    Every call returns at once; what takes time is in the pending result, which can be polled and cancelled.
+    Skills are texts such as ``pick up juice 1``. One skill is in flight at a time.
+    """
+
+    #: Words about which ``recall location of <word>`` may ask.
+    recallable: Sequence[str] = ()
+
+    @abc.abstractmethod
+    def reset(self) -> Pending[None]:
+        """Bring the world back to where its task starts."""
+
+    @abc.abstractmethod
+    def observe(self) -> Pending[Observation]:
+        """Look around: the full observation an agent node starts with."""
+
+    @abc.abstractmethod
+    def available_skills(self) -> Pending[Sequence[str]]:
+        """List the skills that may be tried now; ``recall``, ``done`` and ``failure`` belong to the agent."""
+
+    @abc.abstractmethod
+    def execute(self, skill: str) -> Pending[Observation]:
+        """Carry out a skill. A refusal is an observation with its outcome, not an error."""
+
+    @abc.abstractmethod
+    def score(self) -> Pending[Score | None]:
+        """Say how far the goal is reached; None where the world knows no goal."""
+
+    def close(self) -> None:  # noqa: B027
+        """Release what the world holds."""

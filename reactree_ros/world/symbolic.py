@@ -1,0 +1,185 @@
+"""The symbolic VirtualHome world: WAH-NL tasks carried out on their scene graphs, without a simulator."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from reactree_ros.pending import Pending
+from reactree_ros.world import household
+from reactree_ros.world.household import Skill
+from reactree_ros.world.port import Observation, Outcome, Score, Seen, World
+from reactree_ros.world.scene import Scene, Thing
+from reactree_ros.world.tasks import Quirks, Task
+from reactree_ros.world.vocabulary import NEVER_OPEN, RECALLABLE
+
+
+class SymbolicWorld(World):
+    """A household task on its scene graph.
+
+    What is next to the agent is read from the graph's directed CLOSE edges: an agent that stands at ``x`` has ``x``
+    and its CLOSE targets next to it, as far as they are visible. A thing that was put down is next to the agent
+    where its container is, or, on a surface, where what lies on that surface is: where the two places are close in
+    both directions, or at least half of what lay there from the start is close.
+
+    Like the simulator, the world walks to whatever exists; an agent node only says skills that are available.
+
+    Args:
+        task: The task, checked by :func:`reactree_ros.world.tasks.load_tasks`.
+        scored: Whether the task's goal is what is asked for; otherwise there is no score.
+        honour_quirks: Do as the simulator did where the task records that it reported a skill as done but nothing
+            changed; for replays of recordings.
+    """
+
+    recallable = RECALLABLE
+
+    def __init__(self, task: Task, *, scored: bool = True, honour_quirks: bool = False) -> None:
+        self._task = task
+        self._scored = scored
+        self._quirks = task.recorded_quirks if honour_quirks else Quirks()
+        self._neighbours: dict[int, list[int]] = defaultdict(list)
+        for edge in task.init_graph.edges:
+            if edge.relation_type == "CLOSE" and edge.to_id not in self._neighbours[edge.from_id]:
+                self._neighbours[edge.from_id].append(edge.to_id)
+        self._start()
+
+    def _start(self) -> None:
+        self.scene = Scene(self._task.init_graph, init_room=self._task.init_room)
+        self._moved: dict[int, Thing] = {}  # what was put down, by id, with its receptacle
+        self._taken: set[int] = set()  # ids of what was picked up: it has left its first place
+        self._anchor: Thing | None = None  # where the agent stands; None: in the middle of a room
+        self._receptacle: Thing | None = None  # where a put down goes
+        self._close: set[int] = set()
+
+    def reset(self) -> Pending[None]:
+        """Bring the house back to where its task starts."""
+        self._start()
+        return Pending.of(None)
+
+    def observe(self) -> Pending[Observation]:
+        """Look around the room the agent is in."""
+        items = list(self._room_items())
+        return Pending.of(
+            Observation(household.starting_text(self.scene, items), seen=tuple(self._sightings(items, None)))
+        )
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        """List the skills for every room and for what is visible in this one."""
+        return Pending.of(household.available_skills(self.scene))
+
+    def score(self) -> Pending[Score | None]:
+        """Score the task's goal on the house as it is now."""
+        return Pending.of(household.score(self._task.goal, self.scene) if self._scored else None)
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        """Carry out a skill; what it says and refuses is worded as recorded."""
+        parsed = household.parse_skill(skill, self.scene)
+        if isinstance(parsed, str):
+            return Pending.of(Observation(parsed, Outcome.UNKNOWN_SKILL))
+        receptacle = self._receptacle
+        outcome, text = household.check(
+            parsed, scene=self.scene, close={*self._close, *self.scene.held}, receptacle=receptacle
+        )
+        if outcome is Outcome.DONE:
+            self._apply(parsed)
+        return Pending.of(self._observation(parsed, outcome, text))
+
+    def _apply(self, skill: Skill) -> None:
+        thing = skill.thing
+        if skill.verb == "go to":
+            self._walk(thing)
+        elif skill.verb == "pick up":
+            if thing.id in self._quirks.grab_no_effect:
+                return
+            self.scene.take(thing)
+            self._moved.pop(thing.id, None)
+            self._taken.add(thing.id)
+        elif skill.verb == "put down":
+            assert self._receptacle is not None  # the check refuses otherwise
+            if (thing.id, self._receptacle.class_name) in self._quirks.put_no_effect:
+                return
+            self.scene.place(thing, self._receptacle, inside="CONTAINERS" in self._receptacle.properties)
+            self._moved[thing.id] = self._receptacle
+            self._close.add(thing.id)
+        elif skill.verb == "turn on":
+            thing.states -= {"OFF"}
+            thing.states.add("ON")
+        elif skill.verb == "close":
+            thing.states -= {"OPEN"}
+            thing.states.add("CLOSED")
+        elif thing.class_name not in NEVER_OPEN and thing.id not in self._quirks.open_no_effect:
+            thing.states -= {"CLOSED"}
+            thing.states.add("OPEN")
+
+    def _walk(self, target: Thing) -> None:
+        room = self.scene.room_of(target)
+        if room is not None:
+            self.scene.agent_room = room
+        if target.is_room:
+            self._anchor = None
+            return
+        self._anchor = self._moved.get(target.id, target)
+        if target.properties & {"CONTAINERS", "SURFACES"}:
+            self._receptacle = target
+
+    def _observation(self, skill: Skill, outcome: Outcome, text: str) -> Observation:
+        thing, seen, looked_into = skill.thing, [], None
+        if skill.verb == "go to" and thing.is_room:
+            self._close = set()
+            seen = list(self._room_items())
+            text = f"{text} {household.look_text(seen)}"
+        elif skill.verb in ("go to", "open"):
+            seen = list(self._next_to_agent())
+            self._close = {thing.id for thing in seen}
+            text = f"{text} {household.see_text([*seen, *self._held()])}"
+            if "OPEN" in thing.states and "CONTAINERS" in thing.properties:
+                looked_into = thing.name
+        place = None if thing.is_room else thing
+        if skill.verb == "put down" and outcome is Outcome.DONE:
+            seen, place = [thing], self._receptacle
+        return Observation(
+            text + household.holding_text(self.scene), outcome, tuple(self._sightings(seen, place)), looked_into
+        )
+
+    def _room_items(self) -> Iterator[Thing]:
+        return (thing for thing in self.scene.visible() if thing.room_item)
+
+    def _next_to_agent(self) -> Iterator[Thing]:
+        """Yield what is visible next to where the agent stands, without what it holds."""
+        anchor = self._anchor
+        if anchor is None:
+            return
+        if self._sees(anchor) and anchor.id not in self._taken:
+            yield anchor
+        near = self._neighbours[anchor.id]
+        for id in near:
+            thing = self.scene.things.get(id)
+            if thing is not None and thing is not anchor and id not in self._taken and self._sees(thing):
+                yield thing
+        for id, place in self._moved.items():
+            thing = self.scene.things[id]
+            if self._sees(thing) and (place is anchor or self._reaches(thing, place, anchor)):
+                yield thing
+
+    def _reaches(self, thing: Thing, place: Thing, anchor: Thing) -> bool:
+        """Whether a thing that was put down at a place is close to whoever stands at the anchor."""
+        near = self._neighbours[anchor.id]
+        if place.id not in near:
+            return False
+        if self.scene.container_of(thing) is place or anchor.id in self._neighbours[place.id]:
+            return True
+        lying = [other.id for other in self.scene.on(place) if other.id not in self._moved]
+        return bool(lying) and sum(id in near for id in lying) * 2 >= len(lying)
+
+    def _sees(self, thing: Thing) -> bool:
+        return thing.observed and not thing.is_room and not self.scene.hidden(thing)
+
+    def _held(self) -> Iterator[Thing]:
+        return (self.scene.things[id] for id in self.scene.held)
+
+    def _sightings(self, things: Iterable[Thing], place: Thing | None) -> Iterator[Seen]:
+        room, where = self.scene.agent_room.name, place.name if place is not None else None
+        for thing in things:
+            yield Seen(thing.word, thing.number, room, where)
+        for thing in self._held():
+            yield Seen(thing.word, thing.number, room, held=True)
