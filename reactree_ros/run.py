@@ -1,0 +1,179 @@
+"""One run: an instruction carried out by a growing tree, from the first tick to its result, in this process."""
+
+from __future__ import annotations
+
+import enum
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from py_trees.behaviour import Behaviour
+from py_trees.common import Status
+from py_trees.trees import BehaviourTree
+
+from reactree_ros.agent.budget import Limit
+from reactree_ros.errors import UserError
+from reactree_ros.planners.reactree import reactree
+from reactree_ros.tree.context import RunContext
+
+#: Longest time between two ticks, in seconds; a tick follows at once when something in flight ends.
+TICK_PERIOD = 0.1
+#: Longest wait for the world to say how far the goal is reached, in seconds.
+SCORE_TIMEOUT = 30.0
+
+
+class RunEnd(enum.Enum):
+    """How a run ended."""
+
+    DONE = "done"
+    FAILURE = "failure"
+    OUT_OF_DECISIONS = "out_of_decisions"
+    OUT_OF_STEPS = "out_of_steps"
+    INTERRUPTED = "interrupted"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What came of a run.
+
+    Attributes:
+        task_id: The task, where the instruction belongs to one.
+        instruction: What was asked for.
+        status: ``success`` or ``failure`` of the root agent node, ``interrupted`` where it was stopped.
+        gsr: Goal success rate, 0 or 1; None where the world knows no goal.
+        ssr: Subgoal success rate, 0 to 1; None where the world knows no goal.
+        decisions: Decisions taken.
+        steps: Skills and recalls taken.
+        max_depth: Depth of the deepest agent node; the root is 1.
+        agent_nodes: Agent nodes that started.
+        seconds: From the first tick to the last.
+        end: A value of :class:`RunEnd`.
+        message: What went wrong, for ``error``; empty otherwise.
+    """
+
+    task_id: int | None
+    instruction: str
+    status: str
+    gsr: float | None
+    ssr: float | None
+    decisions: int
+    steps: int
+    max_depth: int
+    agent_nodes: int
+    seconds: float
+    end: str
+    message: str
+
+    @property
+    def achieved(self) -> bool:
+        """Whether the goal was reached: by the world's score, or by the root's status where there is none."""
+        return self.gsr == 1.0 if self.gsr is not None else self.status == "success"
+
+
+class Run:
+    """Carries out one instruction.
+
+    :meth:`tick` is for whoever has a loop of their own (a ROS timer); :meth:`run` is a loop.
+
+    Args:
+        instruction: What to do, in natural language.
+        context: What the agent nodes share; used for this run only.
+        task_id: The task the instruction belongs to, for the result.
+        planner: Builds the tree.
+
+    Raises:
+        UserError: The instruction is empty.
+    """
+
+    def __init__(
+        self,
+        instruction: str,
+        context: RunContext,
+        *,
+        task_id: int | None = None,
+        planner: Callable[[str, RunContext], Behaviour] = reactree,
+    ) -> None:
+        if not instruction.strip():
+            raise UserError("the instruction is empty; say what to do")
+        self.instruction = instruction.strip()
+        self.context = context
+        self.task_id = task_id
+        self.tree = BehaviourTree(planner(self.instruction, context))
+        context.growth.follow(self.tree)
+        self._awake = threading.Event()
+        context.wake = self._awake.set
+        self._seconds = 0.0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the root agent node has ended or was interrupted."""
+        return self.tree.count > 0 and self.tree.root.status != Status.RUNNING
+
+    def tick(self) -> None:
+        """Tick the tree once."""
+        self._awake.clear()
+        self.tree.tick()
+
+    def wait(self, timeout: float = TICK_PERIOD) -> None:
+        """Wait until something in flight ends, at most so many seconds."""
+        self._awake.wait(timeout)
+
+    def run(self) -> RunResult:
+        """Tick until the end; an exception on the way (Ctrl-C) cancels what is in flight."""
+        begin = time.monotonic()
+        try:
+            while True:
+                self.tick()
+                if self.finished:
+                    break
+                self.wait()
+        except BaseException:
+            self.interrupt()
+            raise
+        finally:
+            self._seconds = time.monotonic() - begin
+        return self.result()
+
+    def interrupt(self) -> None:
+        """Stop: whatever is in flight is cancelled."""
+        self.tree.root.stop(Status.INVALID)
+
+    def result(self) -> RunResult:
+        """Say what came of the run, with the goal's score as the world is now."""
+        context, root = self.context, self.tree.root
+        message = ""
+        try:
+            score = context.world.score().result(timeout=SCORE_TIMEOUT)
+        except Exception as error:
+            score, message = None, f"no score: {error or type(error).__name__}"
+        end = self._end()
+        if end is RunEnd.ERROR:
+            message = context.errors[0]
+        return RunResult(
+            task_id=self.task_id,
+            instruction=self.instruction,
+            status="interrupted" if root.status == Status.INVALID else root.status.value.lower(),
+            gsr=None if score is None else score.gsr,
+            ssr=None if score is None else score.ssr,
+            decisions=context.budget.decisions,
+            steps=context.budget.steps,
+            max_depth=max((node.depth for node in context.nodes), default=1),
+            agent_nodes=len(context.nodes),
+            seconds=round(self._seconds, 3),
+            end=end.value,
+            message=message,
+        )
+
+    def _end(self) -> RunEnd:
+        if self.tree.root.status == Status.SUCCESS:
+            return RunEnd.DONE
+        if self.tree.root.status != Status.FAILURE:
+            return RunEnd.INTERRUPTED
+        if self.context.errors:
+            return RunEnd.ERROR
+        limit = self.context.budget.reached()
+        if limit is None:
+            return RunEnd.FAILURE
+        return RunEnd.OUT_OF_STEPS if limit is Limit.STEPS else RunEnd.OUT_OF_DECISIONS

@@ -1,0 +1,84 @@
+"""What the agent nodes of one run share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reactree_ros.agent.budget import Budget
+from reactree_ros.agent.decision import Decision
+from reactree_ros.llm.port import LanguageModel, Reply
+from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.pending import Pending
+from reactree_ros.tree.growth import Growth
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.port import Observation, World
+
+if TYPE_CHECKING:
+    from reactree_ros.tree.agent_node import AgentNode
+
+
+class Listener:
+    """Told what happens in a run, as it happens; every method may be left as it is."""
+
+    def node_started(self, node: AgentNode) -> None:
+        """An agent node has made its first observation."""
+
+    def decided(self, node: AgentNode, decision: Decision, reply: Reply) -> None:
+        """An agent node has decided; the decision is counted and about to be carried out."""
+
+    def refused(self, node: AgentNode, said: str, reason: str) -> None:
+        """What an agent node said was not carried out; the reason goes back to the model."""
+
+    def observed(self, node: AgentNode, observation: Observation) -> None:
+        """A skill or a recall has ended."""
+
+    def node_ended(self, node: AgentNode) -> None:
+        """An agent node has ended; see its status and its feedback message."""
+
+
+@dataclass
+class RunContext:
+    """What the agent nodes of one run share.
+
+    Attributes:
+        model: Answers decision requests.
+        world: Executes skills and observes.
+        growth: Inserts expansions into the running tree.
+        budget: Decisions and steps left.
+        options: How the method behaves.
+        working_memory: Where things were seen; None switches ``recall`` off.
+        examples: Finds in-context examples for a subgoal; None: there are none.
+        listener: Told what happens.
+        wake: Called, from any thread, when something that is waited for has ended: a tick is worth its while.
+        clock: Seconds, never going back.
+        nodes: Every agent node that started, in order.
+        errors: What went wrong outside of the decisions: a server that failed, a world that is gone.
+    """
+
+    model: LanguageModel
+    world: World
+    growth: Growth = field(default_factory=Growth)
+    budget: Budget = field(default_factory=Budget)
+    options: TreeOptions = field(default_factory=TreeOptions)
+    working_memory: WorkingMemory | None = None
+    examples: Callable[[str], Pending[tuple[str, ...]]] | None = None
+    listener: Listener = field(default_factory=Listener)
+    wake: Callable[[], None] = lambda: None
+    clock: Callable[[], float] = time.monotonic
+    nodes: list[AgentNode] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def remember(self, observation: Observation) -> None:
+        """Let working memory take in an observation."""
+        if self.working_memory is None:
+            return
+        now = self.clock()
+        for seen in observation.seen:
+            self.working_memory.see(
+                seen.word, seen.instance, room=seen.room, place=seen.place, held=seen.held, time=now
+            )
+        if observation.looked_into is not None:
+            self.working_memory.looked_into(observation.looked_into, time=now)

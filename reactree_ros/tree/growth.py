@@ -1,0 +1,44 @@
+"""Growth: expansions enter the running tree between ticks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from py_trees.behaviour import Behaviour
+from py_trees.common import Status
+from py_trees.composites import Composite
+from py_trees.trees import BehaviourTree
+
+
+class Growth:
+    """Inserts subtrees through the tree, after the tick that asked for them, and sets them up.
+
+    Because they go through :meth:`py_trees.trees.BehaviourTree.insert_subtree`, whoever follows the tree
+    (py_trees_ros snapshot streams, a viewer) is told.
+
+    """
+
+    def __init__(self) -> None:
+        self._setup: dict[str, Any] = {}
+        self._wanted: list[tuple[Composite, Behaviour]] = []
+
+    def follow(self, tree: BehaviourTree, **setup: Any) -> None:
+        """Let a tree grow from now on.
+
+        Args:
+            tree: The tree.
+            setup: Keyword arguments for the ``setup`` of every inserted behaviour.
+        """
+        self._setup = setup
+        tree.add_post_tick_handler(self._grow)
+
+    def request(self, parent: Composite, subtree: Behaviour) -> None:
+        """Ask for a subtree under a parent; it is there at the next tick, if the parent is still running then."""
+        self._wanted.append((parent, subtree))
+
+    def _grow(self, tree: BehaviourTree) -> None:
+        wanted, self._wanted = self._wanted, []
+        for parent, subtree in wanted:
+            if parent.status == Status.RUNNING and tree.insert_subtree(subtree, parent.id, len(parent.children)):
+                for behaviour in subtree.iterate():
+                    behaviour.setup(**self._setup)

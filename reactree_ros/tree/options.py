@@ -1,0 +1,63 @@
+"""What a user may choose about the method."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.prompt import CONTROL_FLOWS, Domain
+
+
+class ParallelPolicy(enum.Enum):
+    """When a parallel, all of whose children have ended, succeeds."""
+
+    MAJORITY = "majority"
+    """More than half of the children succeeded (paper, section 4.1)."""
+    ALL = "all"
+    """Every child succeeded (the authors' code)."""
+
+
+@dataclass(frozen=True)
+class TreeOptions:
+    """Choices that hold for every agent node of a tree.
+
+    Attributes:
+        domain: Whose system text the prompts start with.
+        control_flows: What an expansion may use; None: all that the domain's system text speaks of; empty: the
+            agent node cannot expand.
+        parallel: When a parallel succeeds.
+        max_depth: Deepest agent node (the root is 1, the agent nodes under it 3, …); None: no limit.
+        keep_and: Leave a final ``and `` in the last subgoal.
+        refuse_recursion: Refuse an expansion whose subgoal equals a goal above it.
+        refuse_unavailable: Refuse a skill that is not available, instead of leaving that to the world.
+        max_tokens: Longest decision, in tokens of the language model.
+        temperature: Sampling temperature of the language model.
+        seed: Seed of the language model and of the choice among equally similar examples.
+        decision_timeout: Longest wait for a decision, for a look around and for examples, in seconds.
+        skill_timeout: Longest wait for a skill, in seconds.
+    """
+
+    domain: Domain = Domain.WAH_NL
+    control_flows: tuple[ControlFlow, ...] | None = None
+    parallel: ParallelPolicy = ParallelPolicy.MAJORITY
+    max_depth: int | None = 20
+    keep_and: bool = False
+    refuse_recursion: bool = True
+    refuse_unavailable: bool = True
+    max_tokens: int = 512
+    temperature: float = 0.0
+    seed: int = 0
+    decision_timeout: float = 120.0
+    skill_timeout: float = 600.0
+
+    @property
+    def allowed_control_flows(self) -> tuple[ControlFlow, ...]:
+        """What an expansion may use."""
+        return CONTROL_FLOWS[self.domain] if self.control_flows is None else self.control_flows
+
+
+#: The method as it was when the authors recorded their runs; a replay uses it.
+AS_RECORDED = TreeOptions(
+    parallel=ParallelPolicy.ALL, max_depth=None, keep_and=True, refuse_recursion=False, refuse_unavailable=False
+)
