@@ -13,8 +13,8 @@ from py_trees.trees import BehaviourTree
 class Growth:
     """Inserts subtrees through the tree, after the tick that asked for them, and sets them up.
 
-    Because they go through :meth:`py_trees.trees.BehaviourTree.insert_subtree`, whoever follows the tree
-    (py_trees_ros snapshot streams, a viewer) is told.
+    The tree's update handler is called, so that whoever follows the tree (py_trees_ros snapshot streams, a viewer)
+    is told.
 
     """
 
@@ -39,6 +39,11 @@ class Growth:
     def _grow(self, tree: BehaviourTree) -> None:
         wanted, self._wanted = self._wanted, []
         for parent, subtree in wanted:
-            if parent.status == Status.RUNNING and tree.insert_subtree(subtree, parent.id, len(parent.children)):
-                for behaviour in subtree.iterate():
-                    behaviour.setup(**self._setup)
+            if parent.status != Status.RUNNING:
+                continue
+            # What BehaviourTree.insert_subtree does, without its search for the parent through the whole tree.
+            parent.insert_child(subtree, len(parent.children))
+            if tree.tree_update_handler is not None:
+                tree.tree_update_handler()
+            for behaviour in subtree.iterate():
+                behaviour.setup(**self._setup)

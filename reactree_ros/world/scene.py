@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from reactree_ros.world.tasks import AGENT_CLASS, ROOMS, Graph
+from reactree_ros.world.tasks import AGENT_CLASS, ROOMS, Graph, Node
 from reactree_ros.world.vocabulary import CLASSES
 
 HANDS = 2
@@ -23,12 +23,14 @@ class Thing:
         properties: What can be done with it.
         states: OPEN or CLOSED, ON or OFF.
         is_room: Whether it is a room.
+        contains: Whether things can be inside it.
         observed: Whether observations may list it.
         room_item: Whether the quick look around a room lists it.
     """
 
     __slots__ = (
         "class_name",
+        "contains",
         "id",
         "is_room",
         "name",
@@ -40,16 +42,17 @@ class Thing:
         "word",
     )
 
-    def __init__(self, *, id: int, class_name: str, number: int, category: str, properties: Iterable[str]) -> None:
-        known = CLASSES[class_name]
-        self.id = id
-        self.class_name = class_name
+    def __init__(self, node: Node, number: int) -> None:
+        known = CLASSES[node.class_name]
+        self.id = node.id
+        self.class_name = node.class_name
         self.word = known.word
         self.number = number
         self.name = f"{known.word} {number}"
-        self.properties = frozenset(properties)
-        self.states: set[str] = set()
-        self.is_room = category == ROOMS
+        self.properties = frozenset(node.properties)
+        self.states = set(node.states)
+        self.is_room = node.category == ROOMS
+        self.contains = node.contains
         self.observed = known.observed
         self.room_item = known.room_item and known.observed
 
@@ -83,15 +86,7 @@ class Scene:
                 agent = node.id if agent is None else agent
                 continue
             numbers[node.class_name] += 1
-            thing = Thing(
-                id=node.id,
-                class_name=node.class_name,
-                number=numbers[node.class_name],
-                category=node.category,
-                properties=node.properties,
-            )
-            thing.states.update(node.states)
-            self.things[node.id] = thing
+            self.things[node.id] = Thing(node, numbers[node.class_name])
         self.by_name = {thing.name: thing for thing in self.things.values()}
         self.rooms = [thing for thing in self.things.values() if thing.is_room]
         self.agent_room = next(room for room in self.rooms if room.class_name == init_room)
@@ -111,8 +106,10 @@ class Scene:
                     self.agent_room = target
             elif edge.from_id not in self.things:
                 continue
-            elif edge.relation_type == "INSIDE":
-                (self._room if target.is_room else self._container)[edge.from_id] = edge.to_id
+            elif edge.relation_type == "INSIDE" and target.is_room:
+                self._room[edge.from_id] = edge.to_id
+            elif edge.relation_type == "INSIDE" and target.contains:
+                self._container[edge.from_id] = edge.to_id
             elif edge.relation_type == "ON":
                 self._surface[edge.from_id] = edge.to_id
 

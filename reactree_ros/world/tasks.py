@@ -37,6 +37,11 @@ class Node(_Document):
     properties: list[str]
     states: list[str]
 
+    @property
+    def contains(self) -> bool:
+        """Whether things can be inside it; the simulator's INSIDE also says that a curtain is inside a curtain."""
+        return "CONTAINERS" in self.properties
+
 
 class Edge(_Document):
     """A relation of a scene graph: INSIDE, ON, CLOSE; others are ignored."""
@@ -168,7 +173,7 @@ def _check(task: Task, start: tuple[int | str, ...]) -> None:
         for end, node_id in (("from_id", edge.from_id), ("to_id", edge.to_id)):
             if node_id not in nodes:
                 raise TaskError(f"{_path((*graph, 'edges', index, end))}: no node has the id {node_id}")
-        if edge.relation_type == "INSIDE" and nodes[edge.to_id].category != ROOMS:
+        if edge.relation_type == "INSIDE" and nodes[edge.to_id].contains:
             inside_of[edge.from_id] = edge.to_id
             above = edge.to_id
             while above in inside_of and above != edge.from_id:

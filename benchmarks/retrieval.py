@@ -1,0 +1,206 @@
+"""Retrieval from episodic memory against the bare matrix product and against one file per experience.
+
+    python benchmarks/retrieval.py --sizes 1000 10000 100000
+
+Every experience has a subgoal of its own (the worst case: the matrix has a row for each), a random unit vector of 384
+numbers as its embedding, and a text of about 1,700 characters, the mean of the recorded ReAcTree runs. The embedder
+answers at once, so that what is measured is the rest: looking for what other processes added, the product, ranking,
+reading from the database, counting tokens up to the limit of 5,000.
+
+- first: each query is new to the memory, its examples have to be read from the database and their tokens counted.
+- again: the same query once more, as the same subgoal comes again when many agent nodes ask.
+- product: `matrix @ query` over the same embeddings, float32 and contiguous.
+- files: as the authors' code does it: a folder with one pickle (text, embedding) per experience; each query reads them
+  all, takes the cosine of each, sorts, and counts tokens up to the limit. Measured up to --files-up-to, not beyond.
+- load: the first retrieval after adding, which takes everything into memory.
+- add run: one transaction of 20 experiences, on the disk when it returns.
+
+Product, first and again alternate query by query, so that they meet the same load of the machine. Medians, in
+milliseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reactree_ros.memory.episodic import TOKEN_LIMIT, EpisodicMemory, approximate_tokens
+from reactree_ros.memory.experience import End, Experience
+
+DIMENSION = 384
+RUN = 20  # experiences per run
+WORDS = ("go", "to", "the", "kitchen", "table", "pick", "up", "put", "down", "apple", "juice", "open", "fridge", "see")
+
+
+class ReadyEmbedder:
+    """Knows every vector beforehand; stands for the sentence embedder, which is not what is measured."""
+
+    name = "ready"
+    dimension = DIMENSION
+
+    def __init__(self) -> None:
+        self.vectors: dict[str, NDArray[np.float32]] = {}
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Looks the vectors up; shape (number of texts, 384)."""
+        return np.stack([self.vectors[text] for text in texts])
+
+
+def unit_vectors(count: int, seed: int) -> NDArray[np.float32]:
+    """Random directions, shape (count, 384)."""
+    vectors = np.random.default_rng(seed).standard_normal((count, DIMENSION), dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
+
+
+def experiences(count: int) -> Iterator[Experience]:
+    """Made-up experiences with texts as long as the recorded ones."""
+    words = random.Random(0)
+    ends = list(End)
+    for number in range(count):
+        subgoal = f"subgoal {number}"
+        lines = [f"Your task is to: {subgoal}", "You are in the house, and there are 5 rooms: kitchen (1)."]
+        for _ in range(14):
+            lines.append(f"Think: {' '.join(words.choices(WORDS, k=12))}.\nOK.\nAct: go to {words.choice(WORDS)} 1")
+            lines.append(f"You see {' (1), '.join(words.choices(WORDS, k=2))} (1).")
+        lines.append("Act: done")
+        yield Experience(
+            subgoal=subgoal,
+            text="\n".join(lines),
+            end=ends[number % 3],
+            task_id=str(number // RUN),
+            task_name="benchmark",
+            decision=1,
+            depth=1,
+        )
+
+
+def fill(memory: EpisodicMemory, embedder: ReadyEmbedder, vectors: NDArray[np.float32], files: Path | None) -> float:
+    """Adds one experience per vector, and writes one pickle for each; returns the seconds that adding took."""
+    seconds = 0.0
+    run: list[Experience] = []
+    for number, experience in enumerate(experiences(len(vectors)), start=1):
+        embedder.vectors[experience.subgoal] = vectors[number - 1]
+        if files is not None:
+            content = {"text": experience.text, "embedding": vectors[number - 1].copy()}
+            (files / f"{number:06d}.pkl").write_bytes(pickle.dumps(content))
+        run.append(experience)
+        if len(run) == RUN or number == len(vectors):
+            start = time.perf_counter()
+            memory.add_run(run)
+            seconds += time.perf_counter() - start
+            run = []
+    return seconds
+
+
+def from_files(files: Path, query: NDArray[np.float32]) -> list[str]:
+    """Retrieval as the authors' code does it."""
+    found = []
+    for file in files.iterdir():
+        with file.open("rb") as stream:
+            content = pickle.load(stream)
+        embedding = content["embedding"]
+        cosine = np.dot(query, embedding) / (np.linalg.norm(query) * np.linalg.norm(embedding))
+        found.append((float(cosine), content["text"]))
+    found.sort(key=lambda item: item[0], reverse=True)
+    texts, tokens = [], 0
+    for _, text in found:
+        tokens += approximate_tokens(text)
+        if tokens > TOKEN_LIMIT:
+            break
+        texts.append(text)
+    return texts
+
+
+def timed(call: Callable[[], object]) -> float:
+    """Milliseconds that a call takes."""
+    start = time.perf_counter()
+    call()
+    return (time.perf_counter() - start) * 1e3
+
+
+def measure(size: int, *, queries: int, files_up_to: int) -> list[str]:
+    """One row of the table."""
+    embedder = ReadyEmbedder()
+    vectors = unit_vectors(size, seed=1)
+    asked = unit_vectors(queries + 3, seed=2)
+    embedder.vectors.update((f"query {number}", vector) for number, vector in enumerate(asked))
+    with tempfile.TemporaryDirectory(prefix="reactree_retrieval_") as name:
+        files = Path(name) / "files" if size <= files_up_to else None
+        if files is not None:
+            files.mkdir()
+        with EpisodicMemory(Path(name) / "memory.db", embedder) as memory:
+            adding = fill(memory, embedder, vectors, files)
+
+            def retrieve(number: int) -> tuple[Experience, ...]:
+                return memory.retrieve(f"query {number}", token_limit=TOKEN_LIMIT, count_tokens=approximate_tokens)
+
+            opening = timed(partial(retrieve, queries))
+            for number in range(queries, queries + 3):  # warm up
+                retrieve(number)
+                vectors @ asked[number]
+            product, first, again = [], [], []
+            examples = 0
+            for number in range(queries):
+                product.append(timed(partial(np.matmul, vectors, asked[number])))
+                first.append(timed(partial(retrieve, number)))
+                again.append(timed(partial(retrieve, number)))
+                examples += len(retrieve(number))
+            one_by_one: list[float] = []
+            if files is not None:
+                expected = [experience.text for experience in retrieve(0)]
+                if from_files(files, asked[0]) != expected:
+                    raise SystemExit("the two ways of retrieval disagree")
+                one_by_one = [timed(partial(from_files, files, asked[1])) for _ in range(3 if size > 5000 else 7)]
+    bare = statistics.median(product)
+    slow = statistics.median(one_by_one) if one_by_one else None
+    once, twice = statistics.median(first), statistics.median(again)
+    return [
+        f"{size:,}",
+        f"{examples / queries:.1f}",
+        f"{bare:.3f}",
+        f"{once:.3f}",
+        f"{once / bare:.2f}x",
+        f"{twice:.3f}",
+        f"{twice / bare:.2f}x",
+        "-" if slow is None else f"{slow:.1f}",
+        "-" if slow is None else f"{slow / once:,.0f}x",
+        f"{opening:.0f}",
+        f"{adding * 1e3 / (size / RUN):.2f}",
+    ]
+
+
+def main() -> None:
+    """Measures and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000], help="numbers of experiences")
+    parser.add_argument("--queries", type=int, default=100, help="different queries per size")
+    parser.add_argument("--files-up-to", type=int, default=10_000, help="largest size at which files are read")
+    given = parser.parse_args()
+    if min(given.sizes) < 1 or given.queries < 2:
+        parser.error("--sizes must be positive and --queries at least 2")
+    print(f"{os.cpu_count()} cores, numpy {np.__version__}; medians over {given.queries} queries")
+    heads = (
+        "experiences|examples|product ms|first ms|/product|again ms|/product|files ms|files/first|load ms|add run ms"
+    )
+    rows = [heads.split("|")]
+    for size in given.sizes:
+        rows.append(measure(size, queries=given.queries, files_up_to=given.files_up_to))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,443 @@
+"""Episodic memory on disk: one SQLite database with texts and vectors.
+
+Write-ahead logging lets readers read while one process writes; a second writer waits for the first one. A run is
+written in one transaction, so that after a kill it is there as a whole or not at all. ``synchronous=FULL``: a commit
+waits for the disk, once per run, which is nothing beside the minutes that a run takes, and a run that was added
+outlives a power failure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reactree_ros.errors import UserError
+from reactree_ros.memory.experience import End, Experience
+
+APPLICATION_ID = 0x52635472  # "RcTr", in the header of the database file
+SCHEMA_VERSION = 1
+ENDS = (End.SUCCESS, End.FAILURE, End.EXPAND)  # an end is stored as its position here
+_NUMBER = {end: number for number, end in enumerate(ENDS)}
+_VECTOR = np.dtype("<f4")
+_UNIT_TOLERANCE = 1e-3
+_LOAD_ROWS = 4096
+_VARIABLES = 500  # SQLite takes at least 999 in one statement
+
+_SCHEMA = (
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE run (id INTEGER PRIMARY KEY AUTOINCREMENT, added REAL NOT NULL)",
+    "CREATE TABLE subgoal (id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL UNIQUE, embedding BLOB NOT NULL)",
+    f"""CREATE TABLE experience (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        run INTEGER NOT NULL REFERENCES run,
+        subgoal INTEGER NOT NULL REFERENCES subgoal,
+        "end" INTEGER NOT NULL CHECK ("end" BETWEEN 0 AND {len(ENDS) - 1}),
+        digest INTEGER NOT NULL,
+        task_id TEXT NOT NULL,
+        task_name TEXT NOT NULL,
+        decision INTEGER NOT NULL,
+        depth INTEGER NOT NULL,
+        text TEXT NOT NULL)""",
+    'CREATE INDEX experience_kind ON experience ("end", task_name)',  # counting reads this instead of the texts
+    "CREATE INDEX experience_digest ON experience (digest)",
+)
+_COLUMNS = 'e.id, s.text, e.text, e."end", e.task_id, e.task_name, e.decision, e.depth'
+
+
+class EpisodicMemoryError(UserError, RuntimeError):
+    """An episodic memory cannot be opened, read or written; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Additions:
+    """What was added to a store since it was last asked.
+
+    Attributes:
+        subgoals: Ids of new subgoals, rising.
+        vectors: Their embeddings, float32, shape (number of new subgoals, dimension).
+        experiences: Ids of new experiences, rising.
+        experience_subgoals: The subgoal's id of each.
+        ends: The end of each, as position in `ENDS`, uint8.
+        digests: The digest of the content of each, uint64.
+    """
+
+    subgoals: Sequence[int]
+    vectors: NDArray[np.float32]
+    experiences: Sequence[int]
+    experience_subgoals: Sequence[int]
+    ends: NDArray[np.uint8]
+    digests: NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What an episodic memory holds.
+
+    Attributes:
+        experiences: Number of experiences.
+        runs: Number of runs that they come from.
+        subgoals: Number of different subgoals.
+        by_end: Experiences by end; all ends are named.
+        by_task_name: Experiences by task name, in the order of the names.
+    """
+
+    experiences: int
+    runs: int
+    subgoals: int
+    by_end: Mapping[End, int]
+    by_task_name: Mapping[str, int]
+
+
+class ExperienceStore:
+    """The database of one episodic memory. Its methods may be called from several threads.
+
+    Args:
+        path: The database file; made if it does not exist (its folder must).
+        embedder: Name of the embedder whose vectors these are.
+        dimension: Length of a vector.
+        busy_timeout: How long to wait for another writer, in seconds.
+
+    Raises:
+        EpisodicMemoryError: the file is no database, one of another program, of a newer version, or of another
+            embedder, or it cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, embedder: str, dimension: int, busy_timeout: float) -> None:
+        self.path = path
+        self._dimension = dimension
+        self._busy_timeout = busy_timeout
+        self._read_lock = threading.RLock()
+        self._write_lock = threading.Lock()
+        self._last_subgoal = 0
+        self._last_experience = 0
+        self._seen_version: int | None = None
+        self._open = True
+        with contextlib.ExitStack() as opened, self._explained("open"):
+            self._writer = opened.enter_context(contextlib.closing(self._connect()))
+            self._prepare(embedder)
+            self._reader = opened.enter_context(contextlib.closing(self._connect()))
+            self._reader.execute("PRAGMA query_only = ON")
+            opened.pop_all()
+
+    def close(self) -> None:
+        """Closes the database; a second call does nothing."""
+        with self._write_lock, self._read_lock:
+            if self._open:
+                self._open = False
+                self._reader.close()
+                self._writer.close()
+
+    def add(self, run: Sequence[Experience], vectors: Mapping[str, NDArray[np.float32]]) -> None:
+        """Writes one run in one transaction.
+
+        Args:
+            run: Its experiences.
+            vectors: The embedding of every subgoal among them that `unknown_subgoals` named.
+        """
+        with self._write_lock, self._explained("write to"):
+            database = self._writer
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                run_id = database.execute("INSERT INTO run (added) VALUES (?)", (time.time(),)).lastrowid
+                subgoals = {
+                    subgoal: self._subgoal_id(subgoal, vectors)
+                    for subgoal in dict.fromkeys(experience.subgoal for experience in run)
+                }
+                database.executemany(
+                    'INSERT INTO experience (run, subgoal, "end", digest, task_id, task_name, decision, depth, text) '
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        (
+                            run_id,
+                            subgoals[experience.subgoal],
+                            _NUMBER[experience.end],
+                            _digest(experience),
+                            experience.task_id,
+                            experience.task_name,
+                            experience.decision,
+                            experience.depth,
+                            experience.text,
+                        )
+                        for experience in run
+                    ),
+                )
+                database.execute("COMMIT")
+            except BaseException:
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
+                raise
+
+    def unknown_subgoals(self, subgoals: Iterable[str]) -> list[str]:
+        """Those of the given subgoals that have no embedding in the store yet, each once."""
+        wanted = dict.fromkeys(subgoals)
+        with self._read_lock, self._explained("read"):
+            for some in _batches(list(wanted)):
+                marks = ",".join("?" * len(some))
+                for (known,) in self._reader.execute(f"SELECT text FROM subgoal WHERE text IN ({marks})", some):
+                    wanted.pop(known, None)
+        return list(wanted)
+
+    def additions(self) -> Additions | None:
+        """What any process added since this was last called; None if nothing was committed since.
+
+        Raises:
+            EpisodicMemoryError: an embedding is not what was written; the message names its row.
+        """
+        with self._read_lock, self._explained("read"):
+            (version,) = self._reader.execute("PRAGMA data_version").fetchone()
+            if version == self._seen_version:
+                return None
+            self._reader.execute("BEGIN")  # one snapshot for both tables
+            try:
+                subgoals, vectors = self._new_vectors()
+                rows = self._reader.execute(
+                    'SELECT e.id, s.id, e."end", e.digest FROM experience e LEFT JOIN subgoal s ON s.id = e.subgoal '
+                    "WHERE e.id > ? ORDER BY e.id",
+                    (self._last_experience,),
+                ).fetchall()
+            finally:
+                self._reader.execute("COMMIT")
+            experiences, owners, ends, digests = zip(*rows, strict=True) if rows else ((), (), (), ())
+            if None in owners:
+                raise EpisodicMemoryError(
+                    f"{self.path}: the subgoal of row {experiences[owners.index(None)]} of table experience is gone"
+                )
+            added = Additions(
+                subgoals=subgoals,
+                vectors=vectors,
+                experiences=experiences,
+                experience_subgoals=owners,
+                ends=np.array(ends, dtype=np.uint8),
+                digests=np.array(digests, dtype=np.int64).view(np.uint64),
+            )
+            self._last_subgoal = subgoals[-1] if subgoals else self._last_subgoal
+            self._last_experience = experiences[-1] if experiences else self._last_experience
+            self._seen_version = version
+            return added
+
+    def fetch(self, ids: Sequence[int]) -> list[Experience]:
+        """The experiences with these ids, in the order of the ids."""
+        found: dict[int, Experience] = {}
+        with self._read_lock, self._explained("read"):
+            for some in _batches(ids):
+                marks = ",".join("?" * len(some))
+                for row in self._reader.execute(
+                    f"SELECT {_COLUMNS} FROM experience e JOIN subgoal s ON s.id = e.subgoal WHERE e.id IN ({marks})",
+                    some,
+                ):
+                    found[row[0]] = _experience(row)
+        missing = [number for number in ids if number not in found]
+        if missing:
+            raise EpisodicMemoryError(f"{self.path}: experience {missing[0]} is gone: another program deleted it")
+        return [found[number] for number in ids]
+
+    def all(self) -> Iterator[Experience]:
+        """Every experience in the order in which they were added."""
+        last = 0
+        while True:
+            with self._read_lock, self._explained("read"):
+                rows = self._reader.execute(
+                    f"SELECT {_COLUMNS} FROM experience e JOIN subgoal s ON s.id = e.subgoal "
+                    "WHERE e.id > ? ORDER BY e.id LIMIT 256",
+                    (last,),
+                ).fetchall()
+            if not rows:
+                return
+            last = rows[-1][0]
+            yield from map(_experience, rows)
+
+    def holds(self, experience: Experience) -> bool:
+        """Whether the store has this very experience."""
+        with self._read_lock, self._explained("read"):
+            rows = self._reader.execute(
+                f"SELECT {_COLUMNS} FROM experience e JOIN subgoal s ON s.id = e.subgoal WHERE e.digest = ?",
+                (_digest(experience),),
+            ).fetchall()
+        return any(_experience(row) == experience for row in rows)
+
+    def count(self) -> int:
+        """Number of experiences."""
+        with self._read_lock, self._explained("read"):
+            (count,) = self._reader.execute("SELECT count(*) FROM experience").fetchone()
+        return int(count)
+
+    def counts(self) -> Counts:
+        """What there is."""
+        with self._read_lock, self._explained("read"):
+            kinds = self._reader.execute('SELECT "end", task_name, count(*) FROM experience GROUP BY 1, 2').fetchall()
+            (runs,) = self._reader.execute("SELECT count(*) FROM run").fetchone()
+            (subgoals,) = self._reader.execute("SELECT count(*) FROM subgoal").fetchone()
+        by_end = dict.fromkeys(ENDS, 0)
+        by_task_name: dict[str, int] = {}
+        for end, task_name, count in kinds:
+            by_end[ENDS[end]] += count
+            by_task_name[task_name] = by_task_name.get(task_name, 0) + count
+        return Counts(
+            experiences=sum(by_end.values()),
+            runs=runs,
+            subgoals=subgoals,
+            by_end=by_end,
+            by_task_name=dict(sorted(by_task_name.items())),
+        )
+
+    def _connect(self) -> sqlite3.Connection:
+        if not self.path.parent.is_dir():
+            raise EpisodicMemoryError(f"{self.path}: the folder {str(self.path.parent)!r} does not exist")
+        if self.path.is_dir():
+            raise EpisodicMemoryError(f"{self.path}: is a folder, not a database file")
+        connection = sqlite3.connect(
+            self.path, timeout=self._busy_timeout, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, embedder: str) -> None:
+        """Makes the schema in a new file, and refuses every other that does not fit, before anything is changed."""
+        if self._is_new():
+            self._use_write_ahead_log()
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                if self._is_new():  # another process may have been first
+                    for statement in _SCHEMA:
+                        self._writer.execute(statement)
+                    self._writer.executemany(
+                        "INSERT INTO meta VALUES (?, ?)",
+                        (("embedder", embedder), ("dimension", str(self._dimension))),
+                    )
+                    self._writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                    self._writer.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+        (application,) = self._writer.execute("PRAGMA application_id").fetchone()
+        if application != APPLICATION_ID:
+            raise EpisodicMemoryError(f"{self.path}: a database of another program, not an episodic memory")
+        (version,) = self._writer.execute("PRAGMA user_version").fetchone()
+        if version != SCHEMA_VERSION:
+            raise EpisodicMemoryError(
+                f"{self.path}: has schema version {version}, this reactree_ros knows {SCHEMA_VERSION}: "
+                "use the version of reactree_ros that wrote it, or export and import"
+            )
+        meta = dict(self._writer.execute("SELECT key, value FROM meta"))
+        if meta.get("embedder") != embedder or meta.get("dimension") != str(self._dimension):
+            raise EpisodicMemoryError(
+                f"{self.path}: its embeddings are by {meta.get('embedder')!r} with {meta.get('dimension')} dimensions, "
+                f"not by {embedder!r} with {self._dimension}: open it with that embedder, or export and import"
+            )
+        self._use_write_ahead_log()
+
+    def _is_new(self) -> bool:
+        (application,) = self._writer.execute("PRAGMA application_id").fetchone()
+        (version,) = self._writer.execute("PRAGMA user_version").fetchone()
+        (tables,) = self._writer.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        return bool(application == version == tables == 0)
+
+    def _use_write_ahead_log(self) -> None:
+        # Two processes that switch a new file at once: SQLite refuses one of them without waiting.
+        deadline = time.monotonic() + self._busy_timeout
+        while True:
+            try:
+                (mode,) = self._writer.execute("PRAGMA journal_mode = WAL").fetchone()
+                break
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
+        if mode != "wal":
+            raise EpisodicMemoryError(f"{self.path}: this file system has no write-ahead log: put it on a local disk")
+
+    def _subgoal_id(self, subgoal: str, vectors: Mapping[str, NDArray[np.float32]]) -> int:
+        row = self._writer.execute("SELECT id FROM subgoal WHERE text = ?", (subgoal,)).fetchone()
+        if row is not None:
+            return int(row[0])
+        blob = np.ascontiguousarray(vectors[subgoal], dtype=_VECTOR).tobytes()
+        added = self._writer.execute("INSERT INTO subgoal (text, embedding) VALUES (?, ?)", (subgoal, blob)).lastrowid
+        assert added is not None
+        return added
+
+    def _new_vectors(self) -> tuple[list[int], NDArray[np.float32]]:
+        (count,) = self._reader.execute("SELECT count(*) FROM subgoal WHERE id > ?", (self._last_subgoal,)).fetchone()
+        ids: list[int] = []
+        vectors = np.empty((count, self._dimension), dtype=np.float32)
+        rows = self._reader.execute("SELECT id, embedding FROM subgoal WHERE id > ? ORDER BY id", (self._last_subgoal,))
+        while some := rows.fetchmany(_LOAD_ROWS):
+            for number, blob in some:
+                if not isinstance(blob, bytes) or len(blob) != self._dimension * _VECTOR.itemsize:
+                    size = len(blob) if isinstance(blob, bytes) else type(blob).__name__
+                    raise EpisodicMemoryError(
+                        f"{self.path}: the embedding in row {number} of table subgoal is damaged: "
+                        f"{self._dimension * _VECTOR.itemsize} bytes expected, found {size}"
+                    )
+            part = vectors[len(ids) : len(ids) + len(some)]
+            part[:] = np.frombuffer(b"".join(blob for _, blob in some), dtype=_VECTOR).reshape(part.shape)
+            wrong = np.flatnonzero(~(np.abs(np.sqrt(np.einsum("ij,ij->i", part, part)) - 1) < _UNIT_TOLERANCE))
+            if wrong.size:
+                raise EpisodicMemoryError(
+                    f"{self.path}: the embedding in row {some[int(wrong[0])][0]} of table subgoal is damaged: "
+                    "its length is not 1"
+                )
+            ids.extend(number for number, _ in some)
+        return ids, vectors
+
+    @contextlib.contextmanager
+    def _explained(self, doing: str) -> Iterator[None]:
+        """Turns SQLite's exceptions into one line that names the file and says what to do."""
+        if not self._open:
+            raise EpisodicMemoryError(f"{self.path}: is closed")
+        try:
+            yield
+        except sqlite3.Error as error:
+            if "locked" in str(error):
+                reason = f"another process has been writing to it for more than {self._busy_timeout:g} s: try again"
+            elif "not a database" in str(error):
+                reason = "not an SQLite database: name another file"
+            else:
+                reason = str(error)
+            raise EpisodicMemoryError(f"{self.path}: cannot {doing} this episodic memory: {reason}") from error
+        except UnicodeEncodeError as error:
+            raise EpisodicMemoryError(f"{self.path}: cannot {doing} this episodic memory: {error}") from error
+
+
+def _batches(items: Sequence[int] | Sequence[str]) -> Iterator[Sequence[int] | Sequence[str]]:
+    return (items[first : first + _VARIABLES] for first in range(0, len(items), _VARIABLES))
+
+
+def _experience(row: tuple[int, str, str, int, str, str, int, int]) -> Experience:
+    _, subgoal, text, end, task_id, task_name, decision, depth = row
+    return Experience(
+        subgoal=subgoal,
+        text=text,
+        end=ENDS[end],
+        task_id=task_id,
+        task_name=task_name,
+        decision=decision,
+        depth=depth,
+    )
+
+
+def _digest(experience: Experience) -> int:
+    """64 bits of the content, as SQLite's signed integer; the same in every process."""
+    digest = hashlib.blake2b(digest_size=8)
+    fields = (experience.subgoal, experience.text, experience.end.value, experience.task_id, experience.task_name)
+    for field in itertools.chain(fields, (str(experience.decision), str(experience.depth))):
+        encoded = field.encode()
+        digest.update(len(encoded).to_bytes(8, "big"))
+        digest.update(encoded)
+    return int.from_bytes(digest.digest(), "big", signed=True)

@@ -1,0 +1,157 @@
+"""Test doubles of the two ports: a model that says what a script says, a world that does what a script does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from reactree_ros.agent.budget import Budget
+from reactree_ros.agent.prompt import Siblings
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.pending import Pending
+from reactree_ros.run import Run
+from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.port import Observation, Outcome, Score, World
+
+START = "You are in the house, and there are 1 rooms: kitchen (1)."
+SKILLS = ("go to kitchen 1", "pick up apple 1", "open fridge 1")
+
+
+def goal_of(prompt: str) -> str:
+    """The goal of the agent node that a prompt belongs to."""
+    return prompt.rpartition("Your task is to: ")[2].partition("\n")[0]
+
+
+class ScriptedModel(LanguageModel):
+    """Says, for each goal, the next text of its script; keeps what it gave in flight.
+
+    With ``settle=False`` answers stay in flight until :meth:`settle_all`.
+    """
+
+    def __init__(self, script: Mapping[str, Sequence[str]], *, settle: bool = True) -> None:
+        self.script = {goal: list(texts) for goal, texts in script.items()}
+        self.settle = settle
+        self.requests: list[DecisionRequest] = []
+        self.in_flight: list[tuple[Pending[Reply], str]] = []
+        self.cancelled: dict[str, int] = defaultdict(int)
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.requests.append(request)
+        text = self.script[goal_of(request.prompt)].pop(0)
+        pending = Pending[Reply](on_cancel=lambda: self._count(request.id))
+        self.in_flight.append((pending, text))
+        if self.settle:
+            self.settle_all()
+        return pending
+
+    def _count(self, request_id: str) -> None:
+        self.cancelled[request_id] += 1
+
+    def settle_all(self) -> None:
+        settling, self.in_flight = self.in_flight, []
+        for pending, text in settling:
+            pending.succeed(Reply(text))
+
+
+class ScriptedWorld(World):
+    """Does every skill; refuses those in ``refused``. With ``settle=False`` they stay in flight."""
+
+    recallable = ("apple", "juice")
+
+    def __init__(
+        self,
+        *,
+        settle: bool = True,
+        refused: Sequence[str] = (),
+        skills: Sequence[str] = SKILLS,
+        score: Score | None = None,
+    ) -> None:
+        self.settle = settle
+        self.refused = set(refused)
+        self.skills = skills
+        self.final = score
+        self.executed: list[str] = []
+        self.in_flight: list[tuple[Pending[Observation], Observation]] = []
+        self.cancelled: dict[str, int] = defaultdict(int)
+
+    def reset(self) -> Pending[None]:
+        return Pending.of(None)
+
+    def observe(self) -> Pending[Observation]:
+        return self._pending("observe", Observation(START))
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        return Pending.of(self.skills)
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        self.executed.append(skill)
+        if skill in self.refused:
+            return self._pending(skill, Observation(f"You cannot {skill}.", Outcome.PRECONDITION))
+        return self._pending(skill, Observation(f"You {skill}."))
+
+    def score(self) -> Pending[Score | None]:
+        return Pending.of(self.final)
+
+    def _pending(self, name: str, observation: Observation) -> Pending[Observation]:
+        def count() -> None:
+            self.cancelled[name] += 1
+
+        pending = Pending[Observation](on_cancel=count)
+        self.in_flight.append((pending, observation))
+        if self.settle:
+            self.settle_all()
+        return pending
+
+    def settle_all(self) -> None:
+        settling, self.in_flight = self.in_flight, []
+        for pending, observation in settling:
+            pending.succeed(observation)
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def scripted_run(
+    script: Mapping[str, Sequence[str]],
+    *,
+    model: LanguageModel | None = None,
+    world: World | None = None,
+    options: TreeOptions | None = None,
+    budget: Budget | None = None,
+    working_memory: WorkingMemory | None = None,
+    listener: Listener | None = None,
+    clock: Callable[[], float] | None = None,
+    instruction: str = "root",
+) -> Run:
+    """A run of a script in which every goal is one line."""
+    context = RunContext(
+        model=model or ScriptedModel(script),
+        world=world or ScriptedWorld(),
+        options=options or TreeOptions(),
+        budget=budget or Budget(),
+        working_memory=working_memory,
+        listener=listener or Listener(),
+        clock=clock or Clock(),
+    )
+    return Run(instruction, context)
+
+
+def expand(flow: str, *subgoals: str) -> str:
+    """The text of an expansion."""
+    return f"Expand:\n- control flow: {flow}\n- subgoals: {', '.join(subgoals)}"
+
+
+def siblings(goal: str, *subgoals: str) -> Siblings:
+    """Where a child stands under a sequence."""
+    from reactree_ros.agent.decision import ControlFlow
+
+    return Siblings(goal, ControlFlow.SEQUENCE, subgoals)

@@ -1,0 +1,22 @@
+"""Shared by the tests of the memories."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # for the test doubles beside this file
+
+from word_hash_embedder import WordHashEmbedder
+
+from reactree_ros.memory.episodic import EpisodicMemory
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[EpisodicMemory]:
+    """An empty episodic memory on disk."""
+    with EpisodicMemory(tmp_path / "memory.db", WordHashEmbedder()) as opened:
+        yield opened

@@ -1,0 +1,432 @@
+"""Episodic memory: retrieval, storage, several handles, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from word_hash_embedder import WordHashEmbedder, experience
+
+from reactree_ros.memory.embedding import EmbeddingError
+from reactree_ros.memory.episodic import EpisodicMemory, EpisodicMemoryError, approximate_tokens
+from reactree_ros.memory.experience import End, Experience, import_experiences
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+WORDS = ["find", "pick", "up", "apple", "juice", "fridge", "open", "kitchen", "table", "move"]
+phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+
+
+def plain_cosine(left: Sequence[float], right: Sequence[float]) -> float:
+    product = sum(a * b for a, b in zip(left, right, strict=True))
+    return product / math.sqrt(sum(a * a for a in left)) / math.sqrt(sum(b * b for b in right))
+
+
+@settings(max_examples=50, deadline=None)
+@given(subgoals=st.lists(phrases, min_size=1, max_size=120), query=phrases)
+def test_search_equals_a_plain_python_sort_by_cosine(
+    tmp_path_factory: pytest.TempPathFactory, subgoals: list[str], query: str
+) -> None:
+    embedder = WordHashEmbedder()
+    stored = [experience(subgoal, task=number) for number, subgoal in enumerate(subgoals)]
+    with EpisodicMemory(tmp_path_factory.mktemp("search") / "memory.db", embedder) as memory:
+        memory.add_run(stored)
+        found = memory.search(query, len(stored))
+    asked = embedder.encode([query])[0].tolist()
+    exact = {one: plain_cosine(asked, embedder.encode([one.subgoal])[0].tolist()) for one in stored}
+    assert Counter(one for _, one in found) == Counter(stored)
+    assert [similarity for similarity, _ in found] == pytest.approx(sorted(exact.values(), reverse=True), abs=1e-5)
+    assert [exact[one] for _, one in found] == pytest.approx(sorted(exact.values(), reverse=True), abs=1e-5)
+
+
+def test_examples_are_taken_until_the_next_would_exceed_the_token_limit(memory: EpisodicMemory) -> None:
+    near = experience("find the apple", filler="Think: a\nOK.\n" * 3)
+    middle = experience("find the big apple quickly now", filler="Think: a\nOK.\n" * 50)
+    far = experience("open fridge")
+    memory.add_run([far, middle, near])
+    ordered = [one for _, one in memory.search("find the apple", 3)]
+    assert ordered == [near, middle, far]
+
+    def taken(limit: int) -> tuple[Experience, ...]:
+        return memory.retrieve("find the apple", token_limit=limit, count_tokens=len)
+
+    assert taken(len(near.text) - 1) == ()
+    assert taken(len(near.text)) == (near,)
+    # the third would fit, but the second, which does not, ends it
+    assert taken(len(near.text) + len(far.text)) == (near,)
+    assert taken(len(near.text) + len(middle.text)) == (near, middle)
+    assert taken(10**6) == (near, middle, far)
+    assert taken(0) == ()
+
+
+@settings(max_examples=50, deadline=None)
+@given(lengths=st.lists(st.integers(0, 40), min_size=1, max_size=40), limit=st.integers(0, 6000))
+def test_the_limit_is_never_exceeded_and_never_stopped_short(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], limit: int
+) -> None:
+    stored = [experience(f"move apple {n}", task=n, filler="Think: x\nOK.\n" * n) for n in lengths]
+    with EpisodicMemory(tmp_path_factory.mktemp("limit") / "memory.db", WordHashEmbedder()) as memory:
+        memory.add_run(stored)
+        taken = memory.retrieve("move apple", token_limit=limit, count_tokens=len)
+        order = [one for _, one in memory.search("move apple", len(stored))]
+    total = sum(len(one.text) for one in taken)
+    assert total <= limit
+    if len(taken) < len(order):
+        left = Counter(order)
+        left.subtract(taken)
+        assert total + max(len(one.text) for one in left.elements()) > limit
+
+
+def test_a_text_is_counted_once_while_the_counter_stays_the_same(memory: EpisodicMemory) -> None:
+    memory.add_run([experience(task=number) for number in range(5)])
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return 1
+
+    for seed in range(3):
+        assert len(memory.retrieve("find", count_tokens=count, seed=seed)) == 5
+    assert len(counted) == 5
+    assert memory.retrieve("find", token_limit=1, count_tokens=len) == ()
+    assert len(memory.retrieve("find", token_limit=3, count_tokens=count)) == 3
+    assert len(counted) > 5
+
+
+def test_equal_similarities_give_every_end_its_share(memory: EpisodicMemory) -> None:
+    memory.add_run([experience(task=number, end=End.SUCCESS) for number in range(30)])
+    memory.add_run([experience(task=number, end=End.FAILURE) for number in range(3)])
+    memory.add_run([experience(task=number, end=End.EXPAND) for number in range(30)])
+    first = Counter(
+        memory.retrieve("find and pick up the apple", token_limit=1, count_tokens=lambda _: 1, seed=seed)[0].end
+        for seed in range(900)
+    )
+    assert all(240 < first[end] < 360 for end in End)  # 300 expected, standard deviation 14
+
+
+def test_subgoals_that_embed_the_same_are_drawn_from_together(memory: EpisodicMemory) -> None:
+    memory.add_run([experience("Find the apple", task=n, end=End.SUCCESS) for n in range(20)])
+    memory.add_run([experience("find the APPLE", end=End.FAILURE)])
+    first = Counter(
+        memory.retrieve("find the apple", token_limit=1, count_tokens=lambda _: 1, seed=seed)[0].end
+        for seed in range(400)
+    )
+    assert 150 < first[End.FAILURE] < 250
+
+
+def test_the_same_seed_gives_the_same_examples_in_whatever_order_they_were_added(tmp_path: Path) -> None:
+    stored = [experience(task=n, end=list(End)[n % 3]) for n in range(30)]
+    others = [experience(f"open fridge {n}", task=n) for n in range(30)]
+
+    def taken(name: str, runs: list[list[Experience]], seed: int) -> tuple[Experience, ...]:
+        with EpisodicMemory(tmp_path / name, WordHashEmbedder()) as memory:
+            if not len(memory):
+                for run in runs:
+                    memory.add_run(run)
+            return memory.retrieve("find and pick up the apple", token_limit=10, count_tokens=lambda _: 1, seed=seed)
+
+    one = taken("a.db", [stored, others], 5)
+    assert one == taken("a.db", [], 5) == taken("b.db", [others[::-1], stored[::-1]], 5)
+    assert one != taken("a.db", [], 6)
+
+
+def test_what_was_added_is_still_there_after_closing(tmp_path: Path) -> None:
+    run = [
+        experience(),
+        experience("öffne den Kühlschrank", end=End.EXPAND, decision=7, depth=3, filler="Think: \0’\n"),
+    ]
+    with EpisodicMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+        memory.add_run(run)
+    with EpisodicMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+        assert list(memory) == run
+        assert len(memory) == 2
+        assert memory.search("öffne", 1)[0][1] == run[1]
+        assert run[0] in memory
+        assert experience(task=99) not in memory
+        counts = memory.counts()
+    assert (counts.experiences, counts.runs, counts.subgoals) == (2, 1, 2)
+    assert counts.by_end == {End.SUCCESS: 1, End.FAILURE: 0, End.EXPAND: 1}
+    assert counts.by_task_name == {"put_fridge": 2}
+
+
+def test_an_empty_memory_gives_no_examples(memory: EpisodicMemory) -> None:
+    assert len(memory) == 0
+    assert memory.retrieve("find", count_tokens=approximate_tokens) == ()
+    assert memory.search("find", 3) == []
+
+
+def test_a_known_subgoal_is_not_embedded_again(tmp_path: Path) -> None:
+    embedder = WordHashEmbedder()
+    with EpisodicMemory(tmp_path / "memory.db", embedder) as memory:
+        memory.add_run([experience("a"), experience("a", task=2), experience("b")])
+        memory.add_run([experience("b", task=3), experience("c")])
+    assert embedder.asked == ["a", "b", "c"]
+
+
+def test_another_handle_sees_an_addition_at_its_next_retrieval_and_loads_only_that(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with EpisodicMemory(path, WordHashEmbedder()) as one, EpisodicMemory(path, WordHashEmbedder()) as other:
+        one.add_run([experience(f"open fridge {n}", task=n) for n in range(50)])
+        assert len(other.search("open fridge", 100)) == 50
+        read: list[str] = []
+        other._store._reader.set_trace_callback(read.append)
+        new = experience("find the juice")
+        one.add_run([new])
+        assert other.search("find the juice", 1)[0][1] == new
+        assert any("id > 50" in sql for sql in read)
+        read.clear()
+        other.search("find the juice", 1)
+        assert not any("id >" in sql for sql in read), "nothing was added, so nothing is looked through"
+
+
+def test_only_about_as_many_texts_are_read_as_are_used(tmp_path: Path) -> None:
+    with EpisodicMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+        memory.add_run([experience(f"open fridge {n}", task=n) for n in range(500)])
+        memory.search("open", 1)
+        read: list[str] = []
+        memory._store._reader.set_trace_callback(read.append)
+        memory.retrieve("find the juice", token_limit=5, count_tokens=lambda _: 1)
+    fetches = [sql for sql in read if "e.text" in sql]
+    assert len(fetches) == 1
+    assert fetches[0].count(",") < 40
+
+
+def test_one_thread_adds_while_others_retrieve(memory: EpisodicMemory) -> None:
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def guarded(work: Callable[[], None]) -> Callable[[], None]:
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:
+                failures.append(error)
+
+        return run
+
+    def add() -> None:
+        try:
+            for number in range(40):
+                memory.add_run([experience(f"open fridge {number} {part}", task=number) for part in range(5)])
+        finally:
+            done.set()
+
+    def look() -> None:
+        last = 0
+        while True:
+            finished = done.is_set()
+            found = len(memory.search("open fridge", 1000))
+            assert found >= last
+            assert found % 5 == 0
+            last = found
+            if finished:
+                assert found == 200
+                return
+
+    threads = [threading.Thread(target=guarded(work), daemon=True) for work in (add, look, look)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert not any(thread.is_alive() for thread in threads)
+    assert failures == []
+
+
+def test_a_run_that_cannot_be_written_leaves_nothing_behind(memory: EpisodicMemory) -> None:
+    broken = Experience(subgoal="x", text="\ud800", end=End.SUCCESS, task_id="1", task_name="a", decision=1, depth=1)
+    with pytest.raises(EpisodicMemoryError, match="surrogates not allowed"):
+        memory.add_run([experience(), broken])
+    assert len(memory) == 0
+    assert memory.counts().runs == memory.counts().subgoals == 0
+    memory.add_run([experience()])
+    assert len(memory) == 1
+
+
+def test_a_run_without_experiences_and_bad_numbers_are_refused(memory: EpisodicMemory) -> None:
+    with pytest.raises(ValueError, match="at least one experience"):
+        memory.add_run([])
+    with pytest.raises(ValueError, match="token_limit must not be negative, not -1"):
+        memory.retrieve("x", token_limit=-1, count_tokens=len)
+    with pytest.raises(ValueError, match="k must not be negative, not -1"):
+        memory.search("x", -1)
+
+
+def foreign_database(path: Path) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE meta (key, value)")
+    database.close()
+
+
+def changed_memory(*statements: str) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        with EpisodicMemory(path, WordHashEmbedder()) as memory:
+            memory.add_run([experience(), experience("open the fridge")])
+        database = sqlite3.connect(path, isolation_level=None)
+        for statement in statements:
+            database.execute(statement)
+        database.close()
+
+    return make
+
+
+def other_embedder(name: str, dimension: int) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        EpisodicMemory(path, WordHashEmbedder(name, dimension)).close()
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: path.write_text("hello"), "not an SQLite database: name another file"),
+        (lambda path: path.write_bytes(b"\x00" * 4096), "not an SQLite database: name another file"),
+        (lambda path: path.mkdir(), "is a folder, not a database file"),
+        (foreign_database, "a database of another program, not an episodic memory"),
+        (changed_memory("PRAGMA user_version = 2"), "has schema version 2, this reactree_ros knows 1"),
+        (changed_memory("PRAGMA application_id = 7"), "a database of another program"),
+        (changed_memory("DROP TABLE meta"), "no such table: meta"),
+        (other_embedder("all-MiniLM-L6-v2", 64), "its embeddings are by 'all-MiniLM-L6-v2' with 64 dimensions, not by"),
+        (other_embedder("word hash", 32), "its embeddings are by 'word hash' with 32 dimensions, not by"),
+    ],
+)
+def test_a_file_that_is_no_memory_of_ours_is_refused_and_left_as_it_was(
+    make: Callable[[Path], None], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "memory.db"
+    make(path)
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(EpisodicMemoryError, match=message) as refused:
+        EpisodicMemory(path, WordHashEmbedder())
+    assert str(refused.value).startswith(str(path))
+    assert "\n" not in str(refused.value)
+    assert before is None or path.read_bytes() == before
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(EpisodicMemoryError, match=r"the folder '.*absent' does not exist"):
+        EpisodicMemory(tmp_path / "absent" / "memory.db", WordHashEmbedder())
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ("UPDATE subgoal SET embedding = x'00' WHERE id = 2", "row 2 of table subgoal is damaged: 256 bytes expected"),
+        ("UPDATE subgoal SET embedding = 'text' WHERE id = 1", "row 1 of table subgoal is damaged: 256 bytes expected"),
+        ("UPDATE subgoal SET embedding = zeroblob(256) WHERE id = 2", "row 2 of table subgoal is damaged: its length"),
+        ("UPDATE subgoal SET embedding = x'" + "ff" * 256 + "' WHERE id = 2", "row 2 .* damaged: its length is not 1"),
+        ("DELETE FROM subgoal WHERE id = 1", "the subgoal of row 1 of table experience is gone"),
+    ],
+)
+def test_a_damaged_row_is_named_at_every_retrieval(damage: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    changed_memory(damage)(path)
+    with EpisodicMemory(path, WordHashEmbedder()) as memory:
+        for _ in range(2):
+            with pytest.raises(EpisodicMemoryError, match=message):
+                memory.search("fridge", 1)
+
+
+def test_a_writer_that_never_ends_is_reported_after_the_timeout(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with EpisodicMemory(path, WordHashEmbedder(), busy_timeout=0.1) as memory:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(EpisodicMemoryError, match=r"another process has been writing to it for more than 0\.1 s"):
+            memory.add_run([experience()])
+        assert memory.search("x", 1) == []  # readers do not wait
+        other.execute("ROLLBACK")
+        other.close()
+        memory.add_run([experience()])
+        assert len(memory) == 1
+
+
+def test_a_closed_memory_says_so(memory: EpisodicMemory) -> None:
+    memory.close()
+    memory.close()
+    for use in (lambda: len(memory), lambda: memory.add_run([experience()]), lambda: memory.search("x", 1)):
+        with pytest.raises(EpisodicMemoryError, match="is closed"):
+            use()
+
+
+class Broken(WordHashEmbedder):
+    def __init__(self, vectors: NDArray[np.float32]) -> None:
+        super().__init__()
+        self.vectors = vectors
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self.vectors
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        (np.ones((1, 64), dtype=np.float32), "gave a vector of length 8 instead of 1 for 'find and pick up the apple'"),
+        (np.zeros((1, 64), dtype=np.float32), "gave a vector of length 0 instead of 1"),
+        (np.full((1, 64), np.nan, dtype=np.float32), "gave a vector of length nan instead of 1"),
+        (np.eye(1, 63, dtype=np.float32), r"gave an array of shape \(1, 63\) instead of \(1, 64\)"),
+        (np.eye(2, 64, dtype=np.float32), r"gave an array of shape \(2, 64\) instead of \(1, 64\)"),
+    ],
+)
+def test_an_embedder_that_breaks_its_promise_is_refused(
+    vectors: NDArray[np.float32], message: str, tmp_path: Path
+) -> None:
+    with EpisodicMemory(tmp_path / "memory.db", Broken(vectors)) as memory:
+        with pytest.raises(EmbeddingError, match=message):
+            memory.add_run([experience()])
+        with pytest.raises(EmbeddingError):
+            memory.retrieve("find and pick up the apple", count_tokens=len)
+        assert len(memory) == 0
+
+
+def test_export_and_import_give_the_same_memory(memory: EpisodicMemory, tmp_path: Path) -> None:
+    runs = [[experience(f"open fridge {part}", task=task, decision=part) for part in range(4)] for task in range(3)]
+    for run in runs:
+        memory.add_run(run)
+    assert memory.export(tmp_path / "all.jsonl") == 12
+    assert memory.export(tmp_path / "texts") == 12
+    for exported in (tmp_path / "all.jsonl", tmp_path / "texts"):
+        assert import_experiences(exported).runs == tuple(map(tuple, runs))
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the recorded runs in {SHARED}")
+def test_the_recorded_runs_go_through_a_memory_unchanged(memory: EpisodicMemory, tmp_path: Path) -> None:
+    file = SHARED / "data" / "wah_nl" / "trajectories" / "reactree_wm.jsonl"
+    for run in import_experiences(file).runs:
+        memory.add_run(run)
+    memory.export(tmp_path / "out.jsonl")
+    texts = [
+        [json.loads(line)["text"] for line in path.read_bytes().split(b"\n") if line]
+        for path in (file, tmp_path / "out.jsonl")
+    ]
+    assert texts[0] == texts[1]
+    examples = memory.retrieve("find and pick up the pudding", count_tokens=approximate_tokens)
+    assert len(examples) == 9
+    assert {one.subgoal for one in examples} == {"find and pick up the pudding"}
+    assert sum(approximate_tokens(one.text) for one in examples) <= 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", 0),
+        ("juice", 1),
+        ("You see wine glass (1), fridge (2).", 11),
+        ("kitchen cabinet (1, 2, 3)", 11),
+        ("Act: done\n", 4),
+        ("a  b\n\nc", 4),
+        ("Kühlschrank öffnen", 2),
+        ("\ud800", 1),
+    ],
+)
+def test_tokens_are_counted_by_the_documented_rule(text: str, tokens: int) -> None:
+    assert approximate_tokens(text) == tokens

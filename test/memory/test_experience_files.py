@@ -1,0 +1,339 @@
+"""Recorded experiences: reading, writing, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from word_hash_embedder import LAST_LINES, experience
+
+from reactree_ros.memory.experience import (
+    End,
+    Experience,
+    ExperienceError,
+    end_of,
+    export_experiences,
+    import_experiences,
+    recorded_success,
+    subgoal_of,
+)
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+WAH = SHARED / "data" / "wah_nl"
+RECORDINGS = {
+    "react": (WAH / "trajectories" / "react.jsonl", 144, 144),
+    "react_wm": (WAH / "trajectories" / "react_wm.jsonl", 144, 144),
+    "reactree": (WAH / "trajectories" / "reactree.jsonl", 144, 1861),
+    "reactree_wm": (WAH / "trajectories" / "reactree_wm.jsonl", 144, 1815),
+    "alfred": (SHARED / "data" / "alfred" / "reactree_wm.jsonl", 120, 502),
+}
+
+needs_recordings = pytest.mark.skipif(not WAH.is_dir(), reason=f"needs the recorded runs in {SHARED}")
+GOOD = {
+    "file": "1_put_fridge_dec001_depth01.txt",
+    "task_id": 1,
+    "task_name": "put_fridge",
+    "decision": 1,
+    "depth": 1,
+    "text": experience().text,
+}
+
+
+def recorded_texts(file: Path) -> list[str]:
+    return [json.loads(line)["text"] for line in file.read_bytes().split(b"\n") if line]
+
+
+@needs_recordings
+@pytest.mark.parametrize("variant", RECORDINGS)
+def test_every_recorded_file_is_read_and_its_texts_are_unchanged(variant: str) -> None:
+    file, runs, count = RECORDINGS[variant]
+    imported = import_experiences(file)
+    assert len(imported.runs) == runs
+    assert [one.text for one in imported.experiences] == recorded_texts(file)
+    assert len(imported.experiences) == count
+    assert imported.runs_left_out == imported.experiences_left_out == 0
+
+
+@needs_recordings
+@pytest.mark.parametrize("variant", RECORDINGS)
+def test_json_lines_are_written_as_they_were_recorded(variant: str, tmp_path: Path) -> None:
+    file, _, count = RECORDINGS[variant]
+    experiences = import_experiences(file).experiences
+    written = tmp_path / "written.jsonl"
+    assert export_experiences(experiences, written, flat=variant in ("react", "react_wm")) == count
+    different = [
+        (before, after)
+        for before, after in zip(file.read_bytes().split(b"\n"), written.read_bytes().split(b"\n"), strict=True)
+        if before != after
+    ]
+    # only the recordings' time stamps in names that were taken are not kept
+    for before, after in different:
+        assert re.sub(rb"_\d{14}\.txt", b".txt", before, count=1) == after
+    assert len(different) == {"reactree": 37, "reactree_wm": 19}.get(variant, 0)
+    assert import_experiences(written).experiences == experiences
+
+
+@needs_recordings
+@pytest.mark.parametrize("variant", RECORDINGS)
+def test_a_folder_of_text_files_holds_the_same_bytes_and_reads_back_the_same(variant: str, tmp_path: Path) -> None:
+    file, _, count = RECORDINGS[variant]
+    imported = import_experiences(file)
+    folder = tmp_path / "texts"
+    flat = variant in ("react", "react_wm")
+    assert export_experiences(imported.experiences, folder, flat=flat) == count
+    files = list(folder.iterdir())
+    assert len(files) == count
+    assert Counter(path.read_bytes() for path in files) == Counter(text.encode() for text in recorded_texts(file))
+    recorded_names = {json.loads(line)["file"] for line in file.read_bytes().split(b"\n") if line}
+    assert {path.name for path in files if not re.search(r"_\d{14}\.txt$", path.name)} <= {
+        re.sub(r"_\d{14}\.txt$", ".txt", name) for name in recorded_names
+    }
+    assert import_experiences(folder) == imported
+
+
+@needs_recordings
+@pytest.mark.parametrize(("variant", "runs"), [("react", 66), ("react_wm", 64), ("reactree", 36), ("reactree_wm", 56)])
+def test_only_runs_kept_as_successes_are_imported_and_the_others_are_counted(variant: str, runs: int) -> None:
+    succeeded = recorded_success(WAH / "recorded_outcomes.json", variant=variant)
+    imported = import_experiences(RECORDINGS[variant][0], succeeded=succeeded)
+    assert len(imported.runs) == runs
+    assert imported.runs_left_out == 144 - runs
+    assert len(imported.experiences) + imported.experiences_left_out == RECORDINGS[variant][2]
+    assert all(succeeded(one.task_id) for one in imported.experiences)
+
+
+@needs_recordings
+def test_the_ends_of_the_recorded_reactree_runs_are_told_apart() -> None:
+    ends = Counter(one.end for one in import_experiences(RECORDINGS["reactree"][0]).experiences)
+    assert ends == {End.SUCCESS: 632, End.FAILURE: 255 + 122, End.EXPAND: 364 + 132 + 356}
+
+
+def test_the_subgoal_may_have_several_lines_and_a_primary_goal_above_it() -> None:
+    text = (
+        "Your primary goal is to: Put the apple in the fridge.\nPut the pudding in the fridge.\n"
+        "To achieve this, you should perform your sibling tasks in parallel. At this level, your sibling tasks are: "
+        "a, and b.\nYour task is to: Put the apple\n in the fridge.\n"
+        "You are in the house, and there are 5 rooms.\nAct: done"
+    )
+    assert subgoal_of(text) == "Put the apple\n in the fridge."
+
+
+@pytest.mark.parametrize(
+    ("ending", "end"),
+    [
+        ("Act: done", End.SUCCESS),
+        ("Act: done\n", End.SUCCESS),
+        ("Act: failure", End.FAILURE),
+        ("Max steps", End.FAILURE),
+        ("Max decisions", End.FAILURE),
+        ("Expand:\n- control flow: fallback\n- subgoals: a, b\n", End.EXPAND),
+        ("Expand:\r\n- control flow: fallback\r\n- subgoals: a, b\r\n", End.EXPAND),
+    ],
+)
+def test_the_end_is_read_from_the_last_lines(ending: str, end: End) -> None:
+    assert end_of(f"Your task is to: x\nYou are in the house.\nThink: Act: done\nOK.\n{ending}") is end
+
+
+def test_runs_are_grouped_by_task_in_the_order_of_the_file(tmp_path: Path) -> None:
+    one, two, three = experience(task=2), experience(task=1), experience("open the fridge", task=2, depth=3)
+    export_experiences([one, two, three], tmp_path / "three.jsonl")
+    assert import_experiences(tmp_path / "three.jsonl").runs == ((one, three), (two,))
+
+
+def test_two_experiences_of_one_name_both_get_a_file(tmp_path: Path) -> None:
+    twins = (experience(filler="Think: a\nOK.\n"), experience(filler="Think: b\nOK.\n"))
+    export_experiences(twins, tmp_path / "texts")
+    names = sorted(path.name for path in (tmp_path / "texts").iterdir())
+    assert names == ["1_put_fridge_dec001_depth01.txt", "1_put_fridge_dec001_depth01_00000000000002.txt"]
+    assert import_experiences(tmp_path / "texts").experiences == twins
+
+
+readable = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    subgoal=readable.filter(lambda text: text.strip() and "You are in the house" not in text and "\r" not in text),
+    filler=readable.filter(lambda text: "Your task is to: " not in text),
+    end=st.sampled_from(End),
+    decision=st.integers(0, 1500),
+    depth=st.integers(1, 150),
+)
+def test_any_text_comes_back_byte_for_byte(
+    tmp_path_factory: pytest.TempPathFactory, subgoal: str, filler: str, end: End, decision: int, depth: int
+) -> None:
+    text = f"Your task is to: {subgoal}\nYou are in the house.{filler}\n{LAST_LINES[end]}"
+    one = Experience(subgoal=subgoal, text=text, end=end, task_id="7", task_name="a_b", decision=decision, depth=depth)
+    folder = tmp_path_factory.mktemp("any")
+    export_experiences([one], folder / "one.jsonl")
+    export_experiences([one], folder / "texts")
+    assert import_experiences(folder / "one.jsonl").experiences == (one,)
+    assert import_experiences(folder / "texts").experiences == (one,)
+
+
+def without(key: str) -> dict[str, Any]:
+    return {name: value for name, value in GOOD.items() if name != key}
+
+
+def with_text(text: str) -> dict[str, Any]:
+    return {**GOOD, "text": text}
+
+
+START = "Your task is to: open the fridge\nYou are in the house, and there is 1 room.\n"
+MALFORMED_LINES: list[tuple[object, str]] = [
+    (b"not json", "line 2: not JSON: Expecting value: line 1 column 1 (char 0)"),
+    (b'{"task_id": 1', "line 2: not JSON: "),
+    (b'{"text": "\xff"}', "line 2: not UTF-8: "),
+    (b"[" * 100_000, "line 2: nested too deep"),
+    (b'{"task_id": ' + b"9" * 5000 + b"}", "line 2: "),
+    ([1, 2], "line 2: must be an object, not [1, 2]"),
+    (without("task_id"), "line 2: 'task_id' is missing"),
+    (without("task_name"), "line 2: 'task_name' is missing"),
+    (without("decision"), "line 2: 'decision' is missing"),
+    (without("depth"), "line 2: 'depth' is missing"),
+    (without("text"), "line 2: 'text' is missing"),
+    ({**GOOD, "task_id": 1.5}, "line 2: 'task_id' must be int or str, not 1.5"),
+    ({**GOOD, "task_id": ""}, "line 2: 'task_id' is empty"),
+    ({**GOOD, "task_name": 3}, "line 2: 'task_name' must be str, not 3"),
+    ({**GOOD, "trial": 3}, "line 2: 'trial' must be str, not 3"),
+    ({**GOOD, "decision": "1"}, "line 2: 'decision' must be int, not '1'"),
+    ({**GOOD, "decision": True}, "line 2: 'decision' must be int, not True"),
+    ({**GOOD, "decision": -1}, "line 2: decision must be from 0 to 999999999, not -1"),
+    ({**GOOD, "decision": 10**20}, "line 2: decision must be from 0 to 999999999, not 100000000000000000000"),
+    ({**GOOD, "depth": None}, "line 2: 'depth' must be int, not None"),
+    ({**GOOD, "depth": 0}, "line 2: depth must be from 1 to 999999999, not 0"),
+    ({**GOOD, "text": ["a"]}, "line 2: 'text' must be str, not ['a']"),
+    (with_text(""), "line 2: text, line 1: text is empty"),
+    (with_text("You are in the house.\nAct: done"), "line 2: text, line 1: no task line "),
+    (with_text("\nYour task is to: go\nAct: done"), "line 2: text, line 2: no starting observation "),
+    (with_text("Your task is to: \nYou are in the house.\nAct: done"), "line 2: text, line 1: nothing follows "),
+    (with_text(START + "Act: go to fridge 1"), "line 2: text, line 3: no end: the last line is 'Act: go to fridge 1'"),
+    (with_text(START + "Expand:\n- subgoals: a"), "line 2: text, line 4: no end: "),
+    (with_text(START + "\ud800\nAct: done"), "line 2: not writable as UTF-8: "),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), MALFORMED_LINES)
+def test_a_malformed_line_is_refused_in_one_line_that_names_file_and_line(
+    line: object, message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "bad.jsonl"
+    encoded = line if isinstance(line, bytes) else json.dumps(line).encode()
+    file.write_bytes(json.dumps(GOOD).encode() + b"\n" + encoded + b"\n")
+    with pytest.raises(ExperienceError) as refused:
+        import_experiences(file)
+    assert str(refused.value).startswith(f"{file}, {message}")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("notes.txt", b"hello", ": not named <task_id>_<task_name>_dec012_depth05.txt"),
+        ("1_put_fridge_dec001_depth01.txt", b"", ", line 1: text is empty"),
+        ("1_put_fridge_dec001_depth01.txt", b"hello", ", line 1: no task line "),
+        ("1_put_fridge_dec001_depth01.txt", (START + "OK.").encode(), ", line 3: no end: the last line is 'OK.'"),
+        ("1_put_fridge_dec001_depth00.txt", experience().text.encode(), ", line 1: depth must be from 1 "),
+        ("1_put_fridge.txt", b"Your task is to: \xff", ": not UTF-8: "),
+    ],
+)
+def test_a_malformed_text_file_is_refused_in_one_line_that_names_it(
+    name: str, content: bytes, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ExperienceError) as refused:
+        import_experiences(tmp_path)
+    assert str(refused.value).startswith(f"{tmp_path / name}{message}")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_with_nothing_in_it_and_one_that_is_absent_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_bytes(b"\n\n")
+    (tmp_path / "texts").mkdir()
+    for name, message in (
+        ("empty.jsonl", "no experiences in it (no lines)"),
+        ("texts", "no experiences in it (no *.txt files)"),
+        ("absent.jsonl", "cannot be read: No such file or directory"),
+    ):
+        with pytest.raises(ExperienceError, match=re.escape(f"{tmp_path / name}: {message}")):
+            import_experiences(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[", "not JSON: "),
+        ("[]", "must be an object, not []"),
+        ('{"1": true}', "task '1': must be an object, not True"),
+        ('{"1": {"react": "yes"}}', "task '1': 'react' must be true or false, not 'yes'"),
+        ('{"1": {"reactree": true}}', "task '1': 'react' must be true or false, not None"),
+    ],
+)
+def test_malformed_outcomes_are_refused(content: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "outcomes.json"
+    file.write_text(content)
+    with pytest.raises(ExperienceError, match=re.escape(message)):
+        recorded_success(file, variant="react")
+
+
+def test_a_task_that_the_outcomes_do_not_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "outcomes.json").write_text('{"2": {"react": true}}')
+    export_experiences([experience(task=1)], tmp_path / "one.jsonl")
+    with pytest.raises(ExperienceError, match="says nothing of task '1'"):
+        import_experiences(
+            tmp_path / "one.jsonl", succeeded=recorded_success(tmp_path / "outcomes.json", variant="react")
+        )
+
+
+def test_export_refuses_a_folder_that_is_not_empty(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("precious")
+    with pytest.raises(ExperienceError, match="not empty"):
+        export_experiences([experience()], tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        experience(task="../../outside"),
+        experience(task="a_b"),
+        experience(task_name=""),
+        experience(task_name="a/b"),
+    ],
+)
+def test_export_to_a_folder_refuses_names_that_would_not_read_back(one: Experience, tmp_path: Path) -> None:
+    with pytest.raises(ExperienceError, match=r"export to a \.jsonl file instead"):
+        export_experiences([one], tmp_path / "texts")
+    export_experiences([one], tmp_path / "one.jsonl")
+    assert import_experiences(tmp_path / "one.jsonl").experiences == (one,)
+
+
+def test_flat_names_are_refused_where_they_would_lose_decision_or_depth(tmp_path: Path) -> None:
+    with pytest.raises(ExperienceError, match="no file name that reads back the same"):
+        export_experiences([experience(depth=3)], tmp_path / "texts", flat=True)
+
+
+def test_a_failed_export_to_a_folder_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ExperienceError, match="reads back the same"):
+        export_experiences([experience(), experience(task="a_b")], tmp_path / "deep" / "texts")
+    assert list((tmp_path / "deep").iterdir()) == []
+    export_experiences([experience()], tmp_path / "deep" / "texts")
+    with pytest.raises(ExperienceError, match="is a file: name a folder"):
+        export_experiences([experience()], next((tmp_path / "deep" / "texts").iterdir()))
+
+
+def test_a_failed_export_leaves_the_file_that_was_there(tmp_path: Path) -> None:
+    file = tmp_path / "kept.jsonl"
+    export_experiences([experience()], file)
+    before = file.read_bytes()
+    broken = Experience(subgoal="x", text="\ud800", end=End.SUCCESS, task_id="1", task_name="a", decision=1, depth=1)
+    with pytest.raises(ExperienceError, match="not writable as UTF-8"):
+        export_experiences([experience("another"), broken], file)
+    assert file.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file]
