@@ -43,7 +43,7 @@ class Growth:
                 continue
             # What BehaviourTree.insert_subtree does, without its search for the parent through the whole tree.
             parent.insert_child(subtree, len(parent.children))
-            if tree.tree_update_handler is not None:
-                tree.tree_update_handler()
             for behaviour in subtree.iterate():
                 behaviour.setup(**self._setup)
+            if tree.tree_update_handler is not None:
+                tree.tree_update_handler()

@@ -32,7 +32,9 @@ def test_a_decision_is_read_back_as_it_was_written(decision: Decision) -> None:
 @given(skills, st.data())
 def test_the_regular_expression_matches_every_decision_that_is_allowed(allowed: list[str], data: st.DataObject) -> None:
     pattern = DecisionGrammar(allowed).regex()
-    decision = data.draw(st.one_of(decisions.filter(lambda d: not isinstance(d, Act)), st.sampled_from(allowed).map(Act)))
+    decision = data.draw(
+        st.one_of(decisions.filter(lambda d: not isinstance(d, Act)), st.sampled_from(allowed).map(Act))
+    )
     assert re.fullmatch(pattern, str(decision))
 
 
@@ -61,7 +63,7 @@ def accepts(ebnf: str, text: str) -> bool:
 @pytest.mark.parametrize(
     ("text", "allowed"),
     [
-        ("Think: Now, I need to find \"it\" \\ there.", True),
+        ('Think: Now, I need to find "it" \\ there.', True),
         ("Act: go to kitchen 1", True),
         ("Act: pick up slice of bread 1", True),
         ("Act: go to kitchen 2", False),

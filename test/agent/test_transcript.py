@@ -31,7 +31,9 @@ def test_every_recorded_text_is_rebuilt_from_its_turns(wah_nl: Path, variant: st
         rebuilt = f"{transcript.header}{transcript.observation}\n"
         for turn in transcript.turns:
             decision = parse_decision(turn.said, keep_and=True)
-            follows = "OK.\n" if isinstance(decision, Think) else "" if turn.observation is None else f"{turn.observation}\n"
+            follows = (
+                "OK.\n" if isinstance(decision, Think) else "" if turn.observation is None else f"{turn.observation}\n"
+            )
             ends = isinstance(decision, Act) and decision.ends
             rebuilt += turn.said + ("" if ends else "\n") + follows
         assert rebuilt + (transcript.limit.value if transcript.limit else "") == text
@@ -42,7 +44,10 @@ def test_every_recorded_text_is_rebuilt_from_its_turns(wah_nl: Path, variant: st
     [
         ("Your task is to: a\n", "no line starts with 'You are in the house'"),
         ("You are in the house.\nhello\n", "line 2: 'hello' belongs to no decision"),
-        ("You are in the house.\nThink: a\nOK.\nAct: go to kitchen 1\n", "line 4: 'Act: go to kitchen 1' belongs to no"),
+        (
+            "You are in the house.\nThink: a\nOK.\nAct: go to kitchen 1\n",
+            "line 4: 'Act: go to kitchen 1' belongs to no",
+        ),
     ],
 )
 def test_a_text_of_no_agent_node_is_refused(text: str, message: str) -> None:

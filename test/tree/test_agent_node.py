@@ -1,0 +1,292 @@
+"""One agent node: what it does with each decision, and how it ends."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from doubles import SKILLS, START, Clock, ScriptedModel, ScriptedWorld, expand, scripted_run
+from py_trees.common import Status
+
+from reactree_ros.agent.budget import Budget
+from reactree_ros.agent.decision import ControlFlow, Decision
+from reactree_ros.llm.port import DecisionRequest, LanguageModelError, Reply
+from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.pending import Pending
+from reactree_ros.run import Run
+from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.tree.context import Listener
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.port import Observation, WorldError
+
+
+def root_of(run: Run) -> AgentNode:
+    root = run.tree.root
+    assert isinstance(root, AgentNode)
+    return root
+
+
+def test_thinks_acts_and_ends_in_the_recorded_text() -> None:
+    run = scripted_run({"root": ["Think: hm", "Act: go to kitchen 1", "Act: done"]})
+    result = run.run()
+    assert root_of(run).text == (
+        f"Your task is to: root\n{START}\nThink: hm\nOK.\nAct: go to kitchen 1\nYou go to kitchen 1.\nAct: done"
+    )
+    assert (result.status, result.end, result.decisions, result.steps) == ("success", "done", 2, 1)
+
+
+def test_failure_is_a_failure_and_costs_nothing() -> None:
+    result = scripted_run({"root": ["Act: failure"]}).run()
+    assert (result.status, result.end, result.decisions, result.steps) == ("failure", "failure", 0, 0)
+
+
+def test_at_most_one_decision_is_applied_in_a_tick() -> None:
+    run = scripted_run({"root": ["Think: 1", "Act: open fridge 1", "Think: 2", "Act: done"]})
+    counts = []
+    while not run.finished:
+        run.tick()
+        counts.append(run.context.budget.decisions)
+    assert counts == [0, 1, 2, 3, 3]
+
+
+def test_the_prompt_only_grows_at_its_end() -> None:
+    model = ScriptedModel({"root": ["Think: a", "Act: open fridge 1", "Act: fly", "nonsense", "Act: done"]})
+    scripted_run({}, model=model).run()
+    prompts = [request.prompt for request in model.requests]
+    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(prompts))
+
+
+def test_every_request_has_an_id_of_its_own_and_the_available_skills() -> None:
+    model = ScriptedModel({"root": ["Think: a", expand("sequence", "x", "y")], "x": ["Act: done"], "y": ["Act: done"]})
+    scripted_run({}, model=model, working_memory=WorkingMemory()).run()
+    assert len({request.id for request in model.requests}) == len(model.requests) == 4
+    skills = model.requests[0].may_say.skills  # type: ignore[union-attr]
+    assert {*SKILLS, "done", "failure", "recall location of apple"} <= set(skills)
+
+
+def test_without_working_memory_nothing_can_be_recalled() -> None:
+    model = ScriptedModel({"root": ["Act: done"]})
+    scripted_run({}, model=model).run()
+    assert not [skill for skill in model.requests[0].may_say.skills if "recall" in skill]  # type: ignore[union-attr]
+    assert "recall" not in model.requests[0].prompt
+
+
+def test_a_recall_is_answered_by_working_memory_and_is_a_step() -> None:
+    memory = WorkingMemory()
+    memory.see("apple", 1, room="kitchen 1", place="fridge 1", time=0.0)
+    world = ScriptedWorld()
+    run = scripted_run({"root": ["Act: recall location of apple", "Act: done"]}, world=world, working_memory=memory)
+    result = run.run()
+    assert "\nAct: recall location of apple\nYou saw apple 1 near fridge 1 in kitchen 1.\n" in root_of(run).text
+    assert (result.decisions, result.steps, world.executed) == (1, 1, [])
+
+
+def test_a_refused_skill_is_an_observation() -> None:
+    run = scripted_run({"root": ["Act: open fridge 1", "Act: done"]}, world=ScriptedWorld(refused=["open fridge 1"]))
+    assert run.run().status == "success"
+    assert "Act: open fridge 1\nYou cannot open fridge 1.\n" in root_of(run).text
+
+
+def test_a_skill_that_is_not_available_never_reaches_the_world() -> None:
+    world = ScriptedWorld()
+    run = scripted_run({"root": ["Act: pick up knife 1", "Act: done"]}, world=world)
+    result = run.run()
+    assert world.executed == []
+    assert (
+        "Act: pick up knife 1\n'pick up knife 1' is not among the skills that are available now.\n" in root_of(run).text
+    )
+    assert (result.decisions, result.steps) == (1, 0)
+
+
+def test_a_malformed_decision_goes_back_with_what_is_wrong_and_is_counted() -> None:
+    run = scripted_run({"root": ["I would go", "Act: done"]})
+    assert run.run().decisions == 1
+    assert "\nI would go\nA decision starts with 'Think: '" in root_of(run).text
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "reason"),
+    [
+        (expand("sequence", "ROOT."), TreeOptions(), "The subgoal 'ROOT' is being worked on already"),
+        (expand("sequence", "a"), TreeOptions(max_depth=2), "The tree is 1 deep and must not grow beyond 2."),
+        (expand("sequence", " "), TreeOptions(), "An expansion needs at least one subgoal."),
+        (expand("loop", "a"), TreeOptions(), "Control flow 'loop' is unknown"),
+        (
+            expand("parallel", "a"),
+            TreeOptions(control_flows=(ControlFlow.SEQUENCE,)),
+            "'parallel' is not allowed here; allowed: sequence.",
+        ),
+        (expand("sequence", "a"), TreeOptions(control_flows=()), "'sequence' is not allowed here; allowed: none."),
+    ],
+)
+def test_an_expansion_that_must_not_grow_goes_back_with_the_reason(
+    text: str, options: TreeOptions, reason: str
+) -> None:
+    run = scripted_run({"root": [text, "Act: done"]}, options=options)
+    result = run.run()
+    assert reason in root_of(run).text.partition(text)[2]
+    assert (result.status, result.decisions, result.agent_nodes) == ("success", 1, 1)
+    assert [child.name for child in root_of(run).children] == ["skill"]
+
+
+def test_recursion_is_refused_at_any_distance() -> None:
+    run = scripted_run(
+        {
+            "root": [expand("sequence", "a")],
+            "a": [expand("sequence", "b")],
+            "b": [expand("fallback", "root"), expand("fallback", "and a"), "Act: done"],
+        }
+    )
+    result = run.run()
+    assert (result.status, result.decisions, result.max_depth) == ("success", 4, 5)
+
+
+def test_the_root_is_at_depth_one_and_its_subgoals_at_three() -> None:
+    run = scripted_run({"root": [expand("sequence", "a", "b")], "a": ["Act: done"], "b": ["Act: done"]})
+    run.run()
+    assert [(node.subgoal, node.depth, node.start) for node in run.context.nodes] == [
+        ("root", 1, 1),
+        ("a", 3, 2),
+        ("b", 3, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("budget", "line", "end"),
+    [
+        (Budget(max_decisions=2), "Max decisions", "out_of_decisions"),
+        (Budget(max_steps=1), "Max steps", "out_of_steps"),
+    ],
+)
+def test_a_limit_ends_the_agent_node_without_a_request(budget: Budget, line: str, end: str) -> None:
+    model = ScriptedModel({"root": ["Act: open fridge 1", "Think: a", "Think: b"]})
+    run = scripted_run({}, model=model, budget=budget)
+    result = run.run()
+    assert root_of(run).text.endswith(f"\n{line}")
+    assert (result.status, result.end) == ("failure", end)
+    assert len(model.requests) == budget.decisions
+
+
+def test_after_a_limit_later_siblings_start_and_end_at_once() -> None:
+    script = {"root": [expand("parallel", "a", "b")], "a": ["Think: 1", "Think: 2"]}
+    run = scripted_run(script, budget=Budget(max_decisions=2))
+    run.run()
+    assert [node.text.rpartition("\n")[2] for node in run.context.nodes] == [
+        "",
+        "Max decisions",
+        "Max decisions",
+    ]
+
+
+class BrokenModel(ScriptedModel):
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        return Pending.failed(LanguageModelError("the server is gone"))
+
+
+class BrokenWorld(ScriptedWorld):
+    def execute(self, skill: str) -> Pending[Observation]:
+        return Pending.failed(WorldError("the gripper is gone"))
+
+
+def test_an_error_of_the_language_model_is_named() -> None:
+    run = scripted_run({}, model=BrokenModel({}))
+    result = run.run()
+    assert (result.status, result.end, result.message) == ("failure", "error", "no reply: the server is gone")
+    assert root_of(run).feedback_message == "no reply: the server is gone"
+
+
+def test_an_error_of_the_world_is_named() -> None:
+    result = scripted_run({"root": ["Act: open fridge 1"]}, world=BrokenWorld()).run()
+    assert (result.end, result.message) == ("error", "'open fridge 1' failed: the gripper is gone")
+
+
+def test_a_fallback_goes_on_after_an_error() -> None:
+    class OnceBroken(ScriptedWorld):
+        def execute(self, skill: str) -> Pending[Observation]:
+            if not self.executed:
+                self.executed.append(skill)
+                return Pending.failed(WorldError("a slip"))
+            return super().execute(skill)
+
+    script = {"root": [expand("fallback", "a", "b")], "a": ["Act: open fridge 1"], "b": ["Act: done"]}
+    result = scripted_run(script, world=OnceBroken()).run()
+    assert (result.status, result.end, result.message) == ("success", "done", "")
+
+
+def test_a_decision_that_does_not_come_ends_the_node_and_is_cancelled() -> None:
+    clock, model = Clock(), ScriptedModel({"root": ["Think: a"]}, settle=False)
+    run = scripted_run({}, model=model, clock=clock, options=TreeOptions(decision_timeout=5))
+    run.tick()
+    clock.now = 4.9
+    run.tick()
+    assert run.tree.root.status == Status.RUNNING
+    clock.now = 5.0
+    run.tick()
+    assert run.tree.root.feedback_message == "no reply within 5 s"
+    assert dict(model.cancelled) == {"0.1": 1}
+
+
+def test_a_skill_that_does_not_end_is_cancelled_and_named() -> None:
+    clock, world = Clock(), ScriptedWorld()
+    run = scripted_run(
+        {"root": ["Act: open fridge 1"]}, world=world, clock=clock, options=TreeOptions(skill_timeout=60)
+    )
+    run.tick()
+    world.settle = False
+    run.tick()
+    clock.now = 60.0
+    run.tick()
+    assert run.finished
+    assert run.result().message == "'open fridge 1' took longer than 60 s"
+    assert dict(world.cancelled) == {"open fridge 1": 1}
+
+
+def test_a_look_around_that_does_not_come_is_named() -> None:
+    clock = Clock()
+    run = scripted_run({}, world=ScriptedWorld(settle=False), clock=clock)
+    run.tick()
+    clock.now = 1000.0
+    run.tick()
+    assert run.result().message == "no observation within 120 s"
+
+
+def test_examples_come_before_the_target() -> None:
+    model = ScriptedModel({"root": ["Act: done"]})
+    run = scripted_run({}, model=model)
+    run.context.examples = lambda subgoal: Pending.of((f"an example for {subgoal}",))
+    run.run()
+    assert "Source domain:\nan example for root\nTarget_domain:\nYour task is to: root\n" in model.requests[0].prompt
+
+
+def test_the_listener_hears_everything_in_order() -> None:
+    heard: list[str] = []
+
+    class Hearing(Listener):
+        def node_started(self, node: AgentNode) -> None:
+            heard.append(f"start {node.subgoal}")
+
+        def decided(self, node: AgentNode, decision: Decision, reply: Reply) -> None:
+            heard.append(f"decided {type(decision).__name__}")
+
+        def refused(self, node: AgentNode, said: str, reason: str) -> None:
+            heard.append(f"refused {said}")
+
+        def observed(self, node: AgentNode, observation: Observation) -> None:
+            heard.append(f"observed {observation.text}")
+
+        def node_ended(self, node: AgentNode) -> None:
+            heard.append(f"end {node.subgoal} {node.status.name}")
+
+    script = {"root": [expand("sequence", "a")], "a": ["Act: open fridge 1", "Act: fly", "Act: failure"]}
+    scripted_run(script, listener=Hearing()).run()
+    assert heard == [
+        "start root",
+        "decided Expand",
+        "start a",
+        "decided Act",
+        "observed You open fridge 1.",
+        "refused Act: fly",
+        "decided Act",
+        "end a FAILURE",
+        "end root FAILURE",
+    ]

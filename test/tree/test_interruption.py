@@ -1,0 +1,94 @@
+"""Interrupting any node cancels what it has in flight, exactly once."""
+
+from __future__ import annotations
+
+import pytest
+from doubles import ScriptedModel, ScriptedWorld, expand, scripted_run
+from py_trees.common import Status
+
+from reactree_ros.pending import Pending
+from reactree_ros.run import Run
+from reactree_ros.tree.agent_node import Phase
+
+
+def interrupt_twice(run: Run) -> None:
+    run.interrupt()
+    run.interrupt()
+    assert all(behaviour.status == Status.INVALID for behaviour in run.tree.root.iterate())
+
+
+def test_a_decision_in_flight_is_cancelled_once() -> None:
+    model = ScriptedModel({"root": ["Think: a"]}, settle=False)
+    run = scripted_run({}, model=model)
+    run.tick()
+    run.tick()
+    interrupt_twice(run)
+    assert dict(model.cancelled) == {"0.1": 1}
+
+
+def test_a_skill_in_flight_is_cancelled_once() -> None:
+    world = ScriptedWorld()
+    run = scripted_run({"root": ["Act: open fridge 1"]}, world=world)
+    run.tick()
+    world.settle = False
+    run.tick()
+    assert run.tree.tip().name == "open fridge 1"  # type: ignore[union-attr]
+    interrupt_twice(run)
+    assert dict(world.cancelled) == {"open fridge 1": 1}
+
+
+def test_a_look_around_and_examples_in_flight_are_cancelled_once() -> None:
+    world, cancelled = ScriptedWorld(settle=False), list[str]()
+    run = scripted_run({"root": ["Act: done"]}, world=world)
+    run.context.examples = lambda goal: Pending(on_cancel=lambda: cancelled.append(goal))
+    run.tick()
+    interrupt_twice(run)
+    assert (dict(world.cancelled), cancelled) == ({"observe": 1}, ["root"])
+
+
+def test_a_node_deep_in_the_tree_is_interrupted_with_its_root() -> None:
+    model = ScriptedModel(
+        {"root": [expand("parallel", "a", "b")], "a": [expand("sequence", "c")], "c": ["Think: x"], "b": ["Act: done"]}
+    )
+    run = scripted_run({}, model=model)
+    for _ in range(4):
+        run.tick()
+    model.settle = False
+    run.tick()
+    active = run.context.nodes[-1]
+    assert (active.subgoal, active.phase) == ("c", Phase.DECIDING)
+    interrupt_twice(run)
+    assert sum(model.cancelled.values()) == 1
+    assert run.result().status == "interrupted"
+
+
+def test_an_answer_after_the_interruption_changes_nothing() -> None:
+    model = ScriptedModel({"root": ["Act: open fridge 1"]}, settle=False)
+    world = ScriptedWorld()
+    run = scripted_run({}, model=model, world=world)
+    run.tick()
+    run.interrupt()
+    model.settle_all()
+    assert (run.tree.root.status, world.executed) == (Status.INVALID, [])
+
+
+def test_a_finished_run_has_nothing_to_cancel() -> None:
+    model, world = ScriptedModel({"root": ["Act: open fridge 1", "Act: done"]}), ScriptedWorld()
+    run = scripted_run({}, model=model, world=world)
+    run.run()
+    run.interrupt()
+    assert not model.cancelled
+    assert not world.cancelled
+
+
+def test_an_exception_on_the_way_cancels_what_is_in_flight() -> None:
+    model = ScriptedModel({"root": ["Think: a"]}, settle=False)
+    run = scripted_run({}, model=model)
+
+    def stop(tree: object) -> None:
+        raise KeyboardInterrupt
+
+    run.tree.add_post_tick_handler(stop)
+    with pytest.raises(KeyboardInterrupt):
+        run.run()
+    assert dict(model.cancelled) == {"0.1": 1}
