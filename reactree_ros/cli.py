@@ -1,0 +1,401 @@
+"""The command line: ``reactree``."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from reactree_ros.errors import UserError
+
+if TYPE_CHECKING:
+    from reactree_ros.memory.episodic import EpisodicMemory
+    from reactree_ros.run import Run, RunResult
+    from reactree_ros.world.tasks import Task
+
+app = typer.Typer(
+    help="Household instructions carried out by a behaviour tree of LLM agent nodes that grows while it runs.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+memory_app = typer.Typer(help="Look after an episodic memory.", no_args_is_help=True)
+app.add_typer(memory_app, name="memory")
+
+# Of the click that this typer uses: its own in newer versions.
+UsageError: Any = typer.BadParameter.__base__
+
+NOT_ACHIEVED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+
+class Model(str, enum.Enum):
+    """Language models that ``--llm`` names."""
+
+    EXPERT = "expert"
+
+
+def main() -> None:
+    """Run the command line; bad input ends in one line and exit code 2."""
+    try:
+        sys.exit(app(standalone_mode=False))
+    except (KeyboardInterrupt, typer.Abort):
+        _fail("interrupted", INTERRUPTED)
+    except UsageError as error:
+        if message := error.format_message():  # there is none where the help was printed instead
+            _fail(message, BAD_INPUT)
+        sys.exit(BAD_INPUT)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(INTERRUPTED)
+    except (UserError, OSError) as error:
+        _fail(" ".join(str(error).split()), BAD_INPUT)
+
+
+def _fail(message: str, code: int) -> None:
+    Console(stderr=True, soft_wrap=True).print(f"error: {message}", style="red", markup=False, highlight=False)
+    sys.exit(code)
+
+
+@app.command()
+def run(
+    instruction: Annotated[
+        str | None, typer.Argument(help="What to do; with --tasks it defaults to the task's instruction.")
+    ] = None,
+    house: Annotated[
+        str | None, typer.Option(help="A house: 'apartment' (default), 'villa', or a file of `reactree house`.")
+    ] = None,
+    tasks: Annotated[Path | None, typer.Option(help="A task file in the WAH-NL schema.")] = None,
+    task_id: Annotated[int | None, typer.Option(help="Which task of --tasks (or of --house).")] = None,
+    llm: Annotated[Model, typer.Option(help="Who decides. The expert is rule-based; it is no language model.")] = (
+        Model.EXPERT
+    ),
+    memory: Annotated[
+        Path | None,
+        typer.Option(help="An episodic memory: examples come from it, and a run that reaches its goal is added."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the language model and of equally similar examples.")] = 0,
+    max_decisions: Annotated[int, typer.Option(min=1, help="Decisions allowed.")] = 200,
+    max_steps: Annotated[int, typer.Option(min=1, help="Steps (skills and recalls) allowed.")] = 200,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    save: Annotated[Path | None, typer.Option(help="Write the run into this new folder.")] = None,
+) -> None:
+    """Carry out an instruction in a household.
+
+    Exit code 0 where the goal was reached, 1 where it was not, 2 for bad usage or input.
+    """
+    from reactree_ros.agent.budget import Budget
+    from reactree_ros.llm.expert_model import ExpertModel
+    from reactree_ros.memory.working import WorkingMemory
+    from reactree_ros.run import Run
+    from reactree_ros.saved_run import experiences, save_run
+    from reactree_ros.terminal import TerminalListener, show_result, show_tree
+    from reactree_ros.tree.context import Listener, RunContext
+    from reactree_ros.tree.options import TreeOptions
+    from reactree_ros.world.symbolic import SymbolicWorld
+
+    task, scored = _task(instruction, house, tasks, task_id)
+    if save is not None and save.exists() and (not save.is_dir() or any(save.iterdir())):
+        raise UserError(f"--save {save}: is there already; name a new folder, so that no saved run is lost")
+    console = Console(soft_wrap=False)
+    with _open_memory(memory) as episodic:
+        context = RunContext(
+            model=ExpertModel(),
+            world=SymbolicWorld(task, scored=scored),
+            budget=Budget(max_decisions=max_decisions, max_steps=max_steps),
+            options=TreeOptions(seed=seed),
+            working_memory=WorkingMemory(),
+            listener=Listener() if as_json else TerminalListener(console),
+        )
+        one = Run(instruction or task.instruction, context, task_id=task.task_id if scored else None)
+        result = _run_with_examples(one, episodic, seed)
+        task_name = task.task_name if scored else "instruction"
+        if episodic is not None and result.achieved:
+            episodic.add_run(experiences(context.nodes, task_id=str(result.task_id or 0), task_name=task_name))
+        if save is not None:
+            save_run(one, result, save, task_name=task_name)
+        if as_json:
+            print(json.dumps(dataclasses.asdict(result)))  # noqa: T201
+        else:
+            console.print()
+            show_tree(one.tree.root, console)
+            console.print()
+            show_result(result, console)
+            if episodic is None:
+                console.print(
+                    "No episodic memory: pip install 'reactree_ros[memory]', then add --memory FILE.db",
+                    style="dim",
+                    markup=False,
+                    highlight=False,
+                )
+    if not result.achieved:
+        raise typer.Exit(NOT_ACHIEVED)
+
+
+def _task(instruction: str | None, house: str | None, tasks: Path | None, task_id: int | None) -> tuple[Task, bool]:
+    """Choose the task whose house is used, and say whether its goal is the instruction's."""
+    from reactree_ros.world.houses import HOUSES
+    from reactree_ros.world.tasks import load_tasks
+
+    if instruction is not None and not instruction.strip():
+        raise UserError("the instruction is empty; say what to do, e.g. 'Put 1 apple on the coffee table'")
+    if tasks is not None and house is not None:
+        raise UserError("--house and --tasks exclude each other; give one of them")
+    if tasks is not None and task_id is None:
+        raise UserError("--tasks needs --task-id: which task of the file is it?")
+    shipped = house or next(iter(HOUSES))
+    path = tasks or HOUSES.get(shipped) or Path(shipped)
+    if not path.exists() and tasks is None:
+        raise UserError(f"--house {house}: is neither a file nor one of {', '.join(HOUSES)}")
+    found = load_tasks(path)
+    if task_id is not None:
+        found = [task for task in found if task.task_id == task_id]
+        if not found:
+            raise UserError(f"{path} has no task {task_id}")
+        if tasks is not None:
+            return found[0], True
+    if instruction is None:
+        return found[0], True
+    for task in found:
+        if any(_same_words(instruction, wording) for wording in task.nl_instructions):
+            return task, True
+    return found[0], False
+
+
+def _same_words(one: str, other: str) -> bool:
+    return one.lower().strip(" .").split() == other.lower().strip(" .").split()
+
+
+@contextmanager
+def _open_memory(path: Path | None, *, embeds: bool = True) -> Iterator[EpisodicMemory | None]:
+    if path is None:
+        yield None
+        return
+    from reactree_ros.memory.embedding import SentenceTransformerEmbedder
+    from reactree_ros.memory.episodic import EpisodicMemory
+
+    embedder = SentenceTransformerEmbedder()
+    if embeds:
+        embedder.encode(["Is the model there?"])
+    with EpisodicMemory(path, embedder) as episodic:
+        yield episodic
+
+
+def _run_with_examples(one: Run, episodic: EpisodicMemory | None, seed: int) -> RunResult:
+    if episodic is None:
+        return one.run()
+    from reactree_ros.memory.episodic import approximate_tokens
+    from reactree_ros.memory.examples import EpisodicExamples
+
+    def count_tokens(text: str) -> int:
+        count = one.context.model.count_tokens(text)
+        return approximate_tokens(text) if count is None else count
+
+    examples = EpisodicExamples(episodic, count_tokens=count_tokens, seed=seed)
+    one.context.examples = examples
+    try:
+        return one.run()
+    finally:
+        examples.close()
+
+
+class ReplayWorld(str, enum.Enum):
+    """Where a replay's observations come from."""
+
+    RECORDED = "recorded"
+    SYMBOLIC = "symbolic"
+
+
+@app.command()
+def replay(
+    tasks: Annotated[Path, typer.Option(help="The task file that was recorded on.")],
+    trajectories: Annotated[Path, typer.Option(help="Recorded runs: JSON lines, one agent node a line.")],
+    variant: Annotated[
+        str | None,
+        typer.Option(help="react, react_wm, reactree or reactree_wm; by default the trajectories' file name."),
+    ] = None,
+    world: Annotated[ReplayWorld, typer.Option(help="Where observations come from.")] = ReplayWorld.RECORDED,
+    outcomes: Annotated[
+        Path | None,
+        typer.Option(help="Which runs were successes; by default recorded_outcomes.json beside the task file."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Drive the real tree with recorded decisions and compare what comes of it with the recording.
+
+    In the symbolic world, what the task file records as quirks of its simulator is honoured.
+    Exit code 1 where, in the recorded world, a run is not identical.
+    """
+    from reactree_ros.replay import VARIANTS, Replay, WorldKind, load_outcomes, load_recording
+    from reactree_ros.world.tasks import load_tasks
+
+    variant = variant or trajectories.stem
+    if variant not in VARIANTS:
+        raise UserError(f"--variant {variant}: is none of {', '.join(VARIANTS)}")
+    beside = tasks.with_name("recorded_outcomes.json")
+    if outcomes is None and beside.exists():
+        outcomes = beside
+    one = Replay(
+        tasks={task.task_id: task for task in load_tasks(tasks)},
+        variant=variant,
+        world=WorldKind(world.value),
+        outcomes=None if outcomes is None else load_outcomes(outcomes, variant),
+    )
+    recorded = load_recording(trajectories)
+    with _progress("Replaying", quiet=as_json) as advance:
+        for number, run_ in enumerate(recorded, 1):
+            one.replay(run_)
+            advance(number / len(recorded))
+    report = one.report
+    if as_json:
+        print(json.dumps(dataclasses.asdict(report)))  # noqa: T201
+    else:
+        console = Console()
+        table = Table("kind of line", "lines", "identical", "%")
+        for kind, (lines, identical) in [*report.by_kind.items(), ("all", [report.lines, report.lines_identical])]:
+            table.add_row(kind, str(lines), str(identical), f"{100 * identical / lines:.1f}" if lines else "")
+        console.print(table)
+        for line in [*report.differences, *report.overwritten]:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(
+            f"{report.runs_identical} of {report.runs} runs identical ({report.runs_overwritten} of them with "
+            f"overwritten files), {report.nodes_identical} of {report.nodes} agent nodes",
+            highlight=False,
+        )
+        if report.successes_recorded is not None:
+            console.print(
+                f"{report.successes_reproduced} of {report.successes_recorded} recorded successes reach their goal",
+                highlight=False,
+            )
+    if world is ReplayWorld.RECORDED and report.runs_identical < report.runs:
+        raise typer.Exit(NOT_ACHIEVED)
+
+
+@contextmanager
+def _progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float], None]]:
+    """Show a progress bar on stderr; yields what is called with the share that is done."""
+    with Progress(console=Console(stderr=True, quiet=quiet), transient=True) as bar:
+        task = bar.add_task(title, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+@app.command()
+def house(
+    seed: Annotated[int, typer.Option(help="Seed: the same arguments make the same house.")],
+    out: Annotated[Path, typer.Option(help="File to write.")],
+    rooms: Annotated[int, typer.Option(min=3, max=8, help="Number of rooms.")] = 5,
+    tasks: Annotated[int, typer.Option(min=1, help="Number of tasks in it.")] = 5,
+) -> None:
+    """Make up a house with tasks, in the WAH-NL schema."""
+    from reactree_ros.world.generator import generate_house
+
+    document = generate_house(seed=seed, rooms=rooms, tasks=tasks)
+    out.write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="utf-8")
+    console = Console(soft_wrap=True)
+    for task in document:
+        wording = " ".join(task["nl_instructions"][0].split())
+        console.print(f"{task['task_id']} {task['task_name']}: {wording}", markup=False, highlight=False)
+
+
+MemoryPath = Annotated[Path, typer.Option("--memory", help="The episodic memory, a file.")]
+
+
+@memory_app.command("import")
+def memory_import(
+    source: Annotated[Path, typer.Argument(help="JSON lines, or a folder of text files, as recorded.")],
+    memory: MemoryPath,
+    outcomes: Annotated[
+        Path | None, typer.Option(help="Which runs reached their goal; without it every run counts.")
+    ] = None,
+    variant: Annotated[str | None, typer.Option(help="Whose outcomes; by default the source's file name.")] = None,
+) -> None:
+    """Add recorded runs that reached their goal."""
+    from reactree_ros.memory.experience import import_experiences, recorded_success
+
+    succeeded = None if outcomes is None else recorded_success(outcomes, variant=variant or source.stem)
+    imported = import_experiences(source, succeeded=succeeded)
+    with _open_memory(memory) as episodic, _progress("Adding") as advance:
+        assert episodic is not None
+        added = 0
+        for number, run_ in enumerate(imported.runs, 1):
+            if not all(experience in episodic for experience in run_):
+                episodic.add_run(run_)
+                added += 1
+            advance(number / len(imported.runs))
+        total = len(episodic)
+    Console().print(
+        f"{added} runs added, {len(imported.runs) - added} were there already, {imported.runs_left_out} did not reach "
+        f"their goal; {memory} holds {total} experiences",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@memory_app.command("export")
+def memory_export(
+    out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl, or a new folder for text files.")],
+    memory: MemoryPath,
+) -> None:
+    """Write everything in a memory as the recordings are written."""
+    with _open_existing(memory) as episodic:
+        count = episodic.export(out)
+    Console().print(f"{count} experiences written to {out}", markup=False, highlight=False, soft_wrap=True)
+
+
+@memory_app.command("show")
+def memory_show(memory: MemoryPath) -> None:
+    """Say what a memory holds."""
+    with _open_existing(memory) as episodic:
+        counts = episodic.counts()
+    table = Table("what", "number")
+    table.add_row("runs", str(counts.runs))
+    table.add_row("experiences", str(counts.experiences))
+    table.add_row("different subgoals", str(counts.subgoals))
+    for end, number in counts.by_end.items():
+        table.add_row(f"ended in {end.value}", str(number))
+    for name, number in counts.by_task_name.items():
+        table.add_row(f"of {name}", str(number))
+    Console().print(table)
+
+
+@memory_app.command("search")
+def memory_search(
+    text: Annotated[str, typer.Argument(help="A subgoal.")],
+    memory: MemoryPath,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 5,
+) -> None:
+    """Find the experiences whose subgoals are most similar."""
+    with _open_existing(memory, embeds=True) as episodic:
+        found = episodic.search(text, k)
+    table = Table("similarity", "end", "task", "subgoal")
+    for similarity, experience in found:
+        table.add_row(
+            f"{similarity:.3f}",
+            experience.end.value,
+            f"{experience.task_id} {experience.task_name}",
+            experience.subgoal,
+        )
+    Console().print(table)
+
+
+@contextmanager
+def _open_existing(path: Path, *, embeds: bool = False) -> Iterator[EpisodicMemory]:
+    if not path.exists():
+        raise UserError(f"{path}: there is no such memory; `reactree memory import` makes one")
+    with _open_memory(path, embeds=embeds) as episodic:
+        assert episodic is not None
+        yield episodic
+
+
+if __name__ == "__main__":
+    main()

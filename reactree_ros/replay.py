@@ -1,0 +1,317 @@
+"""Replays recorded runs: the real tree driven with recorded decisions, compared with what was recorded."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from reactree_ros.agent.budget import Budget, Limit
+from reactree_ros.agent.decision import RECALL
+from reactree_ros.agent.transcript import Transcript, TranscriptError, parse_transcript
+from reactree_ros.errors import UserError
+from reactree_ros.llm.recording import RecordingModel
+from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.run import Run
+from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.options import AS_RECORDED
+from reactree_ros.world.household import VERBS
+from reactree_ros.world.port import World
+from reactree_ros.world.recorded import RecordedWorld
+from reactree_ros.world.symbolic import SymbolicWorld
+from reactree_ros.world.tasks import ROOMS, Task
+from reactree_ros.world.vocabulary import class_of_word
+
+#: What may have been recorded: without and with expansion, each without and with working memory.
+VARIANTS = ("react", "react_wm", "reactree", "reactree_wm")
+#: Limits that were in force when the runs were recorded.
+RECORDED_BUDGET = {"max_decisions": 199, "max_steps": 99}
+
+
+class ReplayError(UserError, ValueError):
+    """A recording that cannot be replayed; the message says which and why."""
+
+
+class WorldKind(str, enum.Enum):
+    """Where a replay's observations come from."""
+
+    RECORDED = "recorded"
+    SYMBOLIC = "symbolic"
+
+
+@dataclass(frozen=True)
+class RecordedNode:
+    """One recorded agent node.
+
+    Attributes:
+        file: Name of its file.
+        decision: Decision count at its start.
+        depth: Depth in the tree.
+        text: Its text.
+        transcript: Its text, taken apart.
+    """
+
+    file: str
+    decision: int
+    depth: int
+    text: str
+    transcript: Transcript
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """One recorded run: its agent nodes in the order in which they started."""
+
+    task_id: int
+    nodes: tuple[RecordedNode, ...]
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    file: str
+    task_id: int
+    decision: int
+    depth: int
+    text: str
+
+
+def load_recording(path: str | Path) -> list[RecordedRun]:
+    """Read recorded trajectories: JSON lines with ``file, task_id, decision, depth, text``.
+
+    Raises:
+        ReplayError: The file cannot be read, or a line is none of a recording.
+    """
+    nodes: dict[int, list[RecordedNode]] = defaultdict(list)
+    adapter = TypeAdapter(_Line)
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            for number, text in enumerate(file, 1):
+                if not text.strip():
+                    continue
+                try:
+                    line = adapter.validate_json(text)
+                    transcript = parse_transcript(line.text)
+                except ValidationError as error:
+                    first = error.errors()[0]
+                    where = ".".join(map(str, first["loc"])) or "the line"
+                    raise ReplayError(f"{path}, line {number}: {where}: {first['msg']}") from None
+                except TranscriptError as error:
+                    raise ReplayError(f"{path}, line {number}: text: {error}") from None
+                nodes[line.task_id].append(RecordedNode(line.file, line.decision, line.depth, line.text, transcript))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ReplayError(f"{path}: cannot be read: {error}") from None
+    if not nodes:
+        raise ReplayError(f"{path}: holds no recorded agent node")
+    return [RecordedRun(task_id, tuple(sorted(run, key=_order))) for task_id, run in nodes.items()]
+
+
+def _order(node: RecordedNode) -> tuple[int, bool, int, str]:
+    # After a limit every remaining agent node starts at the same decision count: the deepest come first.
+    only_header = not node.transcript.turns
+    return node.decision, only_header, -node.depth if only_header else 0, node.file
+
+
+@dataclass
+class Report:
+    """What a replay found.
+
+    Attributes:
+        runs: Runs replayed.
+        runs_identical: Runs all of whose agent nodes are as recorded, but for overwritten files.
+        runs_overwritten: Of those, runs in which files of the recording were overwritten by later ones.
+        nodes: Agent nodes recorded.
+        nodes_identical: Those whose header, starting decision count, depth, order and end are as recorded.
+        lines: Observation lines compared.
+        lines_identical: Those that are as recorded.
+        by_kind: The same by kind of line: ``[lines, identical]``.
+        successes_recorded: Runs recorded as successes; None where that is not known or not asked.
+        successes_reproduced: Those of them that reach the goal in the replay.
+        differences: What is not as recorded, one line each.
+        overwritten: Runs with overwritten files, one line each.
+    """
+
+    runs: int = 0
+    runs_identical: int = 0
+    runs_overwritten: int = 0
+    nodes: int = 0
+    nodes_identical: int = 0
+    lines: int = 0
+    lines_identical: int = 0
+    by_kind: dict[str, list[int]] = field(default_factory=dict)
+    successes_recorded: int | None = None
+    successes_reproduced: int | None = None
+    differences: list[str] = field(default_factory=list)
+    overwritten: list[str] = field(default_factory=list)
+
+
+class Replay:
+    """Replays runs one by one and keeps the report.
+
+    Args:
+        tasks: The tasks that the runs belong to, by task id.
+        variant: Name of what was recorded: ``react``, ``react_wm``, ``reactree`` or ``reactree_wm``.
+        world: Where observations come from.
+        outcomes: Task ids of the runs that were kept as successes; None where that is not known.
+        honour_quirks: Let the symbolic world do what the task files record as the simulator's quirks.
+    """
+
+    def __init__(
+        self,
+        *,
+        tasks: Mapping[int, Task],
+        variant: str,
+        world: WorldKind,
+        outcomes: Mapping[int, bool] | None = None,
+        honour_quirks: bool = True,
+    ) -> None:
+        self.report = Report()
+        if outcomes is not None and world is WorldKind.SYMBOLIC:
+            self.report.successes_recorded = self.report.successes_reproduced = 0
+        self._tasks, self._world, self._outcomes = tasks, world, outcomes
+        self._honour_quirks = honour_quirks
+        self._recall = variant.endswith("_wm")
+        self._options = AS_RECORDED if variant.startswith("reactree") else replace(AS_RECORDED, control_flows=())
+
+    def replay(self, recorded: RecordedRun) -> None:
+        """Replay one run and add what came of it to the report.
+
+        Raises:
+            ReplayError: The run's task is not among the tasks.
+        """
+        task = self._tasks.get(recorded.task_id)
+        if task is None:
+            raise ReplayError(f"the recording has task {recorded.task_id}, the task file does not")
+        transcripts = [node.transcript for node in recorded.nodes]
+        symbolic = self._world is WorldKind.SYMBOLIC
+        world: World = RecordedWorld(transcripts)
+        if symbolic:
+            world = SymbolicWorld(task, honour_quirks=self._honour_quirks)
+        context = RunContext(
+            model=RecordingModel(transcripts),
+            world=world,
+            budget=Budget(**RECORDED_BUDGET),
+            options=self._options,
+            # In the recorded world the answers to recalls come from the recording, too.
+            working_memory=WorkingMemory() if symbolic and self._recall else None,
+        )
+        result = Run(task.instruction, context, task_id=task.task_id).run()
+        self._compare(recorded, context.nodes, task)
+        if symbolic and self._outcomes is not None and self._outcomes.get(task.task_id):
+            report = self.report
+            report.successes_recorded = (report.successes_recorded or 0) + 1
+            report.successes_reproduced = (report.successes_reproduced or 0) + int(result.gsr == 1.0)
+            if result.gsr != 1.0:
+                report.differences.append(f"task {task.task_id}: recorded as a success, but the goal is not reached")
+
+    def _compare(self, recorded: RecordedRun, nodes: Sequence[AgentNode], task: Task) -> None:
+        report = self.report
+        report.runs += 1
+        report.nodes += len(recorded.nodes)
+        ours = list(nodes)
+        identical, overwritten = True, 0
+        for node in recorded.nodes:
+            while ours and not _same_place(ours[0], node) and _only_header(ours[0]):
+                ours.pop(0)
+                overwritten += 1
+            if not ours:
+                report.differences.append(f"task {task.task_id}: {node.file} was recorded, but did not start")
+                identical = False
+                continue
+            mine = ours.pop(0)
+            difference = self._difference(mine, node)
+            if difference is None:
+                report.nodes_identical += 1
+            else:
+                identical = False
+                report.differences.append(f"task {task.task_id}: {node.file}: {difference}")
+            for kind, theirs, line in _observation_lines(node.transcript, mine.text, task):
+                self._count_line(kind, theirs == line)
+        overwritten += sum(map(_only_header, ours))
+        extra = sum(not _only_header(node) for node in ours)
+        if extra:
+            identical = False
+            report.differences.append(f"task {task.task_id}: {extra} agent nodes started that were not recorded")
+        report.runs_identical += identical
+        if overwritten:
+            report.runs_overwritten += 1
+            report.overwritten.append(
+                f"task {task.task_id}: {overwritten} agent nodes that started after the limit have no file of their own"
+            )
+
+    def _difference(self, mine: AgentNode, node: RecordedNode) -> str | None:
+        if mine.start != node.decision:
+            return f"starts at decision {mine.start}, recorded at {node.decision}"
+        if mine.depth != node.depth:
+            return f"is at depth {mine.depth}, recorded at {node.depth}"
+        ours = parse_transcript(mine.text)
+        if ours.header != node.transcript.header:
+            return f"header {ours.header!r}, recorded {node.transcript.header!r}"
+        if [turn.said for turn in ours.turns] != [turn.said for turn in node.transcript.turns]:
+            return "decisions differ"
+        if ours.limit is not node.transcript.limit:
+            return f"ends by {_name(ours.limit)}, recorded by {_name(node.transcript.limit)}"
+        if self._world is WorldKind.RECORDED and mine.text != node.text:
+            return "text differs"
+        return None
+
+    def _count_line(self, kind: str, identical: bool) -> None:
+        report = self.report
+        report.lines += 1
+        report.lines_identical += identical
+        counts = report.by_kind.setdefault(kind, [0, 0])
+        counts[0] += 1
+        counts[1] += identical
+
+
+def load_outcomes(path: str | Path, variant: str) -> dict[int, bool]:
+    """Read which runs of a variant were kept as successes: ``{task id: {variant: bool}}``.
+
+    Raises:
+        ReplayError: The file cannot be read or is none of outcomes.
+    """
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        return {int(task_id): bool(variants[variant]) for task_id, variants in document.items() if variant in variants}
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise ReplayError(f"{path}: is no file of outcomes: {error}") from None
+
+
+def _same_place(mine: AgentNode, node: RecordedNode) -> bool:
+    return mine.start == node.decision and mine.depth == node.depth and mine.text.startswith(node.transcript.header)
+
+
+def _only_header(mine: AgentNode) -> bool:
+    return not parse_transcript(mine.text).turns
+
+
+def _name(limit: Limit | None) -> str:
+    return "its own decision" if limit is None else f"'{limit.value}'"
+
+
+def _observation_lines(theirs: Transcript, text: str, task: Task) -> Iterator[tuple[str, str, str]]:
+    """Yield every observation line as recorded and as replayed, with its kind."""
+    ours = parse_transcript(text)
+    yield "node start", theirs.observation, ours.observation
+    for their_turn, turn in zip(theirs.turns, ours.turns, strict=False):
+        if their_turn.observation is not None:
+            yield _kind(their_turn.said), their_turn.observation, turn.observation or ""
+
+
+def _kind(said: str) -> str:
+    skill = said.removeprefix("Act: ")
+    if skill.startswith(RECALL):
+        return "recall"
+    verb = next((verb for verb in VERBS if skill.startswith(f"{verb} ")), "other")
+    if verb != "go to":
+        return verb
+    thing = class_of_word(skill.removeprefix("go to ").rpartition(" ")[0])
+    if thing.category == ROOMS:
+        return "room view"
+    return "go to object" if thing.category == "Placable" and "GRABBABLE" in thing.properties else "go to receptacle"

@@ -1,0 +1,98 @@
+"""Saves a run: every agent node's text as in the recorded files, the tree as JSON and dot, the result."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import py_trees
+from py_trees.behaviour import Behaviour
+
+from reactree_ros.errors import UserError
+from reactree_ros.memory.experience import End, Experience, ExperienceError, export_experiences
+from reactree_ros.run import Run, RunResult
+from reactree_ros.tree.agent_node import AgentNode
+
+
+def experiences(nodes: Iterable[AgentNode], *, task_id: str, task_name: str) -> list[Experience]:
+    """Return what the agent nodes of a run went through, for episodic memory.
+
+    Agent nodes without an end of their own (an error, an interruption) are left out.
+    """
+    found = []
+    for node in nodes:
+        try:
+            found.append(
+                Experience.from_text(
+                    node.text, task_id=task_id, task_name=task_name, decision=node.start, depth=node.depth
+                )
+            )
+        except ExperienceError:
+            continue
+    return found
+
+
+def save_run(run: Run, result: RunResult, folder: str | Path, *, task_name: str) -> None:
+    """Write a run into a new or empty folder.
+
+    The folder then holds ``agent_nodes/`` (one text file an agent node, named as the recordings are),
+    ``trajectory.jsonl`` (the same as JSON lines), ``tree.json``, ``tree.dot`` and ``result.json``.
+
+    Args:
+        run: The run, at its end.
+        result: What came of it.
+        folder: Where to; made if it does not exist.
+        task_name: Type of the task, for the file names.
+
+    Raises:
+        UserError: The folder holds something already.
+        OSError: It cannot be written.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise UserError(f"{folder}: is not empty; name a new folder, so that no saved run is lost")
+    texts = [
+        # Written for its text; how an interrupted agent node would have ended is not among what is written.
+        Experience(
+            subgoal=node.subgoal,
+            text=node.text,
+            end=node.end or End.FAILURE,
+            task_id=str(result.task_id or 0),
+            task_name=task_name,
+            decision=node.start,
+            depth=node.depth,
+        )
+        for node in run.context.nodes
+        if node.text
+    ]
+    export_experiences(texts, folder / "agent_nodes")
+    export_experiences(texts, folder / "trajectory.jsonl")
+    _write_json(folder / "tree.json", tree_as_dict(run.tree.root))
+    (folder / "tree.dot").write_text(py_trees.display.dot_tree(run.tree.root).to_string(), encoding="utf-8")
+    _write_json(folder / "result.json", dataclasses.asdict(result))
+
+
+def tree_as_dict(behaviour: Behaviour) -> dict[str, Any]:
+    """Return a behaviour and what is under it: name, type, status, feedback message, and more of agent nodes."""
+    entry: dict[str, Any] = {
+        "name": behaviour.name,
+        "type": type(behaviour).__name__,
+        "status": behaviour.status.value,
+        "feedback_message": behaviour.feedback_message,
+    }
+    if isinstance(behaviour, AgentNode):
+        entry |= {
+            "subgoal": behaviour.subgoal,
+            "depth": behaviour.depth,
+            "start": behaviour.start,
+            "end": None if behaviour.end is None else behaviour.end.value,
+        }
+    return entry | {"children": [tree_as_dict(child) for child in behaviour.children]}
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
