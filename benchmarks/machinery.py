@@ -1,0 +1,216 @@
+"""What the machinery costs: ticks and decisions of growing trees against bare py_trees, and the world's observation.
+
+python benchmarks/machinery.py [--scenes FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import py_trees
+from py_trees.behaviour import Behaviour
+from py_trees.common import Status
+from py_trees.trees import BehaviourTree
+
+from reactree_ros.agent.budget import Budget
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.pending import Pending
+from reactree_ros.run import Run
+from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.port import Observation, Score, World
+from reactree_ros.world.symbolic import SymbolicWorld
+from reactree_ros.world.tasks import parse_tasks
+
+SIZES = (10, 100, 1000)
+TICKS = 400
+REPEATS = 7
+
+
+class InstantModel(LanguageModel):
+    """Answers at once with what it is told to say."""
+
+    def __init__(self) -> None:
+        self.say: Callable[[], str] = lambda: "Think: go on"
+        self.settled = True
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        return Pending.of(Reply(self.say())) if self.settled else Pending()
+
+
+class InstantWorld(World):
+    """Executes every skill at once."""
+
+    SKILLS = tuple(f"go to place {number}" for number in range(60))
+
+    def reset(self) -> Pending[None]:
+        return Pending.of(None)
+
+    def observe(self) -> Pending[Observation]:
+        return Pending.of(Observation("You are in the house."))
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        return Pending.of(self.SKILLS)
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        return Pending.of(Observation("You arrive at the place."))
+
+    def score(self) -> Pending[Score | None]:
+        return Pending.of(None)
+
+
+def grown(size: int, model: InstantModel) -> Run:
+    """Grow a tree of about so many behaviours, whose deepest agent node is deciding."""
+    width = max(1, math.isqrt(size) // 2)
+    count = iter(range(10**9))
+
+    def expand() -> str:
+        subgoals = ", ".join(f"subgoal {next(count)}" for _ in range(width))
+        return f"Expand:\n- control flow: sequence\n- subgoals: {subgoals}"
+
+    budget = Budget(max_decisions=10**9, max_steps=10**9)
+    context = RunContext(
+        model=model, world=InstantWorld(), budget=budget, options=TreeOptions(max_depth=None), working_memory=None
+    )
+    run = Run("grow", context)
+    while len(list(run.tree.root.iterate())) < size:
+        model.say = expand
+        run.tick()
+    model.say = lambda: "Think: go on"
+    for _ in range(3):
+        run.tick()
+    return run
+
+
+class Busy(Behaviour):
+    """Runs for ever."""
+
+    def update(self) -> Status:
+        return Status.RUNNING
+
+
+def bare(behaviour: Behaviour) -> Behaviour:
+    """Copy the shape of a tree in py_trees' own behaviours: the same nodes, the same active path."""
+    if not behaviour.children:
+        return Busy(behaviour.name)
+    if isinstance(behaviour, AgentNode):
+        leaf, *expansion = behaviour.children
+        if not expansion:
+            return py_trees.composites.Sequence(behaviour.name, memory=True, children=[Busy(leaf.name)])
+        children = [py_trees.behaviours.Success(leaf.name), *map(bare, expansion)]
+        return py_trees.composites.Sequence(behaviour.name, memory=True, children=children)
+    return py_trees.composites.Sequence(behaviour.name, memory=True, children=[bare(c) for c in behaviour.children])
+
+
+def microseconds(*calls: Callable[[], object], times: int = TICKS) -> list[float]:
+    """Time calls in turns: for each the median over repeats of the mean over so many calls."""
+    found: list[list[float]] = [[] for _ in calls]
+    for _ in range(REPEATS):
+        for call, seconds in zip(calls, found, strict=True):
+            begin = time.perf_counter()
+            for _ in range(times):
+                call()
+            seconds.append((time.perf_counter() - begin) / times * 1e6)
+    return [statistics.median(seconds) for seconds in found]
+
+
+def ticks() -> None:
+    """Print what a decision costs above a bare tick, by size of the tree and kind of decision."""
+    print(f"{'behaviours':>10} {'decision':>9} {'bare tick':>10} {'our tick':>10} {'above':>9} {'ratio':>6}   (us)")
+    for size in SIZES:
+        model = InstantModel()
+        run = grown(size, model)
+        nodes = len(list(run.tree.root.iterate()))
+        tree = BehaviourTree(bare(run.tree.root))
+        tree.tick()
+        for name, said in (("Think", "Think: go on"), ("Act", "Act: go to place 7")):
+            line(nodes, name, *decisions(tree, run, model, said))
+        line(nodes, "Expand", *expansions(tree, run, model))
+        model.settled = False
+        run.tick()
+        line(nodes, "waiting", *microseconds(tree.tick, run.tick))
+
+
+def decisions(tree: BehaviourTree, run: Run, model: InstantModel, said: str) -> list[float]:
+    """Time a bare tick and a tick that takes a decision."""
+    model.say = lambda: said
+    active = run.context.nodes[-1]
+    start = active.text
+
+    def tick() -> None:
+        active.text = start  # so that the text of thousands of decisions is not what is measured
+        run.tick()
+
+    return microseconds(tree.tick, tick)
+
+
+def expansions(tree: BehaviourTree, run: Run, model: InstantModel) -> tuple[float, float]:
+    """Time the tick that expands and grows, after a bare one; the expansion is pruned again, unmeasured."""
+    bare_times, times = [], []
+    active = run.context.nodes[-1]
+    start = active.text
+    for number in range(100):
+        said = f"Expand:\n- control flow: sequence\n- subgoals: new {number}, newer {number}"
+        model.say = partial(str, said)
+        begin = time.perf_counter()
+        tree.tick()
+        between = time.perf_counter()
+        run.tick()
+        bare_times.append((between - begin) * 1e6)
+        times.append((time.perf_counter() - between) * 1e6)
+        run.tree.prune_subtree(active.children[-1].id)
+        del run.context.nodes[run.context.nodes.index(active) + 1 :]
+        active.text, active._expansion = start, None
+        active._ask()
+    return statistics.median(bare_times), statistics.median(times)
+
+
+def line(nodes: int, name: str, bare_tick: float, tick: float) -> None:
+    print(f"{nodes:>10} {name:>9} {bare_tick:>10.1f} {tick:>10.1f} {tick - bare_tick:>9.1f} {tick / bare_tick:>6.2f}")
+
+
+def observations(folder: Path) -> None:
+    """Print what an observation and the list of skills cost in whole VirtualHome apartments."""
+    print(f"\n{'scene':>10} {'nodes':>6} {'look around':>12} {'go to + see':>12} {'skills':>8}   (us; target 1000)")
+    for path in sorted(folder.glob("scene*.json")):
+        graph = json.loads(path.read_text())
+        graph["nodes"] = [node for node in graph["nodes"] if node["category"] != "Characters"]
+        ids = {node["id"] for node in graph["nodes"]}
+        graph["edges"] = [edge for edge in graph["edges"] if edge["from_id"] in ids and edge["to_id"] in ids]
+        task = {
+            "task_id": 1,
+            "task_name": "put_fridge",
+            "nl_instructions": ["Put the apple in the fridge"],
+            "task_goal": {"inside_apple_fridge": 1},
+            "env_id": 0,
+            "init_room": "kitchen",
+            "init_graph": graph,
+        }
+        world = SymbolicWorld(parse_tasks(task)[0])
+        world.execute("go to kitchen 1")
+        look, go, skills = microseconds(
+            world.observe, lambda world=world: world.execute("go to fridge 1"), world.available_skills, times=50
+        )
+        print(f"{path.stem:>10} {len(graph['nodes']):>6} {look:>12.1f} {go:>12.1f} {skills:>8.1f}")
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scenes", type=Path, help="folder of VirtualHome scene graphs (scene1.json, …)")
+    options = parser.parse_args()
+    ticks()
+    if options.scenes is not None:
+        observations(options.scenes)
+
+
+if __name__ == "__main__":
+    main()

