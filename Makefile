@@ -6,7 +6,7 @@ TEST := .venv-test/bin
 MEMORY := .venv-memory/bin
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help demo test test-memory lint compat lock clean FORCE
+.PHONY: help demo test test-memory lint compat bench lock clean FORCE
 
 help:
 	@echo "make demo         a household instruction carried out in the terminal (core install, no torch)"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-memory  the tests of episodic memory with the real sentence embedder (installs torch)"
 	@echo "make lint         lint, types, layer rule"
 	@echo "make compat       the core on every Python 3.10 to 3.14 found here, with the oldest and the newest py_trees"
+	@echo "make bench        what the machinery, the world and retrieval cost, as ratios"
 	@echo "make lock         $(LOCK) made anew from setup.py (LOCK_ARGS=--upgrade: with the newest versions)"
 	@echo "make clean        removes what the commands above made"
 	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' goes on to pytest."
@@ -28,7 +29,7 @@ lint: .venv-test/.ready
 	$(TEST)/ruff check .
 	$(TEST)/ruff format --check .
 	$(TEST)/mypy
-	$(TEST)/lint-imports
+	$(TEST)/lint-imports --no-logo
 
 # Offline, so that the embedder can come from the installed package only.
 test-memory: .venv-memory/.ready
@@ -36,7 +37,11 @@ test-memory: .venv-memory/.ready
 	HF_HUB_OFFLINE=1 $(MEMORY)/python -m pytest -m "not ros" test/memory test/test_cli.py $(ARGS)
 
 compat: .venv-test/.ready
-	@.ci/compat $(TEST)/python
+	@bash .ci/compat $(TEST)/python
+
+bench: .venv-test/.ready
+	$(TEST)/python benchmarks/machinery.py
+	$(TEST)/python benchmarks/retrieval.py
 
 lock:
 	$(PYTHON) -m venv --clear .venv-lock

@@ -197,7 +197,7 @@ def observations(folder: Path) -> None:
         world = SymbolicWorld(parse_tasks(task)[0])
         world.execute("go to kitchen 1")
         look, go, skills = microseconds(
-            world.observe, lambda world=world: world.execute("go to fridge 1"), world.available_skills, times=50
+            world.observe, partial(world.execute, "go to fridge 1"), world.available_skills, times=50
         )
         print(f"{path.stem:>10} {len(graph['nodes']):>6} {look:>12.1f} {go:>12.1f} {skills:>8.1f}")
 
@@ -205,11 +205,15 @@ def observations(folder: Path) -> None:
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scenes", type=Path, help="folder of VirtualHome scene graphs (scene1.json, …)")
+    parser.add_argument(
+        "--scenes",
+        type=Path,
+        default=Path(__file__).resolve().parents[2] / "shared/data/virtualhome_scenes",
+        help="folder of VirtualHome scene graphs (scene1.json, …); observations are not measured without it",
+    )
     options = parser.parse_args()
     ticks()
-    if options.scenes is not None:
-        observations(options.scenes)
+    observations(options.scenes)
 
 
 if __name__ == "__main__":

@@ -185,7 +185,8 @@ def _open_memory(path: Path | None, *, embeds: bool = True) -> Iterator[Episodic
 
     embedder = SentenceTransformerEmbedder()
     if embeds:
-        embedder.encode(["Is the model there?"])
+        with Console(stderr=True).status("Loading the sentence embedder"):
+            embedder.encode(["Is the model there?"])
     with EpisodicMemory(path, embedder) as episodic:
         yield episodic
 

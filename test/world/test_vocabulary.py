@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import statistics
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -87,22 +84,6 @@ def test_recallable_are_the_words_of_what_can_be_grabbed() -> None:
     assert len(RECALLABLE) == 89
     assert RECALLABLE[:3] == ("alcohol", "apple", "bananas")
     assert RECALLABLE[-2:] == ("wine", "wine glass")
-
-
-def test_importing_the_vocabulary_is_quick() -> None:
-    code = (
-        "import dataclasses, types, reactree_ros.world, time\n"
-        "start = time.perf_counter()\n"
-        "import reactree_ros.world.vocabulary\n"
-        "print(time.perf_counter() - start)"
-    )
-    root = Path(__file__).resolve().parents[2]
-    took = [
-        float(subprocess.run([sys.executable, "-c", code], cwd=root, check=True, capture_output=True, text=True).stdout)
-        for _ in range(5)
-    ]
-    # Around 3 ms; the bound leaves room for a busy machine.
-    assert statistics.median(took) < 0.02
 
 
 def test_the_words_are_those_of_the_recorded_class_names(shared: Path) -> None:

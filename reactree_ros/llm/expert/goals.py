@@ -1,0 +1,160 @@
+"""What an instruction asks for: goals, and the wording of the subgoals that the expert gives to its own child nodes.
+
+A child node sees nothing but its own prompt, so what it is to do must be in its subgoal's words. The words are written
+and read here, side by side. They never contain a comma, since subgoals are split at commas.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from reactree_ros.world.vocabulary import CLASSES, class_of_word
+
+_WORDS = frozenset(entry.word for entry in CLASSES.values())
+
+
+@dataclass(frozen=True)
+class Move:
+    """Some things of a kind are to be on or in a receptacle.
+
+    Attributes:
+        thing: What to move, a word of the vocabulary.
+        place: The receptacle, a word of the vocabulary.
+        room: The kind of room that the receptacle is in; empty where that does not matter.
+        count: How many.
+    """
+
+    thing: str
+    place: str
+    room: str = ""
+    count: int = 1
+
+    def __str__(self) -> str:
+        return f"move {_some(self.thing, self.count)} {self.where}"
+
+    @property
+    def where(self) -> str:
+        """For example ``in the fridge`` or ``on the desk of the bedroom``."""
+        return f"{preposition(self.place)} {_the(self.place, self.room)}"
+
+
+@dataclass(frozen=True)
+class Take:
+    """Some things of a kind are to be in the hands.
+
+    Attributes:
+        thing: What to pick up, a word of the vocabulary.
+        room: Where to look, e.g. ``kitchen 1``; empty for the whole house.
+        closer: Look at what a quick search leaves out, too.
+        count: How many.
+    """
+
+    thing: str
+    room: str = ""
+    closer: bool = False
+    count: int = 1
+
+    def __str__(self) -> str:
+        where = f" in {self.room}" if self.room else ""
+        return f"find and pick up {_some(self.thing, self.count)}{where}{' by a closer look' if self.closer else ''}"
+
+
+@dataclass(frozen=True)
+class PutDown:
+    """A thing that is in the hands is to be on or in a receptacle; the words are as in :class:`Move`."""
+
+    thing: str
+    place: str
+    room: str = ""
+
+    def __str__(self) -> str:
+        return f"find {_the(self.place, self.room)} and put down the {self.thing}"
+
+
+@dataclass(frozen=True)
+class Operate:
+    """A thing is to be opened, closed or turned on.
+
+    Attributes:
+        action: ``open``, ``close`` or ``turn on``; what is open is closed before it is turned on.
+        thing: What, a word of the vocabulary.
+        room: The kind of room that it is in; empty where that does not matter.
+    """
+
+    action: str
+    thing: str
+    room: str = ""
+
+    def __str__(self) -> str:
+        closable = self.action == "turn on" and "CAN_OPEN" in class_of_word(self.thing).properties
+        return f"{'close' if closable else 'find'} and {self.action} {_the(self.thing, self.room)}"
+
+
+Goal = Move | Take | PutDown | Operate
+
+
+def preposition(place: str) -> str:
+    """How a thing is put there: ``in`` the fridge, ``on`` the table."""
+    return "in" if "CONTAINERS" in class_of_word(place).properties else "on"
+
+
+def _the(word: str, room: str) -> str:
+    return f"the {word} of the {room}" if room else f"the {word}"
+
+
+def _some(thing: str, count: int) -> str:
+    return f"the {thing}" if count == 1 else f"{count} of the {thing}"
+
+
+def describe(goals: Sequence[Goal]) -> str:
+    """One line for several goals, e.g. ``move the plate and the mug in the dishwasher``."""
+    texts: list[str] = []
+    where = ""  # of the goal before, if another thing can join it
+    for goal in goals:
+        joins = isinstance(goal, Move) and goal.count == 1
+        if isinstance(goal, Move) and joins and goal.where == where:
+            texts[-1] = f"{texts[-1].removesuffix(f' {where}')} and the {goal.thing} {where}"
+        else:
+            texts.append(str(goal))
+        where = goal.where if isinstance(goal, Move) and joins else ""
+    return " and ".join(texts)
+
+
+_SOME = r"(?:the|(?P<count>\d+) of the)"
+_OF_ROOM = r"(?: of the (?P<room>[^,]+))?"
+_MOVE = re.compile(rf"move {_SOME} (?P<things>[^,]+) (?:on|in) the (?P<place>[^,]+?){_OF_ROOM}")
+_TAKE = re.compile(
+    rf"find and pick up {_SOME} (?P<thing>\D+?)(?: in (?P<room>[a-z ]+ \d+))?(?P<closer> by a closer look)?"
+)
+_PUT_DOWN = re.compile(rf"find the (?P<place>[^,]+?){_OF_ROOM} and put down the (?P<thing>[^,]+)")
+_OPERATE = re.compile(rf"(?:find|close) and (?P<action>open|close|turn on) the (?P<thing>[^,]+?){_OF_ROOM}")
+
+
+@lru_cache(maxsize=256)
+def read_subgoal(text: str) -> tuple[Goal, ...]:
+    """The goals of a subgoal that was written here; none where the text is in other words."""
+    parts = [_read_part(part) for part in re.split(r" and (?=move )", text)]
+    goals = tuple(goal for part in parts for goal in part)
+    return goals if all(parts) and all(map(_is_known, goals)) else ()
+
+
+def _read_part(text: str) -> list[Goal]:
+    if match := _MOVE.fullmatch(text):
+        place, room, count = match["place"], match["room"] or "", int(match["count"] or 1)
+        things = match["things"].split(" and the ")
+        return [Move(thing=thing, place=place, room=room, count=count) for thing in things]
+    if match := _TAKE.fullmatch(text):
+        closer, count = bool(match["closer"]), int(match["count"] or 1)
+        return [Take(thing=match["thing"], room=match["room"] or "", closer=closer, count=count)]
+    if match := _PUT_DOWN.fullmatch(text):
+        return [PutDown(thing=match["thing"], place=match["place"], room=match["room"] or "")]
+    if match := _OPERATE.fullmatch(text):
+        return [Operate(action=match["action"], thing=match["thing"], room=match["room"] or "")]
+    return []
+
+
+def _is_known(goal: Goal) -> bool:
+    return goal.thing in _WORDS and (isinstance(goal, Take | Operate) or goal.place in _WORDS)

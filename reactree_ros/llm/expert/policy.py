@@ -1,0 +1,156 @@
+"""The expert: a rule-based household policy that reads a prompt's text, and nothing else, and says one decision.
+
+It decides in the paper's style (appendix G): the root thinks and expands into one subgoal per thing, that one into
+finding and putting down, a search into rooms. Where it may not expand, it does one goal after the other itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from reactree_ros.llm.expert import errand, knowledge
+from reactree_ros.llm.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
+from reactree_ros.llm.expert.instruction import read_instruction
+from reactree_ros.llm.expert.reading import Situation, read_prompt, word_of
+
+_DONE = "Act: done"
+_FAILURE = "Act: failure"
+_NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of rooms that I know how to read."
+
+
+def decide(prompt: str) -> str:
+    """Return the next decision for a prompt: ``Think: …``, ``Act: …`` or the three lines of ``Expand:``.
+
+    Args:
+        prompt: System text, examples and the agent node's own text so far, as an agent node sends it. Only what
+            follows the last ``Target_domain:`` and the actions that the system text names matter.
+    """
+    situation = read_prompt(prompt)
+    if situation is None:
+        return _FAILURE if f"Think: {_NO_HOUSEHOLD}" in prompt else f"Think: {_NO_HOUSEHOLD}"
+    goals: Sequence[Goal] = read_subgoal(situation.task)
+    if not goals:
+        instruction = read_instruction(situation.task)
+        if not instruction.goals:
+            return _after(instruction.not_understood, _FAILURE, situation)
+        goals = instruction.goals
+    return _pursue(goals, situation)
+
+
+def _pursue(goals: Sequence[Goal], situation: Situation) -> str:
+    """Expand, or work on the goals in this agent node.
+
+    Several goals for one thing stay together, and so do several things of a kind: only one trajectory tells which of
+    them are already where they belong.
+    """
+    goal = goals[0]
+    if not situation.can_expand:
+        return _work_through(goals, situation)
+    if len({goal.thing for goal in goals}) > 1:
+        return _share_out(goals, situation)
+    if len(goals) == 1 and errand.can_be_held(goal.thing):
+        if isinstance(goal, Move) and goal.count == 1:
+            return _find_then_put(goal, situation)
+        if isinstance(goal, Take) and goal.count == 1 and not (goal.room or goal.closer):
+            return _search_rooms(goal, situation)
+    return _work_through(goals, situation)
+
+
+# ---- expanding ----------------------------------------------------------------------------------------------------
+
+
+def _share_out(goals: Sequence[Goal], situation: Situation) -> str:
+    """One subgoal per thing: in parallel, or in sequence where what is moved comes before a door or a switch."""
+    moves = [goal for goal in goals if isinstance(goal, Move)]
+    others = [goal for goal in goals if not isinstance(goal, Move)]
+    if moves and others:
+        return _expand("sequence", [describe(moves), *map(str, others)], situation)
+    by_thing: dict[str, list[Goal]] = {}
+    for goal in goals:
+        by_thing.setdefault(goal.thing, []).append(goal)
+    ordered = any(isinstance(goal, Operate) for goal in goals)
+    return _expand("sequence" if ordered else "parallel", list(map(describe, by_thing.values())), situation)
+
+
+def _find_then_put(goal: Move, situation: Situation) -> str:
+    take, put = Take(thing=goal.thing), PutDown(thing=goal.thing, place=goal.place, room=goal.room)
+    return _expand("sequence", [str(take), str(put)], situation)
+
+
+def _search_rooms(goal: Take, situation: Situation) -> str:
+    """Go where the thing is known to be; where that is unknown, look for it in one room after the other."""
+    if errand.achieved(goal, situation):
+        return _DONE
+    skill = errand.take_known(goal.thing, situation)
+    if skill is not None:
+        return f"Act: {skill}"
+    rooms = knowledge.rooms_for(goal.thing, situation.rooms)
+    subgoals = [str(Take(thing=goal.thing, room=room)) for room in rooms]
+    subgoals.append(str(Take(thing=goal.thing, closer=True)))
+    thought = (
+        f"Now, I need to find and pick up the {goal.thing} in one of the rooms. The {goal.thing} is more likely to "
+        f"appear in {_listed(rooms, 'or')}. I can check each room one by one until I find and pick up the {goal.thing}."
+    )
+    return _after(thought, _expansion("fallback", subgoals), situation)
+
+
+def _expand(control_flow: str, subgoals: Sequence[str], situation: Situation) -> str:
+    if not situation.thoughts:
+        return _plan(subgoals, "sequentially" if control_flow == "sequence" else "independently")
+    return _expansion(control_flow, subgoals)
+
+
+def _plan(subgoals: Sequence[str], how: str) -> str:
+    plan = _listed(subgoals, "and")
+    number = f"{len(subgoals)} subgoals {how}" if len(subgoals) > 1 else "1 subgoal"
+    return f"Think: To solve the task, I need to accomplish {number}. {plan[:1].upper()}{plan[1:]}."
+
+
+def _expansion(control_flow: str, subgoals: Iterable[str]) -> str:
+    return f"Expand:\n- control flow: {control_flow}\n- subgoals: {', '.join(subgoals)}"
+
+
+# ---- acting -------------------------------------------------------------------------------------------------------
+
+
+def _work_through(goals: Sequence[Goal], situation: Situation) -> str:
+    """Do one goal after the other; what cannot be done does not keep the rest from being done."""
+    if any(isinstance(goal, Move) for goal in goals) and not situation.thoughts:
+        return _plan(list(map(str, goals)), "one after the other")
+    given_up = []
+    for goal in goals:
+        if errand.achieved(goal, situation):
+            continue
+        skill = errand.next_skill(goal, situation)
+        if skill is not None:
+            return f"Act: {skill}"
+        given_up.append(goal)
+    if not given_up:
+        return _DONE
+    return _after(_regret(given_up[0], situation), _FAILURE, situation)
+
+
+def _regret(goal: Goal, situation: Situation) -> str:
+    """Why a goal is given up."""
+    held = any(word_of(instance) == goal.thing for instance in situation.held)
+    if isinstance(goal, Operate):
+        return f"I cannot {goal.action} the {goal.thing}."
+    if not errand.can_be_held(goal.thing):
+        return f"The {goal.thing} is nothing that I can pick up."
+    if held and not isinstance(goal, Take):
+        return f"I cannot put down the {goal.thing} {preposition(goal.place)} the {goal.place}."
+    if len(situation.held) >= errand.HANDS:
+        return f"I cannot pick up the {goal.thing}: I hold {' and '.join(situation.held)}."
+    if isinstance(goal, PutDown):
+        return f"I do not hold the {goal.thing}."
+    return f"I cannot find the {goal.thing}{f' in {goal.room}' if isinstance(goal, Take) and goal.room else ''}."
+
+
+def _after(thought: str, decision: str, situation: Situation) -> str:
+    """The decision, once the thought has been said."""
+    return decision if thought in situation.thoughts else f"Think: {thought}"
+
+
+def _listed(texts: Sequence[str], conjunction: str) -> str:
+    *first, last = texts
+    return f"{', '.join(first)}, {conjunction} {last}" if first else last

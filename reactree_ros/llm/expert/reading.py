@@ -1,0 +1,217 @@
+"""What a prompt says: the agent node's task, what it has done so far, and the house as far as it has been told."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+_TARGET = "Target_domain:\n"
+_TASK = "Your task is to: "
+_START = re.compile(r"You are in the house, and there are \d+ rooms?: (?P<rooms>.*?)\. You are in the middle of an? ")
+_LISTED = re.compile(r"([A-Za-z][A-Za-z ]*?) \((\d[\d, ]*)\)")
+_RECALLED = re.compile(
+    r"You saw (?P<instance>[A-Za-z ]+ \d+)(?: near (?P<near>[A-Za-z ]+ \d+))?(?: in (?P<room>[a-z ]+ \d+))?\."
+)
+_EFFECTS = tuple(
+    f"You {verb} " for verb in ("are in", "move", "arrive", "pick up", "put down", "open", "close", "turn on")
+)
+_DECISIONS = ("Think: ", "Act: ", "Expand:")
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """Where an instance was seen last; ``near`` is a receptacle, or empty where only the room is known."""
+
+    instance: str
+    near: str
+    room: str
+
+
+@dataclass
+class Situation:
+    """What a prompt says, up to its last line. Instances are written as in skills: ``kitchen cabinet 3``.
+
+    Attributes:
+        task: What the agent node is to do.
+        can_recall: Whether there is a working memory.
+        can_expand: Whether the agent node may expand; false too once that was refused.
+        rooms: Every room of the house.
+        room: Where the agent is.
+        views: What each room showed from its middle, as far as it was looked at.
+        near: What is next to the agent: the latest list of an arrival or an opening.
+        held: What it holds.
+        at: The instance that it walked to last.
+        looks: The room and the latest list of every instance that it walked to.
+        reached: Instances that were next to it at some time.
+        opened: Instances known to be open.
+        closed: Instances known to be closed.
+        recalled: What working memory answered, by the word that was asked for.
+        placed: Instances put down, with where.
+        refused: Acts without effect, with where the agent stood.
+        done: Acts that had an effect.
+        thoughts: What it thought.
+    """
+
+    task: str
+    can_recall: bool
+    can_expand: bool
+    rooms: tuple[str, ...] = ()
+    room: str = ""
+    views: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    near: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    at: str = ""
+    looks: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    reached: set[str] = field(default_factory=set)
+    opened: set[str] = field(default_factory=set)
+    closed: set[str] = field(default_factory=set)
+    recalled: dict[str, tuple[Sighting, ...]] = field(default_factory=dict)
+    placed: dict[str, str] = field(default_factory=dict)
+    refused: set[tuple[str, str]] = field(default_factory=set)
+    done: set[str] = field(default_factory=set)
+    thoughts: set[str] = field(default_factory=set)
+
+    def start(self, line: str) -> None:
+        """Takes in the observation that an agent node starts with."""
+        match = _START.match(line)
+        if match is None:
+            return
+        self.rooms = instances(match["rooms"])
+        here = instances(line[match.end() :])
+        self.room = here[0] if here else ""
+        self._look_around(line)
+        self._feel(line)
+
+    def act(self, skill: str, line: str) -> None:
+        """Takes in a skill and the line that came of it."""
+        verb, thing = _split(skill)
+        held_before = self.held
+        self._feel(line)
+        if verb == "recall location of":
+            self.recalled[thing] = _sightings(line)
+        elif line.startswith("You move to the "):
+            self.room, self.near, self.at = thing, (), ""
+            self._look_around(line)
+        elif verb == "go to" and line.startswith("You arrive at the "):
+            self.at = thing
+            self._note_door(thing, line)
+            self._look_near(line)
+        elif verb == "open" and (line.startswith("You open ") or " is already open." in line):
+            self.opened.add(thing)
+            self.closed.discard(thing)
+            self._look_near(line)
+        elif verb == "pick up" and thing in self.held and thing not in held_before:
+            self.placed.pop(thing, None)
+        elif verb == "put down" and line.startswith("You put down ") and thing not in self.held:
+            self.placed[thing] = self.at
+        elif verb == "close" and (line.startswith("You close ") or " is already closed." in line):
+            self.opened.discard(thing)
+            self.closed.add(thing)
+        elif verb != "turn on" or not (line.startswith("You turn on ") or " is already turned on." in line):
+            self.refused.add((skill, self.at))
+            return
+        self.done.add(skill)
+
+    def known(self, word: str) -> list[Sighting]:
+        """Where instances were seen, in this agent node or as working memory says."""
+        known = {}
+        for place, (room, names) in self.looks.items():
+            for name in names:
+                if word_of(name) == word:
+                    known[name] = Sighting(name, place, room)
+        for sighting in self.recalled.get(word, ()):
+            gone = sighting.near in self.looks and sighting.near not in self.closed
+            known.setdefault(sighting.instance, replace(sighting, near="") if gone else sighting)
+        return list(known.values())
+
+    def _look_around(self, line: str) -> None:
+        self.views[self.room] = _seen(line)
+
+    def _look_near(self, line: str) -> None:
+        self.near = _seen(line)
+        self.reached.update(self.near)
+        self.looks.pop(self.at, None)  # the latest look comes last
+        self.looks[self.at] = self.room, self.near
+
+    def _feel(self, line: str) -> None:
+        start = line.rfind(" You hold ")
+        if start >= 0:
+            self.held = instances(line[start + len(" You hold ") :])
+        elif line.startswith(_EFFECTS):
+            self.held = ()
+
+    def _note_door(self, thing: str, line: str) -> None:
+        if " is closed." in line:
+            self.closed.add(thing)
+            self.opened.discard(thing)
+        elif " is open." in line:
+            self.opened.add(thing)
+            self.closed.discard(thing)
+
+
+def word_of(instance: str) -> str:
+    """``kitchen cabinet`` of ``kitchen cabinet 3``."""
+    return instance.rpartition(" ")[0]
+
+
+@lru_cache(maxsize=4096)
+def instances(text: str) -> tuple[str, ...]:
+    """``apple 1``, ``apple 2`` and ``mug 3`` of ``apple (1, 2), mug (3)``."""
+    return tuple(f"{word} {number}" for word, numbers in _LISTED.findall(text) for number in numbers.split(", "))
+
+
+@lru_cache(maxsize=4096)
+def _seen(line: str) -> tuple[str, ...]:
+    """What an observation lists after "you see"; all there is on a line but for what is held."""
+    listed = line.partition("ou see ")[2].partition(" You hold ")[0]
+    return instances(listed)
+
+
+@lru_cache(maxsize=256)
+def _sightings(line: str) -> tuple[Sighting, ...]:
+    """What a recall answers: "You saw juice 1 near fridge 2 in kitchen 1. You saw …"."""
+    matches = _RECALLED.finditer(line)
+    return tuple(Sighting(match["instance"], match["near"] or "", match["room"]) for match in matches if match["room"])
+
+
+_VERBS = ("recall location of", "go to", "pick up", "put down", "turn on", "open", "close")
+
+
+def _split(skill: str) -> tuple[str, str]:
+    verb = next((verb for verb in _VERBS if skill.startswith(f"{verb} ")), "")
+    return verb, skill[len(verb) :].strip()
+
+
+def read_prompt(prompt: str) -> Situation | None:
+    """Read a prompt; None where it has no task with a starting observation as in a household of rooms."""
+    system_end = prompt.find("Source domain:")
+    system = prompt if system_end < 0 else prompt[:system_end]
+    target = prompt.rfind(f"\n{_TARGET}")
+    lines = (prompt if target < 0 else prompt[target + 1 + len(_TARGET) :]).split("\n")
+    task_at = next((index for index, line in enumerate(lines) if line.startswith(_TASK)), None)
+    if task_at is None:
+        return None
+    start_at = next((index for index in range(task_at, len(lines)) if _START.match(lines[index])), None)
+    if start_at is None:
+        return None
+    situation = Situation(
+        task="\n".join(lines[task_at:start_at]).removeprefix(_TASK).strip(),
+        can_recall="recall location of" in system,
+        can_expand="Expand" in system,
+    )
+    situation.start(lines[start_at])
+    _read_trajectory(situation, lines[start_at + 1 :])
+    return situation
+
+
+def _read_trajectory(situation: Situation, lines: list[str]) -> None:
+    """Goes through decisions and the line that follows each."""
+    for index, line in enumerate(lines):
+        after = lines[index + 1] if index + 1 < len(lines) else ""
+        if line.startswith("Think: "):
+            situation.thoughts.add(line.removeprefix("Think: "))
+        elif line.startswith("Act: "):
+            situation.act(line.removeprefix("Act: "), "" if after.startswith(_DECISIONS) else after)
+        elif line.startswith("Expand:"):
+            situation.can_expand = False
