@@ -127,7 +127,7 @@ def run(
             print(json.dumps(dataclasses.asdict(result)))  # noqa: T201
         else:
             console.print()
-            show_tree(one.tree.root, console)
+            show_tree(one.root, console)
             console.print()
             show_result(result, console)
             if episodic is None:

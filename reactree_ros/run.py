@@ -16,6 +16,7 @@ from reactree_ros.agent.budget import Limit
 from reactree_ros.errors import UserError
 from reactree_ros.planners.reactree import reactree
 from reactree_ros.tree.context import RunContext
+from reactree_ros.world.port import Score
 
 #: Longest time between two ticks, in seconds; a tick follows at once when something in flight ends.
 TICK_PERIOD = 0.1
@@ -82,6 +83,8 @@ class Run:
         context: What the agent nodes share; used for this run only.
         task_id: The task the instruction belongs to, for the result.
         planner: Builds the tree.
+        tree: Where the run grows: as the first child of this tree's root, with the context's growth already
+            following it. By default a tree of the run's own.
 
     Raises:
         UserError: The instruction is empty.
@@ -94,27 +97,37 @@ class Run:
         *,
         task_id: int | None = None,
         planner: Callable[[str, RunContext], Behaviour] = reactree,
+        tree: BehaviourTree | None = None,
     ) -> None:
         if not instruction.strip():
             raise UserError("the instruction is empty; say what to do")
         self.instruction = instruction.strip()
         self.context = context
         self.task_id = task_id
-        self.tree = BehaviourTree(planner(self.instruction, context))
-        context.growth.follow(self.tree)
+        self.root = planner(self.instruction, context)
+        if tree is None:
+            self.tree = BehaviourTree(self.root)
+            context.growth.follow(self.tree)
+        else:
+            self.tree = tree
+            tree.insert_subtree(self.root, tree.root.id, 0)
+        self._ticked = False
         self._awake = threading.Event()
         context.wake = self._awake.set
-        self._seconds = 0.0
+        self._begin = self._seconds = 0.0
 
     @property
     def finished(self) -> bool:
         """Whether the root agent node has ended or was interrupted."""
-        return self.tree.count > 0 and self.tree.root.status != Status.RUNNING
+        return self._ticked and self.root.status != Status.RUNNING
 
     def tick(self) -> None:
         """Tick the tree once."""
+        if not self._ticked:
+            self._ticked, self._begin = True, time.monotonic()
         self._awake.clear()
         self.tree.tick()
+        self._seconds = time.monotonic() - self._begin
 
     def wait(self, timeout: float = TICK_PERIOD) -> None:
         """Wait until something in flight ends, at most so many seconds."""
@@ -122,7 +135,6 @@ class Run:
 
     def run(self) -> RunResult:
         """Tick until the end; an exception on the way (Ctrl-C) cancels what is in flight."""
-        begin = time.monotonic()
         try:
             while True:
                 self.tick()
@@ -132,25 +144,26 @@ class Run:
         except BaseException:
             self.interrupt()
             raise
-        finally:
-            self._seconds = time.monotonic() - begin
-        return self.result()
+        try:
+            score, problem = self.context.world.score().result(timeout=SCORE_TIMEOUT), ""
+        except Exception as error:
+            score, problem = None, f"no score: {error or type(error).__name__}"
+        return self.result(score, problem)
 
     def interrupt(self) -> None:
         """Stop: whatever is in flight is cancelled."""
-        self.tree.root.stop(Status.INVALID)
+        self._ticked = True
+        self.root.stop(Status.INVALID)
 
-    def result(self) -> RunResult:
-        """Say what came of the run, with the goal's score as the world is now."""
-        context, root = self.context, self.tree.root
-        message = ""
-        try:
-            score = context.world.score().result(timeout=SCORE_TIMEOUT)
-        except Exception as error:
-            score, message = None, f"no score: {error or type(error).__name__}"
-        end = self._end()
-        if end is RunEnd.ERROR:
-            message = context.errors[0]
+    def result(self, score: Score | None = None, problem: str = "") -> RunResult:
+        """Say what came of the run.
+
+        Args:
+            score: How far the goal is reached in the world as it is now, where the world knows one.
+            problem: What went wrong outside of the tree.
+        """
+        context, root, end = self.context, self.root, self._end()
+        message = context.errors[0] if end is RunEnd.ERROR else problem
         return RunResult(
             task_id=self.task_id,
             instruction=self.instruction,
@@ -167,9 +180,9 @@ class Run:
         )
 
     def _end(self) -> RunEnd:
-        if self.tree.root.status == Status.SUCCESS:
+        if self.root.status == Status.SUCCESS:
             return RunEnd.DONE
-        if self.tree.root.status != Status.FAILURE:
+        if self.root.status != Status.FAILURE:
             return RunEnd.INTERRUPTED
         if self.context.errors:
             return RunEnd.ERROR

@@ -71,8 +71,8 @@ def save_run(run: Run, result: RunResult, folder: str | Path, *, task_name: str)
     ]
     export_experiences(texts, folder / "agent_nodes")
     export_experiences(texts, folder / "trajectory.jsonl")
-    _write_json(folder / "tree.json", tree_as_dict(run.tree.root))
-    (folder / "tree.dot").write_text(py_trees.display.dot_tree(run.tree.root).to_string(), encoding="utf-8")
+    _write_json(folder / "tree.json", tree_as_dict(run.root))
+    (folder / "tree.dot").write_text(py_trees.display.dot_tree(run.root).to_string(), encoding="utf-8")
     _write_json(folder / "result.json", dataclasses.asdict(result))
 
 

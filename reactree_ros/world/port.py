@@ -40,6 +40,7 @@ class Seen:
         room: Room it was seen in, e.g. ``kitchen 1``.
         place: What the agent stood at when it saw it, e.g. ``fridge 2``; None in the quick look around a room.
         held: True where the agent holds it.
+        states: What is known of it, e.g. ``OPEN``, ``OFF``.
     """
 
     word: str
@@ -47,6 +48,7 @@ class Seen:
     room: str
     place: str | None = None
     held: bool = False
+    states: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,14 @@ class Observation:
         outcome: How the skill ended; ``DONE`` for a plain look.
         seen: Objects seen, in the order in which working memory takes them in.
         looked_into: The open receptacle whose inside the observation shows, e.g. ``fridge 1``.
+        rooms: The rooms of the house, e.g. ``kitchen 1``; only where the agent looked around.
     """
 
     text: str
     outcome: Outcome = Outcome.DONE
     seen: Sequence[Seen] = ()
     looked_into: str | None = None
+    rooms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -59,9 +59,8 @@ class SymbolicWorld(World):
     def observe(self) -> Pending[Observation]:
         """Look around the room the agent is in."""
         items = list(self._room_items())
-        return Pending.of(
-            Observation(household.starting_text(self.scene, items), seen=tuple(self._sightings(items, None)))
-        )
+        text, rooms = household.starting_text(self.scene, items), tuple(room.name for room in self.scene.rooms)
+        return Pending.of(Observation(text, seen=tuple(self._sightings(items, None)), rooms=rooms))
 
     def available_skills(self) -> Pending[Sequence[str]]:
         """List the skills for every room and for what is visible in this one."""
@@ -180,6 +179,6 @@ class SymbolicWorld(World):
     def _sightings(self, things: Iterable[Thing], place: Thing | None) -> Iterator[Seen]:
         room, where = self.scene.agent_room.name, place.name if place is not None else None
         for thing in things:
-            yield Seen(thing.word, thing.number, room, where)
+            yield Seen(thing.word, thing.number, room, where, states=tuple(sorted(thing.states)))
         for thing in self._held():
-            yield Seen(thing.word, thing.number, room, held=True)
+            yield Seen(thing.word, thing.number, room, held=True, states=tuple(sorted(thing.states)))
