@@ -4,6 +4,7 @@ Name, version, description, maintainer and licence are written in `package.xml`,
 them from there. They are not in a `[project]` table because the setuptools of Ubuntu 22.04 (ROS 2 Humble) knows none.
 """
 
+import os
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -42,6 +43,13 @@ def share(folder: str, pattern: str) -> list[tuple[str, list[str]]]:
     return list(entries.items())
 
 
+# Nodes are of use only where ROS is sourced; `ros2 run` finds them by these names.
+NODES = [
+    f"{name} = {NAME}.nodes.{name}:main"
+    for name in ("bridge_node", "execute_task", "inference_node", "planner_node")
+    if "AMENT_PREFIX_PATH" in os.environ
+]
+
 setup(
     name=NAME,
     version=PACKAGE.findtext("version"),
@@ -58,8 +66,8 @@ setup(
         *share("launch", "*.launch.py"),
         *share("config", "*"),
     ],
-    install_requires=["numpy>=1.21", "py_trees>=2.2", "pydantic>=2", "rich>=11.2", "typer>=0.15.4"],
+    install_requires=["numpy>=1.21", "py_trees>=2.2", "pydantic>=2", "pyyaml", "rich>=11.2", "typer>=0.15.4"],
     extras_require=EXTRAS,
-    entry_points={"console_scripts": ["reactree = reactree_ros.cli:main"]},
+    entry_points={"console_scripts": ["reactree = reactree_ros.cli:main", *NODES]},
     zip_safe=False,
 )

@@ -51,6 +51,7 @@ class AgentNode(Composite):
         subgoal: Its goal, in natural language.
         depth: 1 for the root, 3 for the agent nodes under it, and so on.
         text: Its header, decisions and observations so far, as in the recorded files.
+        index: Its number in the run, in the order in which agent nodes start, from 0.
         start: Decision count at its start, from 1, as in the recorded files' names.
         end: How it ended; None before.
         phase: What it is doing.
@@ -80,7 +81,7 @@ class AgentNode(Composite):
         self._ancestors: frozenset[str] = frozenset({_normal(subgoal)}) | (
             frozenset() if parent is None else parent._ancestors
         )
-        self._index = 0
+        self.index = 0
         self._requests = 0
         self._waiting: Mapping[str, Pending[Any]] = {}
         self._deadline = 0.0
@@ -126,7 +127,7 @@ class AgentNode(Composite):
             self.remove_child(child)
         self.text, self.end, self.feedback_message = "", None, ""
         self._requests, self._expansion = 0, None
-        self._index = len(self._context.nodes)
+        self.index = len(self._context.nodes)
         self._context.nodes.append(self)
         self.start = self._context.budget.decisions + 1
         self._sense(start=True)
@@ -227,7 +228,7 @@ class AgentNode(Composite):
             max_tokens=context.options.max_tokens,
             temperature=context.options.temperature,
             seed=context.options.seed,
-            id=f"{self._index}.{self._requests}",
+            id=f"{self.index}.{self._requests}",
         )
         self._wait(Phase.DECIDING, {"reply": context.model.decide(request)})
 

@@ -1,0 +1,139 @@
+"""Sends one instruction to the planner, prints the decisions as they come and the result, and ends with 0 or 1."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import rclpy
+from rclpy.action import ActionClient
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.utilities import remove_ros_args
+from reactree_interfaces.action import ExecuteTask
+
+from reactree_ros.nodes.spinning import LAST_WORDS, interruptible
+
+REACHED, NOT_REACHED, NO_PLANNER, INTERRUPTED = 0, 1, 2, 130
+
+
+class TaskClient(Node):
+    """Sends one goal to the planner's ``execute_task`` action.
+
+    Args:
+        planner: Name of the planner node, relative to this node's namespace.
+        goal: The goal.
+    """
+
+    def __init__(self, planner: str, goal: ExecuteTask.Goal) -> None:
+        super().__init__("execute_task")
+        self.code: int | None = None
+        self._goal = goal
+        self._handle: Any = None
+        self._stop = False
+        self._shown = (0, "", "")
+        self._client = ActionClient(self, ExecuteTask, f"{planner}/execute_task")
+
+    def planner_is_there(self) -> bool:
+        """Whether the planner offers its action."""
+        return self._client.server_is_ready()
+
+    def send(self) -> None:
+        """Send the goal."""
+        self._client.send_goal_async(self._goal, feedback_callback=self._show).add_done_callback(self._answered)
+
+    def cancel(self) -> None:
+        """Cancel the goal, also one that is not accepted yet."""
+        self._stop = True
+        if self._handle is not None:
+            self._handle.cancel_goal_async()
+
+    def _answered(self, future: Any) -> None:
+        self._handle = future.result()
+        if not self._handle.accepted:
+            _say("the planner rejected the goal: it is busy")
+            self.code = NOT_REACHED
+            return
+        self._handle.get_result_async().add_done_callback(self._ended)
+        if self._stop:
+            self._handle.cancel_goal_async()
+
+    def _show(self, msg: Any) -> None:
+        feedback = msg.feedback
+        now = (feedback.decisions, feedback.last_decision, feedback.last_observation)
+        if now[:2] != self._shown[:2]:
+            _say(f"[{feedback.decisions}] {feedback.last_decision}")
+        if now[2] != self._shown[2]:
+            _say(f"    {feedback.last_observation}")
+        self._shown = now
+
+    def _ended(self, future: Any) -> None:
+        result = future.result().result
+        score = f", GSR {result.gsr:.2f}, SSR {result.ssr:.2f}" if result.gsr >= 0 else ""
+        _say(f"{'Success' if result.success else 'Not achieved'} (end: {result.end}{score})")
+        _say(
+            f"{result.decisions} decisions, {result.steps} steps, {result.agent_nodes} agent nodes, "
+            f"depth {result.max_depth}, {result.seconds:.2f} s"
+        )
+        if result.message:
+            _say(f"error {result.error_code}: {result.message}")
+        self.code = REACHED if result.success else NOT_REACHED
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("instruction", help="what to do; empty: the instruction of the task")
+    parser.add_argument("--task-id", type=int, default=-1, help="task of the bridge's task file to reset the world to")
+    parser.add_argument("--planner-node", default="reactree_planner", help="name of the planner node")
+    parser.add_argument("--planner", default="", help="planner by name")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the language model")
+    parser.add_argument("--timeout", type=float, default=30.0, help="longest wait for the planner, in seconds")
+    options = parser.parse_args(remove_ros_args(sys.argv)[1:])
+    goal = ExecuteTask.Goal(
+        instruction=options.instruction, task_id=options.task_id, planner=options.planner, seed=options.seed
+    )
+    sys.exit(_carry_out(options.planner_node, goal, options.timeout))
+
+
+def _carry_out(planner: str, goal: ExecuteTask.Goal, timeout: float) -> int:
+    with interruptible() as asked:
+        node = TaskClient(planner, goal)
+        executor = SingleThreadedExecutor()
+        executor.add_node(node)
+        clock = node.get_clock()
+
+        def spin(seconds: float | None, until: Any) -> bool:
+            begin = clock.now()
+            while not until():
+                if seconds is not None and (clock.now() - begin).nanoseconds > seconds * 1e9:
+                    return False
+                executor.spin_once(timeout_sec=0.1)
+            return True
+
+        try:
+            if not spin(timeout, lambda: node.planner_is_there() or asked):
+                _say(f"error: no planner offers {planner}/execute_task within {timeout:g} s")
+                return NO_PLANNER
+            if asked:
+                return INTERRUPTED
+            node.send()
+            spin(None, lambda: node.code is not None or asked)
+            if asked:
+                node.cancel()
+                spin(LAST_WORDS, lambda: node.code is not None)
+                return INTERRUPTED
+            return NOT_REACHED if node.code is None else node.code
+        finally:
+            executor.shutdown(timeout_sec=LAST_WORDS)
+            node.destroy_node()
+            rclpy.try_shutdown()
+
+
+if __name__ == "__main__":
+    main()

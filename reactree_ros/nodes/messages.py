@@ -1,0 +1,140 @@
+"""Values of the two ports as messages, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from builtin_interfaces.msg import Time
+from reactree_interfaces.action import ExecuteSkill
+from reactree_interfaces.msg import ObjectSighting
+from reactree_interfaces.msg import Observation as ObservationMsg
+from reactree_interfaces.srv import Generate
+
+from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, Reply
+from reactree_ros.world.port import Observation, Outcome, Seen
+
+#: Outcomes as the constants of ExecuteSkill.action.
+OUTCOME_CODES = {outcome: getattr(ExecuteSkill.Result, outcome.name) for outcome in Outcome}
+OUTCOMES = {code: outcome for outcome, code in OUTCOME_CODES.items()}
+
+
+def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
+    """Return an observation as a message; its outcome is not part of it."""
+    return ObservationMsg(
+        stamp=stamp,
+        text=observation.text,
+        rooms=list(observation.rooms),
+        objects=[
+            ObjectSighting(
+                word=seen.word,
+                instance=seen.instance,
+                room=seen.room,
+                place=seen.place or "",
+                states=list(seen.states),
+                held=seen.held,
+            )
+            for seen in observation.seen
+        ],
+        looked_into=observation.looked_into or "",
+    )
+
+
+def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -> Observation:
+    """Return the observation that a message stands for."""
+    return Observation(
+        text=msg.text,
+        outcome=outcome,
+        seen=tuple(
+            Seen(seen.word, seen.instance, seen.room, seen.place or None, seen.held, tuple(seen.states))
+            for seen in msg.objects
+        ),
+        looked_into=msg.looked_into or None,
+        rooms=tuple(msg.rooms),
+    )
+
+
+def request_to_msg(request: DecisionRequest) -> Generate.Request:
+    """Return a decision request as a service request."""
+    msg = Generate.Request(
+        id=request.id,
+        prompt=request.prompt,
+        max_tokens=request.max_tokens,
+        temperature=request.temperature,
+        seed=request.seed,
+    )
+    may_say = request.may_say
+    if isinstance(may_say, DecisionGrammar):
+        msg.kind = Generate.Request.DECISION
+        msg.options = list(may_say.skills)
+        msg.control_flows = [flow.value for flow in may_say.control_flows]
+    elif isinstance(may_say, Choice):
+        msg.kind, msg.options = Generate.Request.CHOICE, list(may_say.options)
+    else:
+        msg.kind, msg.stops = Generate.Request.TEXT, list(may_say.stops)
+    return msg
+
+
+def request_from_msg(msg: Generate.Request) -> DecisionRequest:
+    """Return the decision request that a service request stands for.
+
+    Raises:
+        ValueError: A field makes no sense; the message names it with its value.
+    """
+    return DecisionRequest(
+        prompt=msg.prompt,
+        may_say=_may_say(msg),
+        max_tokens=_positive(msg.max_tokens),
+        temperature=msg.temperature,
+        seed=msg.seed,
+        id=msg.id,
+    )
+
+
+def _may_say(msg: Generate.Request) -> DecisionGrammar | Choice | FreeText:
+    if msg.kind == Generate.Request.DECISION:
+        return DecisionGrammar(tuple(msg.options), _control_flows(msg.control_flows))
+    if msg.kind == Generate.Request.CHOICE:
+        if not msg.options:
+            raise ValueError("options is empty; a choice needs at least one")
+        return Choice(tuple(msg.options))
+    if msg.kind == Generate.Request.TEXT:
+        return FreeText(tuple(msg.stops))
+    raise ValueError(f"kind is {msg.kind}; it must be DECISION (0), CHOICE (1) or TEXT (2)")
+
+
+def _control_flows(names: Sequence[str]) -> tuple[ControlFlow, ...]:
+    known = {flow.value: flow for flow in ControlFlow}
+    for name in names:
+        if name not in known:
+            raise ValueError(f"control_flows has '{name}'; it must be one of {', '.join(known)}")
+    return tuple(known[name] for name in names)
+
+
+def _positive(max_tokens: int) -> int:
+    if max_tokens < 1:
+        raise ValueError(f"max_tokens is {max_tokens}; it must be at least 1")
+    return max_tokens
+
+
+def reply_from_msg(msg: Generate.Response) -> Reply:
+    """Return the reply that a service response stands for."""
+    return Reply(
+        text=msg.text,
+        finish_reason=msg.finish_reason,
+        prompt_tokens=known(msg.prompt_tokens),
+        cached_tokens=known(msg.cached_tokens),
+        output_tokens=known(msg.output_tokens),
+        seconds=msg.seconds,
+    )
+
+
+def known(count: int) -> int | None:
+    """Return a token count of a message; None for -1, which stands for unknown."""
+    return None if count < 0 else count
+
+
+def counted(count: int | None) -> int:
+    """Return a token count as messages have it; -1 where it is unknown."""
+    return -1 if count is None else count

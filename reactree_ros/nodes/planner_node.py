@@ -1,0 +1,435 @@
+"""The planner: carries out instructions by growing a behaviour tree that can be watched, cancelled and recorded."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import py_trees
+import py_trees_ros
+from py_trees.common import Status
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+from rclpy.task import Future
+from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.msg import Decision as DecisionMsg
+
+from reactree_ros.agent.budget import Budget
+from reactree_ros.agent.decision import Act, Decision, Think
+from reactree_ros.errors import UserError
+from reactree_ros.llm.port import Reply
+from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
+from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.messages import counted
+from reactree_ros.nodes.parameters import declare
+from reactree_ros.nodes.spinning import run_node
+from reactree_ros.nodes.waiting import Waker
+from reactree_ros.pending import Pending
+from reactree_ros.planners.reactree import reactree
+from reactree_ros.run import Run, RunResult
+from reactree_ros.saved_run import experiences, save_run
+from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.tree.growth import Growth
+from reactree_ros.tree.options import ParallelPolicy, TreeOptions
+from reactree_ros.world.port import Observation, Score
+
+PLANNERS = {"reactree": reactree}
+ON_BUSY = ("reject", "queue", "preempt")
+
+
+class PlannerNode(Node):
+    """Carries out instructions.
+
+    Actions:
+        ``~/execute_task`` (ExecuteTask): one task at a time; a further goal is rejected, waits, or takes over, as the
+        parameter ``on_busy`` says.
+
+    Publishes:
+        ``~/decisions`` (Decision; reliable, depth 100): every decision as it is taken.
+        py_trees_ros' snapshot streams (``~/snapshot_streams/…``, and ``~/snapshots`` where its parameter
+        ``default_snapshot_stream`` is set): the tree as it grows.
+
+    Uses:
+        the bridge and the inference node named by the parameters ``bridge`` and ``inference``.
+
+    Parameters:
+        ``bridge``, ``inference``, ``planner``, ``tick_rate``, ``max_decisions``, ``max_steps``, ``max_depth``,
+        ``parallel``, ``working_memory``, ``memory``, ``on_busy``, ``queue_size``, ``decision_timeout``,
+        ``skill_timeout``, ``server_timeout``, ``save_to``.
+    """
+
+    def __init__(self, name: str = "reactree_planner", **kwargs: Any) -> None:
+        """Make the node.
+
+        Args:
+            name: Its name.
+            kwargs: Passed on to :class:`rclpy.node.Node`.
+
+        Raises:
+            UserError: The episodic memory cannot be opened.
+        """
+        super().__init__(name, **kwargs)
+        bridge = declare(self, "bridge", "household_bridge", "name of the bridge node")
+        inference = declare(self, "inference", "inference", "name of the inference node")
+        declare(self, "planner", "reactree", "planner of goals that name none", one_of=tuple(PLANNERS))
+        rate = declare(self, "tick_rate", 10.0, "ticks a second; also ticks when something ends", between=(0.1, 1000.0))
+        for what, default in (("max_decisions", 200), ("max_steps", 200), ("max_depth", 20)):
+            declare(self, what, default, f"{what} of goals that give none", between=(1, 10**6), read_only=False)
+        declare(self, "parallel", "majority", "when a parallel succeeds", one_of=("majority", "all"))
+        declare(self, "working_memory", True, "remember where things were seen", read_only=False)
+        memory = declare(self, "memory", "", "episodic memory, a file; empty: none")
+        declare(self, "on_busy", "reject", "what happens to a goal while a task runs", one_of=ON_BUSY)
+        declare(self, "queue_size", 16, "goals that may wait", between=(1, 10000))
+        declare(self, "decision_timeout", 120.0, "longest wait for a decision, in seconds", between=(0.1, 86400.0))
+        declare(self, "skill_timeout", 600.0, "longest wait for a skill, in seconds", between=(0.1, 86400.0))
+        patience = declare(self, "server_timeout", 5.0, "how long a server may be away, in s", between=(0.1, 3600.0))
+        declare(self, "save_to", "", "folder in which each run is saved; empty: none is", read_only=False)
+
+        self._episodic, self._examples = _open_memory(memory)
+        self._waker = Waker(self)
+        self._calls = Calls(self, patience=patience)
+        self._world = RosWorld(self, bridge, self._calls)
+        self._model = RosLanguageModel(self, inference, self._calls)
+        self._growth = Growth()
+        self._tree = py_trees_ros.trees.BehaviourTree(py_trees.composites.Sequence(name, memory=True))
+        self._tree.setup(node=self)
+        self._growth.follow(self._tree, node=self)
+        self._task: Task | None = None
+        self._queue: deque[Any] = deque()
+        self._stopping = False
+        self._decisions = self.create_publisher(DecisionMsg, "~/decisions", 100)
+        self._wake = self.create_guard_condition(self._tick)
+        self._timer = self.create_timer(1.0 / rate, self._regular_tick)
+        self._action = ActionServer(
+            self,
+            ExecuteTask,
+            "~/execute_task",
+            execute_callback=self._execute,
+            goal_callback=self._consider,
+            handle_accepted_callback=self._accepted,
+            cancel_callback=self._cancel,
+            callback_group=ReentrantCallbackGroup(),
+            result_timeout=60,
+        )
+
+    # ------------------------------------------------------------------ goals
+
+    def _consider(self, goal: ExecuteTask.Goal) -> GoalResponse:
+        busy = self._task is not None
+        policy = self.get_parameter("on_busy").value
+        full = policy == "queue" and len(self._queue) >= self.get_parameter("queue_size").value
+        if self._stopping or (busy and (policy == "reject" or full)):
+            self.get_logger().warning(f"goal rejected: {'a task runs' if busy else 'shutting down'}")
+            return GoalResponse.REJECT
+        return GoalResponse.ACCEPT
+
+    def _accepted(self, goal_handle: Any) -> None:
+        self._queue.append(goal_handle)
+        if self._task is None:
+            self._next_task()
+        elif self.get_parameter("on_busy").value == "preempt":
+            self._task.stop(ExecuteTask.Result.PREEMPTED, "a newer goal took over")
+            self._wake.trigger()
+
+    def _next_task(self) -> None:
+        if self._queue:
+            goal_handle = self._queue.popleft()
+            self._task = Task(goal_handle)
+            if self._queue and self.get_parameter("on_busy").value == "preempt":
+                self._task.stop(ExecuteTask.Result.PREEMPTED, "a newer goal took over")
+            goal_handle.execute()
+
+    def _cancel(self, goal_handle: Any) -> CancelResponse:
+        if self._task is not None and self._task.goal_handle is goal_handle:
+            self._task.stop(ExecuteTask.Result.CANCELED, "canceled")
+            self._wake.trigger()
+        elif goal_handle in self._queue:
+            # It has no turn yet: it is executed now, to end as canceled.
+            self._queue.remove(goal_handle)
+            goal_handle.execute()
+        return CancelResponse.ACCEPT
+
+    async def _execute(self, goal_handle: Any) -> ExecuteTask.Result:
+        task = self._task
+        if task is None or task.goal_handle is not goal_handle:
+            goal_handle.canceled()
+            return ExecuteTask.Result(
+                end="interrupted", gsr=-1.0, ssr=-1.0, error_code=ExecuteTask.Result.CANCELED, message="canceled"
+            )
+        try:
+            result = await self._carry_out(task)
+        except UserError as error:
+            result = task.failed(ExecuteTask.Result.INVALID_GOAL, str(error))
+        except Exception as error:
+            result = task.failed(ExecuteTask.Result.WORLD_UNAVAILABLE, str(error))
+        finally:
+            self._task = None
+        if goal_handle.is_cancel_requested:
+            goal_handle.canceled()
+        elif result.success and not result.error_code:
+            goal_handle.succeed()
+        else:
+            goal_handle.abort()
+        if not self._stopping:
+            self._next_task()
+        return result
+
+    async def _carry_out(self, task: Task) -> ExecuteTask.Result:
+        goal = task.goal_handle.request
+        context = self._context_of(goal)
+        instruction, task_id, task_name = goal.instruction, goal.task_id, "instruction"
+        if not task.stopped and (task_id >= 0 or not instruction.strip()):
+            reset = (await self._waker.settled(self._world.reset_to(task_id))).take()
+            instruction = instruction if instruction.strip() else reset.instruction
+            task_id, task_name = reset.task_id, reset.task_name or task_name
+        if not task.stopped:
+            for child in list(self._tree.root.children):
+                self._tree.prune_subtree(child.id)
+            context.listener = _Reporter(self, task)
+            planner = PLANNERS[goal.planner or self.get_parameter("planner").value]
+            number = None if task_id < 0 else task_id
+            task.run = Run(instruction, context, planner=planner, tree=self._tree, task_id=number)
+            context.wake = self._wake.trigger
+            self._wake.trigger()
+            await task.ended
+        return await self._concluded(task, task_name)
+
+    async def _concluded(self, task: Task, task_name: str) -> ExecuteTask.Result:
+        run = task.run
+        if run is None:
+            return task.failed(*task.stopped)
+        if run.finished and run.root.status == Status.INVALID and self._tree.tree_update_handler is not None:
+            self._tree.tree_update_handler()  # so that followers see the interruption
+        score: Score | None = None
+        problem = ""
+        if not self._stopping:
+            answer: Pending[Score | None] = await self._waker.settled(self._world.score())
+            try:
+                score = answer.take()
+            except Exception as error:
+                problem = f"no score: {error}"
+        result = run.result(score, problem)
+        code, message = task.stopped or (ExecuteTask.Result.NONE, result.message)
+        if result.end == "error":
+            code = ExecuteTask.Result.AGENT_NODE_ERROR
+        saved_to = ""
+        try:
+            saved_to = self._keep(run, result, task_name)
+        except (OSError, UserError, RuntimeError) as error:
+            code, message = ExecuteTask.Result.SAVE_FAILED, str(error)
+        return ExecuteTask.Result(
+            success=result.achieved and not task.stopped,
+            end=result.end,
+            gsr=-1.0 if result.gsr is None else result.gsr,
+            ssr=-1.0 if result.ssr is None else result.ssr,
+            decisions=result.decisions,
+            steps=result.steps,
+            agent_nodes=result.agent_nodes,
+            max_depth=result.max_depth,
+            seconds=result.seconds,
+            error_code=code,
+            message=message,
+            saved_to=saved_to,
+        )
+
+    def _context_of(self, goal: ExecuteTask.Goal) -> RunContext:
+        """Read a goal's options.
+
+        Raises:
+            UserError: An option makes no sense.
+        """
+        if goal.planner and goal.planner not in PLANNERS:
+            raise UserError(f"planner '{goal.planner}' is unknown; use one of {', '.join(PLANNERS)}")
+        if goal.task_id < -1:
+            raise UserError(f"task_id is {goal.task_id}; it must be a task of the bridge's task file, or -1")
+        if goal.working_memory > ExecuteTask.Goal.WORKING_MEMORY_OFF:
+            raise UserError(f"working_memory is {goal.working_memory}; it must be one of the constants (0, 1, 2)")
+
+        def chosen(name: str) -> int:
+            return int(getattr(goal, name) or self.get_parameter(name).value)
+
+        remember = self.get_parameter("working_memory").value
+        if goal.working_memory != ExecuteTask.Goal.WORKING_MEMORY_DEFAULT:
+            remember = goal.working_memory == ExecuteTask.Goal.WORKING_MEMORY_ON
+        return RunContext(
+            model=self._model,
+            world=self._world,
+            growth=self._growth,
+            budget=Budget(max_decisions=chosen("max_decisions"), max_steps=chosen("max_steps")),
+            options=TreeOptions(
+                parallel=ParallelPolicy(self.get_parameter("parallel").value),
+                max_depth=chosen("max_depth"),
+                seed=goal.seed,
+                decision_timeout=self.get_parameter("decision_timeout").value,
+                skill_timeout=self.get_parameter("skill_timeout").value,
+            ),
+            working_memory=WorkingMemory() if remember else None,
+            examples=self._examples,
+        )
+
+    def _keep(self, run: Run, result: RunResult, task_name: str) -> str:
+        """Add a run to episodic memory and save it, where that is asked for; returns where it was saved."""
+        if self._episodic is not None and result.achieved:
+            task_id = str(result.task_id or 0)
+            self._episodic.add_run(experiences(run.context.nodes, task_id=task_id, task_name=task_name))
+        save_to = self.get_parameter("save_to").value
+        if not save_to:
+            return ""
+        folder = Path(save_to) / f"{self.get_clock().now().nanoseconds}"
+        save_run(run, result, folder, task_name=task_name)
+        return str(folder)
+
+    # ------------------------------------------------------------------ ticking
+
+    def _regular_tick(self) -> None:
+        self._calls.watch()
+        self._tick()
+
+    def _tick(self) -> None:
+        """Tick the task that runs; ends it where the tree has ended or it is to stop."""
+        task = self._task
+        if task is None or task.run is None or task.ended.done():
+            return
+        if task.stopped:
+            task.run.interrupt()
+        else:
+            task.run.tick()
+        if task.run.finished:
+            task.ended.set_result(None)
+            self._waker.wake()
+
+    def publish_decision(self, msg: DecisionMsg) -> None:
+        """Publish a decision, stamped now."""
+        msg.stamp = self.get_clock().now().to_msg()
+        self._decisions.publish(msg)
+
+    # ------------------------------------------------------------------ the end
+
+    def begin_stop(self) -> None:
+        """Interrupt the task that runs: what it has in flight is cancelled."""
+        self._stopping = True
+        if self._task is not None:
+            self._task.stop(ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
+            self._tick()
+
+    def stopped(self) -> bool:
+        """Whether no task runs."""
+        return self._task is None
+
+    def destroy_node(self) -> None:
+        """Release memory, tree and endpoints."""
+        if self._examples is not None:
+            self._examples.close()
+        if self._episodic is not None:
+            self._episodic.close()
+        self._action.destroy()
+        super().destroy_node()
+
+
+class Task:
+    """A goal that is being carried out.
+
+    Attributes:
+        goal_handle: The goal.
+        run: Its run; None before it has begun.
+        ended: Set when the run has ended.
+        stopped: Error code and message, where it is to stop before its end.
+    """
+
+    def __init__(self, goal_handle: Any) -> None:
+        self.goal_handle = goal_handle
+        self.run: Run | None = None
+        self.ended = Future()
+        self.stopped: tuple[int, str] | tuple[()] = ()
+
+    def stop(self, code: int, message: str) -> None:
+        """Ask for an end at the next tick."""
+        self.stopped = self.stopped or (code, message)
+
+    @staticmethod
+    def failed(code: int, message: str) -> ExecuteTask.Result:
+        """Return the result of a task that came to nothing."""
+        return ExecuteTask.Result(end="error", gsr=-1.0, ssr=-1.0, error_code=code, message=message)
+
+
+class _Reporter(Listener):
+    """Publishes what happens in a run as decisions and as feedback."""
+
+    def __init__(self, node: PlannerNode, task: Task) -> None:
+        self._node, self._task = node, task
+        self._feedback = ExecuteTask.Feedback()
+
+    def decided(self, node: AgentNode, decision: Decision, reply: Reply) -> None:
+        kind = DecisionMsg.EXPAND
+        if isinstance(decision, Think | Act):
+            kind = DecisionMsg.THINK if isinstance(decision, Think) else DecisionMsg.ACT
+        self._decision(node, kind, reply.text, reply=reply)
+
+    def refused(self, node: AgentNode, said: str, reason: str) -> None:
+        self._decision(node, DecisionMsg.REFUSED, said, reason=reason)
+
+    def observed(self, node: AgentNode, observation: Observation) -> None:
+        self._feedback.last_observation = observation.text
+        self._publish(node)
+
+    def _decision(self, node: AgentNode, kind: int, text: str, *, reason: str = "", reply: Reply | None = None) -> None:
+        reply = reply or Reply(text)
+        self._node.publish_decision(
+            DecisionMsg(
+                node_id=node.index,
+                subgoal=node.subgoal,
+                depth=node.depth,
+                count=self._task.run.context.budget.decisions if self._task.run else 0,
+                kind=kind,
+                text=text,
+                reason=reason,
+                prompt_tokens=counted(reply.prompt_tokens),
+                cached_tokens=counted(reply.cached_tokens),
+                output_tokens=counted(reply.output_tokens),
+                seconds=reply.seconds,
+            )
+        )
+        self._feedback.last_decision = text
+        self._publish(node)
+
+    def _publish(self, node: AgentNode) -> None:
+        if self._task.run is None or not self._task.goal_handle.is_active:
+            return
+        budget = self._task.run.context.budget
+        self._feedback.decisions, self._feedback.steps = budget.decisions, budget.steps
+        self._feedback.active_path = _path(node)
+        self._task.goal_handle.publish_feedback(self._feedback)
+
+
+def _path(node: AgentNode) -> list[str]:
+    names, behaviour = [], node
+    while behaviour.parent is not None:  # up to the tree's own root, which is no part of the task
+        names.append(behaviour.name)
+        behaviour = behaviour.parent
+    return names[::-1]
+
+
+def _open_memory(path: str) -> tuple[Any, Any]:
+    if not path:
+        return None, None
+    from reactree_ros.memory.embedding import SentenceTransformerEmbedder
+    from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
+    from reactree_ros.memory.examples import EpisodicExamples
+
+    embedder = SentenceTransformerEmbedder()
+    embedder.encode(["Is the model there?"])
+    memory = EpisodicMemory(path, embedder)
+    return memory, EpisodicExamples(memory, count_tokens=approximate_tokens)
+
+
+def main() -> None:
+    """Run the node."""
+    run_node(PlannerNode)
+
+
+if __name__ == "__main__":
+    main()
