@@ -20,7 +20,7 @@ class Pending(Future[T]):
         on_cancel: Called once, when the result is cancelled before it is settled.
     """
 
-    def __init__(self, on_cancel: Callable[[], None] | None = None) -> None:
+    def __init__(self, on_cancel: Callable[[], object] | None = None) -> None:
         super().__init__()
         if on_cancel is not None:
             self.add_done_callback(lambda _: on_cancel() if self.cancelled() else None)

@@ -8,6 +8,7 @@ from typing import Any
 
 import py_trees
 import py_trees_ros
+from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -406,7 +407,8 @@ class _Reporter(Listener):
 
 
 def _path(node: AgentNode) -> list[str]:
-    names, behaviour = [], node
+    names: list[str] = []
+    behaviour: Behaviour = node
     while behaviour.parent is not None:  # up to the tree's own root, which is no part of the task
         names.append(behaviour.name)
         behaviour = behaviour.parent
