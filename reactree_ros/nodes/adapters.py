@@ -50,6 +50,7 @@ class RosWorld(World):
 
     def __init__(self, node: Node, bridge: str, calls: Calls) -> None:
         self._node, self._calls, self._bridge = node, calls, bridge
+        self._now: tuple[str, ...] = ()  # the skills that may be tried, as long as nothing has happened since
         self._skills = ActionClient(node, ExecuteSkill, f"{bridge}/execute_skill")
         self._reset = node.create_client(ResetWorld, f"{bridge}/reset")
         self._observe = node.create_client(Observe, f"{bridge}/observe")
@@ -62,6 +63,7 @@ class RosWorld(World):
 
     def reset_to(self, task_id: int) -> Pending[ResetWorld.Response]:
         """Bring the world to the start of a task of the bridge's task file; -1: the task it has."""
+        self._now = ()
         return self._checked(self._calls.call(self._reset, ResetWorld.Request(task_id=task_id)))
 
     def observe(self) -> Pending[Observation]:
@@ -70,13 +72,15 @@ class RosWorld(World):
         return mapped(response, lambda msg: observation_from_msg(msg.observation))
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        """Ask which skills may be tried, and about what working memory may be asked."""
+        """Ask which skills may be tried, and about what working memory may be asked; or know it from the last skill."""
+        if self._now:
+            return Pending.of(self._now)
         response = self._checked(self._calls.call(self._available, AvailableSkills.Request()))
         return mapped(response, self._take_skills)
 
     def _take_skills(self, msg: AvailableSkills.Response) -> Sequence[str]:
-        self.recallable = tuple(msg.recallable)
-        return tuple(msg.skills)
+        self.recallable, self._now = tuple(msg.recallable), tuple(msg.skills)
+        return self._now
 
     def score(self) -> Pending[Score | None]:
         """Ask how far the goal is reached."""
@@ -94,6 +98,7 @@ class RosWorld(World):
     def execute(self, skill: str) -> Pending[Observation]:
         """Send a skill as a goal; a cancel before the goal was accepted is carried out on acceptance."""
         handles: list[Any] = []
+        self._now = ()
         pending: Pending[Observation] = Pending(on_cancel=lambda: [handle.cancel_goal_async() for handle in handles])
 
         def accepted(future: Any) -> None:
@@ -133,6 +138,7 @@ class RosWorld(World):
             raise WorldError(f"'{skill}' ended in the unknown goal status {answer.status}")
         if outcome is Outcome.WORLD_UNAVAILABLE or not result.observation.text:
             raise WorldError(f"{self._bridge}: {result.message or outcome.value}")
+        self._now = tuple(result.skills)
         return observation_from_msg(result.observation, outcome)
 
     def close(self) -> None:

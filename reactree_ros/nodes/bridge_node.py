@@ -100,7 +100,7 @@ class BridgeNode(LifecycleNode):
             goal_callback=self._consider,
             cancel_callback=self._cancel,
             callback_group=group,
-            result_timeout=10,
+            result_timeout=1,  # every status message names all goals that are kept
         )
         self._offered = [
             self.create_service(kind, f"~/{name}", callback, callback_group=group)
@@ -183,8 +183,9 @@ class BridgeNode(LifecycleNode):
     async def _execute(self, goal_handle: Any) -> ExecuteSkill.Result:
         try:
             observation, message = await self._carry_out(goal_handle)
+            skills = await self._next_skills(observation)
         finally:
-            self._busy, self._skill = False, None
+            self._busy, self._skill, self._goal_handle = False, None, None
         outcome = Outcome.CANCELED if goal_handle.is_cancel_requested else observation.outcome
         if outcome is Outcome.CANCELED and goal_handle.is_cancel_requested:
             goal_handle.canceled()
@@ -195,7 +196,7 @@ class BridgeNode(LifecycleNode):
         msg = observation_to_msg(observation, self._now())
         if observation.text:
             self._observation.publish(msg)
-        return ExecuteSkill.Result(outcome=OUTCOME_CODES[outcome], message=message, observation=msg)
+        return ExecuteSkill.Result(outcome=OUTCOME_CODES[outcome], message=message, observation=msg, skills=skills)
 
     async def _carry_out(self, goal_handle: Any) -> tuple[Observation, str]:
         goal = goal_handle.request
@@ -203,7 +204,6 @@ class BridgeNode(LifecycleNode):
             return _refusal(
                 Outcome.UNKNOWN_SKILL, f"the skill '{goal.skill}' is not its verb '{goal.verb}' with '{goal.target}'"
             )
-        self._feedback(goal_handle, ExecuteSkill.Feedback.CHECKING, 0.0)
         if self._policy is not None:
             verdict, reason = self._policy.judge(goal.skill)
             if verdict is Verdict.CONFIRM:
@@ -215,7 +215,7 @@ class BridgeNode(LifecycleNode):
         if goal_handle.is_cancel_requested:
             return _refusal(Outcome.CANCELED, "canceled before it began")
         assert self._world is not None  # goals are accepted in the active state only
-        self._feedback(goal_handle, ExecuteSkill.Feedback.EXECUTING, 0.0)
+        self._goal_handle = goal_handle
         self._skill = self._world.execute(goal.skill)
         self._skill_began = self._seconds()
         pending = await self._waker.settled(self._skill)
@@ -228,8 +228,17 @@ class BridgeNode(LifecycleNode):
             observation = pending.take()
         except Exception as error:
             return Observation("", Outcome.WORLD_UNAVAILABLE), str(error)
-        self._feedback(goal_handle, ExecuteSkill.Feedback.EXECUTING, 1.0)
         return observation, "" if observation.outcome is Outcome.DONE else observation.text
+
+    async def _next_skills(self, observation: Observation) -> list[str]:
+        """Say what may be tried next, so that the planner need not ask; nothing where the world cannot say."""
+        if self._world is None or observation.outcome is Outcome.WORLD_UNAVAILABLE:
+            return []
+        pending = await self._waker.settled(self._world.available_skills())
+        try:
+            return list(pending.take())
+        except Exception:
+            return []
 
     async def _ask(self, skill: str, reason: str) -> str:
         """Ask a person; returns why the skill is refused, or nothing where it is approved."""
@@ -246,14 +255,17 @@ class BridgeNode(LifecycleNode):
         return "" if answer.approved else f"'{skill}' was not approved: {answer.message or 'no reason given'}"
 
     _question: Pending[Any] | None = None
+    _goal_handle: Any = None
     _asked = _skill_began = 0.0
 
     def _look_after(self) -> None:
-        """Keep the bounds of what is waited for."""
+        """Keep the bounds of what is waited for, and tell how a skill goes that takes longer than this timer."""
         self._calls.watch()
         confirm_timeout = self.get_parameter("confirm_timeout").value
         if self._question is not None and self._seconds() - self._asked > confirm_timeout:
             self._question.cancel()
+        if self._goal_handle is not None and self._goal_handle.is_active:
+            self._feedback(self._goal_handle, ExecuteSkill.Feedback.EXECUTING, -1.0)
         if self._skill is not None and self._seconds() - self._skill_began > self.get_parameter("skill_timeout").value:
             self._skill.cancel()
 
