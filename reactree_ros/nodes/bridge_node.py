@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +73,12 @@ class BridgeNode(LifecycleNode):
         self._tasks: dict[int, Task] = {}
         self._policy: SkillPolicy | None = None
         self._active = False
-        self._skill: Pending[Observation] | None = None
+        self._skill: Pending[Any] | None = None
+        self._question: Pending[Any] | None = None
+        self._goal_handle: Any = None
+        self._skill_began = self._asked = 0.0
         self._busy = False
+        self._offered: list[Any] = []
 
     # ------------------------------------------------------------------ lifecycle
 
@@ -86,6 +91,12 @@ class BridgeNode(LifecycleNode):
         except UserError as error:
             self.get_logger().error(str(error))
             return TransitionCallbackReturn.FAILURE
+        if not self._offered:
+            self._offer()
+        return TransitionCallbackReturn.SUCCESS
+
+    def _offer(self) -> None:
+        """Make the endpoints; they stay, so that what is under way when the node is cleaned up can be answered."""
         group = ReentrantCallbackGroup()
         self._waker = Waker(self)
         self._calls = Calls(self, patience=self.get_parameter("confirm_timeout").value)
@@ -100,7 +111,7 @@ class BridgeNode(LifecycleNode):
             goal_callback=self._consider,
             cancel_callback=self._cancel,
             callback_group=group,
-            result_timeout=1,  # every status message names all goals that are kept
+            result_timeout=0.5,  # every status message names all goals that are kept
         )
         self._offered = [
             self.create_service(kind, f"~/{name}", callback, callback_group=group)
@@ -111,8 +122,7 @@ class BridgeNode(LifecycleNode):
                 (EvaluateGoal, "evaluate", self._on_evaluate),
             )
         ]
-        self._watch = self.create_timer(0.1, self._look_after)
-        return TransitionCallbackReturn.SUCCESS
+        self.create_timer(0.1, self._look_after)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin to carry skills out."""
@@ -126,29 +136,21 @@ class BridgeNode(LifecycleNode):
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Release world and endpoints."""
+        """Release the world."""
         self._release()
         return TransitionCallbackReturn.SUCCESS
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop the skill that runs, release world and endpoints."""
+        """Stop the skill that runs, release the world."""
         self._active = False
         self._stop_skill()
         self._release()
         return TransitionCallbackReturn.SUCCESS
 
     def _release(self) -> None:
-        if self._world is None:
-            return
-        self._world.close()
-        self._world = None
-        self._action.destroy()
-        for service in self._offered:
-            self.destroy_service(service)
-        self.destroy_client(self._confirm)
-        self.destroy_publisher(self._observation)
-        self.destroy_timer(self._watch)
-        self._waker.close()
+        if self._world is not None:
+            self._world.close()
+            self._world = None
 
     def _load(self, task_id: int) -> World:
         tasks, house = self._string("tasks"), self._string("house")
@@ -177,15 +179,16 @@ class BridgeNode(LifecycleNode):
         return CancelResponse.ACCEPT
 
     def _stop_skill(self) -> None:
-        if self._skill is not None:
-            self._skill.cancel()
+        for pending in (self._question, self._skill):
+            if pending is not None:
+                pending.cancel()
 
     async def _execute(self, goal_handle: Any) -> ExecuteSkill.Result:
         try:
             observation, message = await self._carry_out(goal_handle)
             skills = await self._next_skills(observation)
         finally:
-            self._busy, self._skill, self._goal_handle = False, None, None
+            self._busy, self._skill, self._question, self._goal_handle = False, None, None, None
         outcome = Outcome.CANCELED if goal_handle.is_cancel_requested else observation.outcome
         if outcome is Outcome.CANCELED and goal_handle.is_cancel_requested:
             goal_handle.canceled()
@@ -200,25 +203,25 @@ class BridgeNode(LifecycleNode):
 
     async def _carry_out(self, goal_handle: Any) -> tuple[Observation, str]:
         goal = goal_handle.request
-        if goal.verb and goal.skill != f"{goal.verb} {goal.target}":
+        if not _fits(goal.skill, goal.verb, goal.target):
             return _refusal(
                 Outcome.UNKNOWN_SKILL, f"the skill '{goal.skill}' is not its verb '{goal.verb}' with '{goal.target}'"
             )
+        verdict, reason = Verdict.ALLOW, ""
         if self._policy is not None:
             verdict, reason = self._policy.judge(goal.skill)
             if verdict is Verdict.CONFIRM:
                 self._feedback(goal_handle, ExecuteSkill.Feedback.CONFIRMING, 0.0)
                 reason = await self._ask(goal.skill, reason)
                 verdict = Verdict.DENY if reason else Verdict.ALLOW
-            if verdict is Verdict.DENY:
-                return _refusal(Outcome.REFUSED_BY_POLICY, reason)
-        if goal_handle.is_cancel_requested:
+        world = self._world
+        if goal_handle.is_cancel_requested or not self._active or world is None:
             return _refusal(Outcome.CANCELED, "canceled before it began")
-        assert self._world is not None  # goals are accepted in the active state only
-        self._goal_handle = goal_handle
-        self._skill = self._world.execute(goal.skill)
-        self._skill_began = self._seconds()
-        pending = await self._waker.settled(self._skill)
+        if verdict is Verdict.DENY:
+            return _refusal(Outcome.REFUSED_BY_POLICY, reason)
+        self._goal_handle, self._skill_began = goal_handle, self._seconds()
+        self._skill = pending = _asked_of(lambda: world.execute(goal.skill))
+        await self._waker.settled(pending)
         if pending.cancelled():
             if goal_handle.is_cancel_requested or not self._active:
                 return _refusal(Outcome.CANCELED, "canceled")
@@ -234,7 +237,8 @@ class BridgeNode(LifecycleNode):
         """Say what may be tried next, so that the planner need not ask; nothing where the world cannot say."""
         if self._world is None or observation.outcome is Outcome.WORLD_UNAVAILABLE:
             return []
-        pending = await self._waker.settled(self._world.available_skills())
+        self._skill = pending = _asked_of(self._world.available_skills)
+        await self._waker.settled(pending)
         try:
             return list(pending.take())
         except Exception:
@@ -253,10 +257,6 @@ class BridgeNode(LifecycleNode):
         except Exception as error:
             return f"nobody could be asked about '{skill}': {error}"
         return "" if answer.approved else f"'{skill}' was not approved: {answer.message or 'no reason given'}"
-
-    _question: Pending[Any] | None = None
-    _goal_handle: Any = None
-    _asked = _skill_began = 0.0
 
     def _look_after(self) -> None:
         """Keep the bounds of what is waited for, and tell how a skill goes that takes longer than this timer."""
@@ -285,14 +285,14 @@ class BridgeNode(LifecycleNode):
                 return response
             self._task, self._world = task, SymbolicWorld(task)
         assert self._world is not None
-        if await self._world_says(self._world.reset(), response) is not None and self._given is None:
+        if await self._world_says(self._world.reset, response) is not None and self._given is None:
             response.instruction, response.task_name = self._task.instruction, self._task.task_name
             response.task_id = self._task.task_id
         return response
 
     async def _on_observe(self, request: Observe.Request, response: Observe.Response) -> Observe.Response:
         if self._ready(response) and self._world is not None:
-            answer = await self._world_says(self._world.observe(), response)
+            answer = await self._world_says(self._world.observe, response)
             if answer is not None:
                 response.observation = observation_to_msg(answer[0], self._now())
                 self._observation.publish(response.observation)
@@ -301,17 +301,18 @@ class BridgeNode(LifecycleNode):
     async def _on_available_skills(
         self, request: AvailableSkills.Request, response: AvailableSkills.Response
     ) -> AvailableSkills.Response:
-        if self._ready(response) and self._world is not None:
-            answer = await self._world_says(self._world.available_skills(), response)
+        world = self._world
+        if self._ready(response) and world is not None:
+            answer = await self._world_says(world.available_skills, response)
             if answer is not None:
-                response.skills, response.recallable = list(answer[0]), list(self._world.recallable)
+                response.skills, response.recallable = list(answer[0]), list(world.recallable)
         return response
 
     async def _on_evaluate(
         self, request: EvaluateGoal.Request, response: EvaluateGoal.Response
     ) -> EvaluateGoal.Response:
         if self._ready(response) and self._world is not None:
-            answer = await self._world_says(self._world.score(), response)
+            answer = await self._world_says(self._world.score, response)
             if answer is not None and answer[0] is not None:
                 response.has_goal, response.gsr, response.ssr = True, answer[0].gsr, answer[0].ssr
         return response
@@ -321,9 +322,9 @@ class BridgeNode(LifecycleNode):
             response.error_code, response.message = type(response).NOT_ACTIVE, "the bridge is not active"
         return self._active
 
-    async def _world_says(self, pending: Pending[Any], response: Any) -> tuple[Any] | None:
+    async def _world_says(self, ask: Callable[[], Pending[Any]], response: Any) -> tuple[Any] | None:
         """Wait for the world; returns its answer in a tuple, or None with the error in the response."""
-        await self._waker.settled(pending)
+        pending = await self._waker.settled(_asked_of(ask))
         try:
             return (pending.take(),)
         except Exception as error:
@@ -346,6 +347,28 @@ class BridgeNode(LifecycleNode):
     def stopped(self) -> bool:
         """Whether no skill runs."""
         return not self._busy
+
+    def destroy_node(self) -> None:
+        """Release world and endpoints."""
+        self._release()
+        if self._offered:
+            self._action.destroy()
+        super().destroy_node()
+
+
+def _asked_of(ask: Callable[[], Pending[Any]]) -> Pending[Any]:
+    """Ask the world; one that raises is one that failed."""
+    try:
+        return ask()
+    except Exception as error:
+        return Pending.failed(error)
+
+
+def _fits(skill: str, verb: str, target: str) -> bool:
+    """Whether a skill is its verb with its target, as far as they are given."""
+    if verb and target:
+        return skill == f"{verb} {target}"
+    return skill.startswith(f"{verb} " if verb else "") and skill.endswith(f" {target}" if target else "")
 
 
 def _refusal(outcome: Outcome, reason: str) -> tuple[Observation, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -70,6 +71,7 @@ def _spin(make: Callable[[], Any], asked: list[int]) -> None:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     node.create_timer(HEARTBEAT, lambda: None)
+    gc.freeze()  # what is there from the start is not looked through again: ticks come on time
     try:
         while not asked and rclpy.ok():
             executor.spin_once()

@@ -171,7 +171,9 @@ class AgentNode(Composite):
         self.phase, self._waiting = phase, waiting
         self._deadline = self._context.clock() + self._context.options.decision_timeout
         for pending in waiting.values():
-            pending.add_done_callback(lambda _: self._context.wake())
+            # What is sensed at once is looked at in this tick; a decision waits for the next one.
+            if phase is Phase.DECIDING or not pending.done():
+                pending.add_done_callback(lambda _: self._context.wake())
 
     def _advance(self) -> None:
         if self.phase is Phase.SENSING:

@@ -43,7 +43,8 @@ class SkillLeaf(Behaviour):
         self.observation, self.error, self.feedback_message = None, "", ""
         self._deadline = self._context.clock() + self._context.options.skill_timeout
         self._pending = self._context.world.execute(self.name)
-        self._pending.add_done_callback(lambda _: self._context.wake())
+        if not self._pending.done():
+            self._pending.add_done_callback(lambda _: self._context.wake())
 
     def update(self) -> Status:
         """Look whether the skill has ended."""

@@ -1,0 +1,268 @@
+"""A ROS graph of a test: the nodes, spun in the test's thread until what it waits for is there."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import rclpy
+from doubles import ScriptedWorld
+from rclpy.action import ActionClient
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from reactree_interfaces.action import ExecuteSkill, ExecuteTask
+from reactree_interfaces.msg import Decision
+
+from reactree_ros.llm.port import LanguageModel
+from reactree_ros.nodes.bridge_node import BridgeNode
+from reactree_ros.nodes.inference_node import InferenceNode
+from reactree_ros.nodes.planner_node import PlannerNode
+from reactree_ros.pending import Pending
+from reactree_ros.world.port import Observation, World
+
+#: Longest wait for anything, in seconds; the machine may be busy.
+PATIENCE = 60.0
+
+
+class HeldWorld(ScriptedWorld):
+    """Looks around at once; its skills stay in flight until :meth:`settle_all`."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.held: list[tuple[Pending[Observation], str]] = []
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        self.executed.append(skill)
+        pending = Pending[Observation](on_cancel=lambda: self._stopped(skill))
+        self.held.append((pending, skill))
+        return pending
+
+    def _stopped(self, skill: str) -> None:
+        self.cancelled[skill] += 1
+
+    def settle_all(self) -> None:
+        super().settle_all()
+        held, self.held = self.held, []
+        for pending, skill in held:
+            pending.succeed(Observation(f"You {skill}."))
+
+
+class Goal:
+    """A goal that was sent to an action server.
+
+    Attributes:
+        feedback: What came back on the way.
+    """
+
+    def __init__(self, graph: Graph, client: ActionClient, goal: Any) -> None:
+        self._graph = graph
+        self.feedback: list[Any] = []
+        self._end: Any = None
+        self._answer = client.send_goal_async(goal, feedback_callback=lambda msg: self.feedback.append(msg.feedback))
+        self._answer.add_done_callback(self._answered)
+
+    def _answered(self, future: Any) -> None:
+        if future.result().accepted:
+            self._end = future.result().get_result_async()
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it was accepted; waits for the answer."""
+        return bool(self._graph.wait(self._answer, "the goal is answered").accepted)
+
+    def cancel(self) -> None:
+        """Cancel it once it is accepted; waits until the cancel was answered."""
+        assert self.accepted
+        self._graph.wait(self._answer.result().cancel_goal_async(), "the cancel is answered")
+
+    def _ended(self) -> Any:
+        assert self.accepted
+        self._graph.until(lambda: self._end is not None, "the result is asked for")
+        return self._graph.wait(self._end, "the goal has ended")
+
+    @property
+    def result(self) -> Any:
+        """What came of it; waits for its end."""
+        return self._ended().result
+
+    @property
+    def status(self) -> int:
+        """A constant of action_msgs/GoalStatus; waits for its end."""
+        return int(self._ended().status)
+
+
+class Graph:
+    """Nodes in a context and a domain of their own.
+
+    Nothing runs but while the test waits, so that what it looks at holds still. Nodes share an executor; a node that
+    is made with ``alone=True`` has its own and can be halted, resumed and killed.
+
+    Attributes:
+        context: Of every node.
+        probe: The test's own node.
+    """
+
+    def __init__(self, domain_id: int) -> None:
+        self.context = rclpy.Context()
+        rclpy.init(context=self.context, domain_id=domain_id)
+        self._executors: dict[Node | None, SingleThreadedExecutor] = {None: SingleThreadedExecutor(context=self.context)}
+        self._halted: set[Node] = set()
+        self._nodes: list[Node] = []
+        self._clients: dict[tuple[type, str], Any] = {}
+        self.probe = self.add(Node("probe", context=self.context))
+
+    # ------------------------------------------------------------------ nodes
+
+    def add(self, node: Any, *, alone: bool = False) -> Any:
+        """Let a node take part."""
+        executor = SingleThreadedExecutor(context=self.context) if alone else self._executors[None]
+        if alone:
+            self._executors[node] = executor
+        executor.add_node(node)
+        self._nodes.append(node)
+        return node
+
+    def bridge(
+        self,
+        world: World | None = None,
+        *,
+        name: str = "household_bridge",
+        active: bool = True,
+        alone: bool = False,
+        **parameters: Any,
+    ) -> BridgeNode:
+        """Make a bridge, active if not said otherwise."""
+        node = BridgeNode(name, world=world, context=self.context, parameter_overrides=_overrides(parameters))
+        return self.add(activate(node) if active else node, alone=alone)
+
+    def inference(
+        self,
+        model: LanguageModel | None = None,
+        *,
+        name: str = "inference",
+        active: bool = True,
+        alone: bool = False,
+        **parameters: Any,
+    ) -> InferenceNode:
+        """Make an inference node, active if not said otherwise."""
+        node = InferenceNode(name, model=model, context=self.context, parameter_overrides=_overrides(parameters))
+        return self.add(activate(node) if active else node, alone=alone)
+
+    def planner(self, *, name: str = "reactree_planner", **parameters: Any) -> PlannerNode:
+        """Make a planner that ticks often."""
+        parameters = {"tick_rate": 50.0} | parameters
+        return self.add(PlannerNode(name, context=self.context, parameter_overrides=_overrides(parameters)))
+
+    def halt(self, node: Node) -> None:
+        """Let a node stop answering, though it is there."""
+        self._halted.add(node)
+
+    def resume(self, node: Node) -> None:
+        """Let a halted node go on."""
+        self._halted.remove(node)
+
+    def kill(self, node: Node) -> None:
+        """Take a node out in the midst of what it does, without a word to anybody."""
+        self._nodes.remove(node)
+        executor = self._executors.pop(node)
+        executor.remove_node(node)
+        node.destroy_node()
+        executor.shutdown()
+
+    def close(self) -> None:
+        """Take everything down."""
+        for node, executor in self._executors.items():
+            if node is not None:
+                executor.remove_node(node)
+        for node in reversed(self._nodes):
+            self._executors[None].remove_node(node)
+            node.destroy_node()
+        for executor in self._executors.values():
+            executor.shutdown()
+        self.context.try_shutdown()
+
+    # ------------------------------------------------------------------ waiting
+
+    def until(self, condition: Callable[[], Any], what: str = "the condition holds") -> None:
+        """Let the nodes run until a condition holds."""
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < end, f"not within {PATIENCE:g} s: {what}"
+            self.step()
+
+    def step(self) -> None:
+        """Let every node run one callback, or wait a moment where there is none."""
+        for node, executor in list(self._executors.items()):
+            if node is not None and node not in self._halted:
+                executor.spin_once(timeout_sec=0.0)
+        self._executors[None].spin_once(timeout_sec=0.01)
+
+    def wait(self, future: Any, what: str) -> Any:
+        """Let the nodes run until a future is done; returns its result."""
+        self.until(future.done, what)
+        return future.result()
+
+    # ------------------------------------------------------------------ what a test asks
+
+    def call(self, kind: type, name: str, **request: Any) -> Any:
+        """Call a service and wait for the answer."""
+        return self.wait(self.send(kind, name, **request), f"{name} answers")
+
+    def send(self, kind: type, name: str, **request: Any) -> Any:
+        """Call a service; returns the future."""
+        client = self._client(kind, name, lambda: self.probe.create_client(kind, name))
+        self.until(client.service_is_ready, f"{name} is there")
+        return client.call_async(kind.Request(**request))  # type: ignore[attr-defined]
+
+    def task(self, instruction: str = "root", *, to: str = "reactree_planner", **goal: Any) -> Goal:
+        """Send a task to a planner."""
+        return self._goal(ExecuteTask, f"{to}/execute_task", ExecuteTask.Goal(instruction=instruction, **goal))
+
+    def skill(self, skill: str, *, to: str = "household_bridge", **goal: Any) -> Goal:
+        """Send a skill to a bridge."""
+        return self._goal(ExecuteSkill, f"{to}/execute_skill", ExecuteSkill.Goal(skill=skill, **goal))
+
+    def _goal(self, kind: type, name: str, goal: Any) -> Goal:
+        client = self._client(kind, name, lambda: ActionClient(self.probe, kind, name))
+        self.until(client.server_is_ready, f"{name} is there")
+        return Goal(self, client, goal)
+
+    def _client(self, kind: type, name: str, make: Callable[[], Any]) -> Any:
+        if (kind, name) not in self._clients:
+            self._clients[kind, name] = make()
+        return self._clients[kind, name]
+
+    def listen(self, kind: type, topic: str, qos: Any = 100) -> list[Any]:
+        """Return a list to which every message on a topic is added from now on."""
+        heard: list[Any] = []
+        self.probe.create_subscription(kind, topic, heard.append, qos)
+        self.until(lambda: self.probe.count_publishers(topic), f"{topic} is published")
+        return heard
+
+    def decisions(self, planner: str = "reactree_planner") -> list[Decision]:
+        """Return a list to which every decision of a planner is added from now on."""
+        return self.listen(Decision, f"/{planner}/decisions")
+
+
+def activate(node: Any) -> Any:
+    """Bring a lifecycle node up."""
+    assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+    assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
+    return node
+
+
+def entities(*nodes: Node) -> dict[str, int]:
+    """Count what some nodes have in ROS, by kind."""
+    counts: dict[str, int] = defaultdict(int)
+    for node in nodes:
+        for kind in ("timers", "clients", "services", "subscriptions", "publishers", "guards", "waitables"):
+            counts[kind] += len(list(getattr(node, kind)))
+    return dict(counts)
+
+
+def _overrides(parameters: dict[str, Any]) -> list[Parameter]:
+    return [Parameter(name, value=value) for name, value in parameters.items()]

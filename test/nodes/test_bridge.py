@@ -1,0 +1,289 @@
+"""The bridge: skills, their cancellation and bounds, the services, the lifecycle."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from doubles import START, ScriptedWorld
+
+from reactree_ros.pending import Pending
+from reactree_ros.world.port import Observation, Outcome, Score, WorldError
+
+if importlib.util.find_spec("rclpy"):
+    from action_msgs.msg import GoalStatus
+    from rclpy.exceptions import InvalidParameterValueException
+    from rclpy.lifecycle import TransitionCallbackReturn
+    from rclpy.parameter import Parameter
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+    from reactree_interfaces.action import ExecuteSkill
+    from reactree_interfaces.msg import Observation as ObservationMsg
+    from reactree_interfaces.srv import AvailableSkills, EvaluateGoal, Observe, ResetWorld
+    from ros_graph import HeldWorld
+
+    Result = ExecuteSkill.Result
+    SERVICES = {"reset": ResetWorld, "observe": Observe, "available_skills": AvailableSkills, "evaluate": EvaluateGoal}
+
+if TYPE_CHECKING:
+    from ros_graph import Graph
+
+pytestmark = pytest.mark.ros
+
+
+# ---------------------------------------------------------------------- skills
+
+
+def test_a_skill_that_is_done_succeeds_with_what_is_seen_afterwards(graph: Graph) -> None:
+    world = ScriptedWorld()
+    graph.bridge(world)
+    goal = graph.skill("open fridge 1")
+    assert (goal.status, goal.result.outcome, goal.result.message) == (GoalStatus.STATUS_SUCCEEDED, Result.DONE, "")
+    assert goal.result.observation.text == "You open fridge 1."
+    assert goal.result.skills == list(world.skills)
+
+
+def test_a_skill_that_lasts_says_that_it_is_being_carried_out(graph: Graph) -> None:
+    world = HeldWorld()
+    graph.bridge(world)
+    goal = graph.skill("open fridge 1")
+    graph.until(lambda: len(goal.feedback) == 2)
+    assert {(one.phase, one.fraction) for one in goal.feedback} == {(ExecuteSkill.Feedback.EXECUTING, -1.0)}
+    world.settle_all()
+    assert goal.result.outcome == Result.DONE
+
+
+def test_a_skill_that_the_world_refuses_aborts_with_the_worlds_words(graph: Graph) -> None:
+    graph.bridge(ScriptedWorld(refused=["open fridge 1"]))
+    goal = graph.skill("open fridge 1")
+    assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, Result.PRECONDITION)
+    assert goal.result.message == goal.result.observation.text == "You cannot open fridge 1."
+
+
+def test_a_world_that_fails_is_named_and_the_bridge_lives_on(graph: Graph) -> None:
+    class Broken(ScriptedWorld):
+        def execute(self, skill: str) -> Pending[Observation]:
+            if skill == "open fridge 1":
+                return Pending.failed(WorldError("the simulator is gone"))
+            return super().execute(skill)
+
+    graph.bridge(Broken())
+    goal = graph.skill("open fridge 1")
+    assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, Result.WORLD_UNAVAILABLE)
+    assert goal.result.message == "the simulator is gone"
+    assert graph.skill("go to kitchen 1").result.outcome == Result.DONE
+
+
+def test_a_world_that_raises_is_named_and_the_bridge_lives_on(graph: Graph) -> None:
+    class Raising(ScriptedWorld):
+        def execute(self, skill: str) -> Pending[Observation]:
+            raise RuntimeError("the driver is not loaded")
+
+        def observe(self) -> Pending[Observation]:
+            raise RuntimeError("the driver is not loaded")
+
+    graph.bridge(Raising())
+    goal = graph.skill("open fridge 1")
+    assert (goal.result.outcome, goal.result.message) == (Result.WORLD_UNAVAILABLE, "the driver is not loaded")
+    response = graph.call(Observe, "household_bridge/observe")
+    assert (response.error_code, response.message) == (Observe.Response.WORLD_UNAVAILABLE, "the driver is not loaded")
+    assert graph.skill("open fridge 1").result.outcome == Result.WORLD_UNAVAILABLE
+
+
+def test_a_skill_is_stopped_when_it_takes_too_long(graph: Graph) -> None:
+    world = HeldWorld()
+    graph.bridge(world, skill_timeout=0.2)
+    goal = graph.skill("open fridge 1")
+    assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, Result.TIMEOUT)
+    assert goal.result.message == "took longer than 0.2 s and was stopped"
+    assert world.cancelled == {"open fridge 1": 1}
+
+
+def test_one_skill_at_a_time_a_further_one_is_rejected(graph: Graph) -> None:
+    world = HeldWorld()
+    graph.bridge(world)
+    first = graph.skill("open fridge 1")
+    assert first.accepted
+    assert not graph.skill("go to kitchen 1").accepted
+    graph.until(lambda: world.held)
+    world.settle_all()
+    assert first.result.outcome == Result.DONE
+    assert world.executed == ["open fridge 1"]
+
+
+def test_cancel_during_a_skill_stops_it_once(graph: Graph) -> None:
+    world = HeldWorld()
+    graph.bridge(world)
+    goal = graph.skill("open fridge 1")
+    graph.until(lambda: world.held)
+    goal.cancel()
+    goal.cancel()
+    assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_CANCELED, Result.CANCELED)
+    assert world.cancelled == {"open fridge 1": 1}
+    assert goal.result.observation.text == "The skill was not carried out: canceled."
+    again = graph.skill("go to kitchen 1")
+    graph.until(lambda: "go to kitchen 1" in world.executed)
+    world.settle_all()
+    assert again.result.outcome == Result.DONE
+
+
+@pytest.mark.parametrize(("verb", "target"), [("open", "fridge 2"), ("close", "fridge 1"), ("op", ""), ("", "ridge 1")])
+def test_verb_and_target_that_do_not_fit_the_text_are_refused(graph: Graph, verb: str, target: str) -> None:
+    world = ScriptedWorld()
+    graph.bridge(world)
+    goal = graph.skill("open fridge 1", verb=verb, target=target)
+    assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, Result.UNKNOWN_SKILL)
+    assert f"is not its verb '{verb}' with '{target}'" in goal.result.message
+    assert world.executed == []
+
+
+@pytest.mark.parametrize(("verb", "target"), [("open", "fridge 1"), ("open", ""), ("", "fridge 1")])
+def test_verb_and_target_that_fit_the_text_are_carried_out(graph: Graph, verb: str, target: str) -> None:
+    graph.bridge(ScriptedWorld())
+    assert graph.skill("open fridge 1", verb=verb, target=target).result.outcome == Result.DONE
+
+
+# ---------------------------------------------------------------------- services
+
+
+def test_the_services_say_what_the_world_says(graph: Graph) -> None:
+    graph.bridge(ScriptedWorld(score=Score(0.0, 0.5)))
+    assert graph.call(Observe, "household_bridge/observe").observation.text == START
+    skills = graph.call(AvailableSkills, "household_bridge/available_skills")
+    assert (skills.skills, skills.recallable) == (list(ScriptedWorld().skills), list(ScriptedWorld.recallable))
+    score = graph.call(EvaluateGoal, "household_bridge/evaluate")
+    assert (score.has_goal, score.gsr, score.ssr) == (True, 0.0, 0.5)
+
+
+def test_a_world_without_a_goal_has_no_score(graph: Graph) -> None:
+    graph.bridge(ScriptedWorld())
+    score = graph.call(EvaluateGoal, "household_bridge/evaluate")
+    assert (score.error_code, score.has_goal) == (EvaluateGoal.Response.NONE, False)
+
+
+def test_reset_brings_a_house_to_its_task(graph: Graph) -> None:
+    graph.bridge()
+    graph.skill("go to kitchen 1").result  # noqa: B018 (waits)
+    before = graph.call(Observe, "household_bridge/observe").observation.text
+    reset = graph.call(ResetWorld, "household_bridge/reset", task_id=-1)
+    assert reset.error_code == ResetWorld.Response.NONE
+    assert reset.instruction
+    assert graph.call(Observe, "household_bridge/observe").observation.text != before
+    assert graph.call(ResetWorld, "household_bridge/reset", task_id=reset.task_id) == reset
+
+
+@pytest.mark.parametrize("task_id", [99, -2])
+def test_reset_to_an_unknown_task_is_refused_with_its_number(graph: Graph, task_id: int) -> None:
+    graph.bridge()
+    reset = graph.call(ResetWorld, "household_bridge/reset", task_id=task_id)
+    assert reset.error_code == ResetWorld.Response.UNKNOWN_TASK
+    assert str(task_id) in reset.message
+
+
+def test_the_latest_observation_reaches_who_comes_late(graph: Graph) -> None:
+    graph.bridge(ScriptedWorld())
+    graph.skill("go to kitchen 1").result  # noqa: B018 (waits)
+    graph.skill("open fridge 1").result  # noqa: B018 (waits)
+    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    heard = graph.listen(ObservationMsg, "/household_bridge/observation", latched)
+    graph.until(lambda: heard)
+    assert [msg.text for msg in heard] == ["You open fridge 1."]
+
+
+# ---------------------------------------------------------------------- lifecycle
+
+
+@pytest.mark.parametrize("name", ["reset", "observe", "available_skills", "evaluate"])
+def test_services_of_an_inactive_bridge_say_so(graph: Graph, name: str) -> None:
+    node = graph.bridge(ScriptedWorld(), active=False)
+    assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+    response = graph.call(SERVICES[name], f"household_bridge/{name}")
+    assert (response.error_code, response.message) == (response.NOT_ACTIVE, "the bridge is not active")
+
+
+def test_an_inactive_bridge_rejects_skills(graph: Graph) -> None:
+    node = graph.bridge(ScriptedWorld(), active=False)
+    node.trigger_configure()
+    assert not graph.skill("open fridge 1").accepted
+    node.trigger_activate()
+    assert graph.skill("open fridge 1").result.outcome == Result.DONE
+
+
+@pytest.mark.parametrize(
+    ("parameter", "content"),
+    [
+        ("policy", "rules: [{skill: open, verdict: perhaps}]"),
+        ("policy", None),
+        ("house", "{}"),
+        ("house", None),
+        ("tasks", "[]"),
+    ],
+)
+def test_configuring_with_a_bad_file_fails_and_can_be_repeated(
+    graph: Graph, tmp_path: Path, parameter: str, content: str | None
+) -> None:
+    file = tmp_path / "file"
+    if content is not None:
+        file.write_text(content)
+    node = graph.bridge(active=False, **{parameter: str(file)})
+    assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
+    good = Path(__file__).parents[2] / "config/skill_policy.yaml"
+    if parameter != "policy":
+        good = Path(__file__).parents[2] / "reactree_ros/world/houses/apartment.json"
+    file.write_text(good.read_text())
+    assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+    assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
+    assert graph.skill("go to kitchen 1").result.outcome == Result.DONE
+
+
+def test_a_bridge_can_be_cleaned_up_and_brought_up_again(graph: Graph) -> None:
+    node = graph.bridge()
+    for transition in (node.trigger_deactivate, node.trigger_cleanup, node.trigger_configure, node.trigger_activate):
+        assert transition() == TransitionCallbackReturn.SUCCESS
+    assert graph.skill("go to kitchen 1").result.outcome == Result.DONE
+
+
+def test_deactivating_during_a_skill_stops_it(graph: Graph) -> None:
+    world = HeldWorld()
+    node = graph.bridge(world)
+    goal = graph.skill("open fridge 1")
+    graph.until(lambda: world.held)
+    node.trigger_deactivate()
+    assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, Result.CANCELED)
+    assert world.cancelled == {"open fridge 1": 1}
+    assert not graph.skill("open fridge 1").accepted
+
+
+@pytest.mark.parametrize("way", ["cleanup", "shutdown"])
+def test_taken_down_in_the_midst_of_a_skill_and_of_a_look_the_bridge_stays_whole(graph: Graph, way: str) -> None:
+    class Pensive(HeldWorld):
+        def observe(self) -> Pending[Observation]:
+            self.held.append((pending := Pending[Observation](), "look"))
+            return pending
+
+    world = Pensive()
+    node = graph.bridge(world)
+    graph.skill("open fridge 1")
+    graph.send(Observe, "household_bridge/observe")
+    graph.until(lambda: len(world.held) == 2)
+    if way == "cleanup":
+        node.trigger_deactivate()
+        assert node.trigger_cleanup() == TransitionCallbackReturn.SUCCESS
+    else:
+        assert node.trigger_shutdown() == TransitionCallbackReturn.SUCCESS
+    assert world.cancelled == {"open fridge 1": 1}
+    world.settle_all()
+    graph.until(node.stopped)
+    assert graph.call(Observe, "household_bridge/observe").error_code == Observe.Response.NOT_ACTIVE
+
+
+def test_parameters_out_of_range_are_refused(graph: Graph) -> None:
+    with pytest.raises(InvalidParameterValueException, match="skill_timeout"):
+        graph.bridge(skill_timeout=-1.0)
+
+
+def test_parameters_are_read_only(graph: Graph) -> None:
+    node = graph.bridge(ScriptedWorld())
+    (answer,) = node.set_parameters([Parameter("policy", value="")])
+    assert not answer.successful
