@@ -6,6 +6,7 @@ python benchmarks/ros.py [--tasks 10] [--cancels 100]
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import signal
@@ -119,7 +120,6 @@ class Bench(Node):
         return future.result()
 
     def bring_up(self, *names: str) -> None:
-        self.until(lambda: all(self.get_node_names().count(name) == 1 for name in names))  # those before have gone
         for name in names:
             client = self.create_client(ChangeState, f"{name}/change_state")
             self.until(client.service_is_ready)
@@ -136,7 +136,8 @@ class Bench(Node):
 
 
 @contextmanager
-def processes(*commands: list[str]) -> Iterator[None]:
+def processes(bench: Bench, *commands: list[str]) -> Iterator[None]:
+    bench.until(lambda: not {"inference", "household_bridge", "reactree_planner"} & set(bench.get_node_names()))
     started = [subprocess.Popen(command, start_new_session=True) for command in commands]
     try:
         yield
@@ -168,7 +169,7 @@ class Stamping(Listener):
 
 def intervals(stamps: Sequence[int]) -> list[float]:
     """Milliseconds between one decision and the next."""
-    return [(later - earlier) / 1e6 for earlier, later in zip(stamps, stamps[1:], strict=False)]
+    return [(later - earlier) / 1e6 for earlier, later in itertools.pairwise(stamps)]
 
 
 def per_decision(bench: Bench, tasks: int) -> None:
@@ -185,7 +186,7 @@ def per_decision(bench: Bench, tasks: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "tasks.json"
         file.write_text(json.dumps(document))
-        with processes(node("bridge_node", tasks=file), node("inference_node"), node("planner_node")):
+        with processes(bench, node("bridge_node", tasks=file), node("inference_node"), node("planner_node")):
             bench.bring_up("inference", "household_bridge")
             for seed in range(tasks):
                 bench.stamps.clear()
@@ -200,7 +201,7 @@ def per_decision(bench: Bench, tasks: int) -> None:
 
 def cancel_to_stopped(bench: Bench, cancels: int) -> None:
     times = []
-    with processes(served("endless_bridge"), served("acting_inference"), node("planner_node")):
+    with processes(bench, served("endless_bridge"), served("acting_inference"), node("planner_node")):
         bench.bring_up("inference", "household_bridge")
         for _ in range(cancels):
             bench.stamps.clear()
@@ -217,7 +218,9 @@ def cancel_to_stopped(bench: Bench, cancels: int) -> None:
 
 def jitter(bench: Bench) -> None:
     stamps: list[int] = []
-    with processes(served("endless_bridge"), served("slow_inference"), node("planner_node", tick_rate=TICK_RATE)):
+    with processes(
+        bench, served("endless_bridge"), served("slow_inference"), node("planner_node", tick_rate=TICK_RATE)
+    ):
         bench.bring_up("inference", "household_bridge")
         opening = bench.create_client(OpenSnapshotStream, "reactree_planner/snapshot_streams/open")
         bench.until(opening.service_is_ready)

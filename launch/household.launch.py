@@ -1,21 +1,29 @@
-"""Brings up planner, household bridge and inference node; with an instruction, carries it out and ends with 0 or 1."""
+"""Brings up planner, household bridge and inference node; with an instruction, carries it out and ends with 0 or 1.
+
+The launch ends when one of the three nodes does. Everything of a robot is in `namespace`, but for /diagnostics,
+/parameter_events and /rosout, which all nodes of a domain share by convention; what is said there names its node.
+"""
+
+import shutil
+from pathlib import Path
 
 from launch import LaunchContext, LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
     EmitEvent,
+    ExecuteProcess,
     LogInfo,
     OpaqueFunction,
     RegisterEventHandler,
-    SetLaunchConfiguration,
 )
-from launch.event_handlers import OnProcessExit, OnProcessStart
+from launch.event_handlers import OnProcessExit, OnShutdown
 from launch.events import Shutdown, matches_action
 from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import LifecycleNode, Node
 from launch_ros.event_handlers import OnStateTransition
 from launch_ros.events.lifecycle import ChangeState
+from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 from lifecycle_msgs.msg import Transition
 
@@ -29,131 +37,148 @@ ARGUMENTS = [
     ("planner", "reactree", "planner by name: reactree"),
     ("memory", "", "episodic memory, a file; empty: none"),
     ("policy", "", "skill policy, a YAML file; empty: every skill is carried out"),
-    ("params_file", "", "one more parameter file for all nodes, after the package's own"),
+    ("params_file", "", "a parameter file for all nodes; arguments given here outrank it"),
     ("namespace", "", "namespace of all nodes"),
     ("use_viewer", "false", "also start py_trees_ros_viewer, where it is installed"),
     ("log_level", "info", "log level of all nodes"),
 ]
+CHOICES = {"use_viewer": ["true", "false"], "log_level": ["debug", "info", "warn", "error", "fatal"]}
+VIEWER = "py-trees-tree-viewer"
 
 
 def generate_launch_description() -> LaunchDescription:
     """Describe the launch."""
     declared = [
-        DeclareLaunchArgument(name, default_value=default, description=description)
+        DeclareLaunchArgument(name, default_value=default, description=description, choices=CHOICES.get(name))
         for name, default, description in ARGUMENTS
     ]
     return LaunchDescription([*declared, OpaqueFunction(function=bring_up)])
 
 
 def bring_up(context: LaunchContext) -> list:
-    """Start the nodes; configure and activate bridge and inference node, then send the instruction."""
+    """Start the nodes; configure and activate inference node and bridge, then send the instruction."""
     value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
+    given = {name for name, default, _ in ARGUMENTS if value[name] != default}
+    if "params_file" in given and not Path(value["params_file"]).is_file():
+        raise ValueError(f"params_file: there is no file '{value['params_file']}'")
+    if not value["task_id"].lstrip("-").isdecimal():
+        raise ValueError(f"task_id is '{value['task_id']}'; it must be a whole number")
 
-    def parameters(node: str, **given: object) -> list:
-        own = PathJoinSubstitution([FindPackageShare("reactree_ros"), "config", f"{node}.yaml"])
-        return [own, *([value["params_file"]] if value["params_file"] else []), given]
+    def parameters(file: str, *arguments: str) -> list:
+        own = PathJoinSubstitution([FindPackageShare("reactree_ros"), "config", file])
+        chosen = {
+            name: ParameterValue(value[name], value_type=int if name == "task_id" else str)
+            for name in arguments
+            if name in given
+        }
+        return [own, *([value["params_file"]] if "params_file" in given else []), chosen]
 
     common = {
         "package": "reactree_ros",
         "namespace": value["namespace"],
         "output": "screen",
-        "arguments": ["--ros-args", "--log-level", value["log_level"]],
+        "ros_arguments": ["--log-level", value["log_level"]],
     }
     inference = LifecycleNode(
         executable="inference_node",
         name="inference",
-        parameters=parameters("inference", llm=value["llm"]),
+        parameters=parameters("inference.yaml", "llm"),
         **common,
     )
     bridge = LifecycleNode(
         executable="bridge_node",
         name="household_bridge",
-        parameters=parameters(
-            "household_bridge",
-            world=value["world"],
-            house=value["house"],
-            tasks=value["tasks"],
-            task_id=int(value["task_id"]),
-            policy=value["policy"],
-        ),
+        parameters=parameters("household_bridge.yaml", "world", "house", "tasks", "task_id", "policy"),
         **common,
     )
     planner = Node(
         executable="planner_node",
         name="reactree_planner",
-        parameters=parameters("planner", planner=value["planner"], memory=value["memory"]),
+        parameters=parameters("planner.yaml", "planner", "memory"),
         **common,
     )
-    entities = [*lifecycle(inference, bridge), planner]
-    if value["instruction"] or value["task_id"] != "-1":
-        entities += one_task(value, starts_after=bridge)
-    else:
-        entities += [stop_all_when_one_ends(node) for node in (inference, bridge, planner)]
-    if value["use_viewer"].lower() in ("1", "true", "yes"):
-        entities.append(Node(package="py_trees_ros_viewer", executable="py-trees-tree-viewer", output="screen"))
-    return entities
-
-
-def lifecycle(first: LifecycleNode, second: LifecycleNode) -> list:
-    """Configure and activate two nodes one after the other, each step when the one before has happened."""
-
-    def change(node: LifecycleNode, transition: int) -> EmitEvent:
-        return EmitEvent(event=ChangeState(lifecycle_node_matcher=matches_action(node), transition_id=transition))
-
-    def when(node: LifecycleNode, state: str, before: str, do: list) -> RegisterEventHandler:
-        handler = OnStateTransition(target_lifecycle_node=node, start_state=before, goal_state=state, entities=do)
-        return RegisterEventHandler(handler)
-
-    entities = []
-    for node in (first, second):
-        failed = [LogInfo(msg=f"{node.node_executable} could not be configured"), *end(1)]
-        entities += [
-            when(node, "unconfigured", "configuring", failed),
-            when(node, "inactive", "configuring", [change(node, Transition.TRANSITION_ACTIVATE)]),
-        ]
-    configure_second = [change(second, Transition.TRANSITION_CONFIGURE)]
-    configure_first = [change(first, Transition.TRANSITION_CONFIGURE)]
-    entities += [
-        when(first, "active", "activating", configure_second),
-        RegisterEventHandler(OnProcessStart(target_action=second, on_start=configure_first)),
-    ]
-    return [*entities, first, second]
-
-
-def one_task(value: dict[str, str], *, starts_after: LifecycleNode) -> list:
-    """Carry the instruction out once the bridge is active, then end with what came of it."""
     client = Node(
-        package="reactree_ros",
         executable="execute_task",
-        namespace=value["namespace"],
-        output="screen",
-        emulate_tty=True,
-        arguments=[value["instruction"], "--task-id", value["task_id"]],
+        arguments=["--task-id", value["task_id"], "--", value["instruction"]],
+        **common,
     )
-    ready = OnStateTransition(
-        target_lifecycle_node=starts_after, start_state="activating", goal_state="active", entities=[client]
-    )
+    one_task = bool({"instruction", "task_id"} & given)
+    return [
+        *(ends_with_task(client) if one_task else []),
+        *[ends_with_node(node) for node in (inference, bridge, planner)],
+        *activated(inference, then=[change(bridge, Transition.TRANSITION_CONFIGURE)]),
+        *activated(bridge, then=[client] if one_task else []),
+        *(inference, bridge, planner),
+        change(inference, Transition.TRANSITION_CONFIGURE),
+        *(viewer() if value["use_viewer"] == "true" else []),
+    ]
+
+
+def change(node: LifecycleNode, transition: int) -> EmitEvent:
+    """Ask a node for a transition as soon as it is there."""
+    return EmitEvent(event=ChangeState(lifecycle_node_matcher=matches_action(node), transition_id=transition))
+
+
+def activated(node: LifecycleNode, *, then: list) -> list:
+    """Activate a node when it is configured, go on when it is active; a step that fails ends the launch."""
+
+    def when(start: str, goal: str, do: list) -> RegisterEventHandler:
+        return RegisterEventHandler(
+            OnStateTransition(
+                target_lifecycle_node=node, start_state=start, goal_state=goal, entities=do, handle_once=True
+            )
+        )
+
+    failed = fail(f"{node.node_executable} could not be brought up; it says why above")
+    return [
+        when("configuring", "inactive", [change(node, Transition.TRANSITION_ACTIVATE)]),
+        when("activating", "active", then),
+        when("configuring", "unconfigured", failed),
+        when("activating", "inactive", failed),
+        when("errorprocessing", "unconfigured", failed),
+        when("errorprocessing", "finalized", failed),
+    ]
+
+
+def ends_with_node(node: Node) -> RegisterEventHandler:
+    """Shut down when a node ends: the others can carry nothing out without it."""
 
     def ended(event: ProcessExited, context: LaunchContext) -> list:
-        return end(event.returncode)
+        return fail(f"{node.node_executable} has ended")
+
+    return RegisterEventHandler(OnProcessExit(target_action=node, on_exit=ended))
+
+
+def ends_with_task(client: Node) -> list:
+    """Shut down when the task has ended: with 0 where its goal was reached, otherwise with 1."""
+
+    def ended(event: ProcessExited, context: LaunchContext) -> list:
+        if event.returncode == 0:
+            return [EmitEvent(event=Shutdown(reason="the goal was reached"))]
+        return fail("the goal was not reached")
+
+    def interrupted(event: Shutdown, context: LaunchContext) -> None:
+        if event.due_to_sigint:
+            raise InterruptedError("interrupted before the goal was reached")
 
     return [
-        RegisterEventHandler(ready),
+        RegisterEventHandler(OnShutdown(on_shutdown=interrupted)),
         RegisterEventHandler(OnProcessExit(target_action=client, on_exit=ended)),
     ]
 
 
-def stop_all_when_one_ends(node: Node) -> RegisterEventHandler:
-    """Shut down when a node ends: half of the nodes carry nothing out."""
-    return RegisterEventHandler(OnProcessExit(target_action=node, on_exit=lambda event, context: end(event.returncode)))
+def fail(reason: str) -> list:
+    """Shut down with exit code 1, unless the end has come already: launch does so where an action raises."""
 
-
-def end(code: int) -> list:
-    """Shut down; any other code than 0 makes the launch end with 1."""
-
-    def fail(context: LaunchContext) -> None:
+    def stop(context: LaunchContext) -> None:
         if not context.is_shutdown:
-            raise RuntimeError(f"the task was not carried out (code {code})")
+            raise RuntimeError(reason)
 
-    shutdown = EmitEvent(event=Shutdown(reason="done"))
-    return [shutdown] if code == 0 else [SetLaunchConfiguration("failed", "1"), OpaqueFunction(function=fail), shutdown]
+    return [OpaqueFunction(function=stop)]
+
+
+def viewer() -> list:
+    """Start the viewer, or say that it is not there."""
+    if shutil.which(VIEWER) is None:
+        return [LogInfo(msg=f"use_viewer: there is no {VIEWER}; install the ROS package py_trees_ros_viewer")]
+    return [ExecuteProcess(cmd=[VIEWER], output="screen")]

@@ -111,7 +111,7 @@ class BridgeNode(LifecycleNode):
             goal_callback=self._consider,
             cancel_callback=self._cancel,
             callback_group=group,
-            result_timeout=0.5,  # every status message names all goals that are kept
+            result_timeout=1,  # every status message names all goals that are kept
         )
         self._offered = [
             self.create_service(kind, f"~/{name}", callback, callback_group=group)

@@ -53,7 +53,8 @@ class InferenceNode(LifecycleNode):
         self._running: dict[str, tuple[Pending[Reply], float]] = {}
         self._waiting: dict[str, Pending[None]] = {}
         self._aborted: set[str] = set()
-        self._places = 0
+        self._places = self.get_parameter("max_concurrent").value
+        self._offered: list[Any] = []
         self._count = self._errors = self._tokens = 0
         self._latency = 0.0
 
@@ -64,7 +65,12 @@ class InferenceNode(LifecycleNode):
         except UserError as error:
             self.get_logger().error(str(error))
             return TransitionCallbackReturn.FAILURE
-        self._places = self.get_parameter("max_concurrent").value
+        if not self._offered:
+            self._offer()
+        return TransitionCallbackReturn.SUCCESS
+
+    def _offer(self) -> None:
+        """Make the endpoints; they stay, so that what is under way when the node is cleaned up can be answered."""
         group = ReentrantCallbackGroup()
         self._waker = Waker(self)
         self._offered = [
@@ -72,8 +78,8 @@ class InferenceNode(LifecycleNode):
             self.create_service(AbortGeneration, "~/abort", self._on_abort, callback_group=group),
         ]
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self._regular = [self.create_timer(1.0, self._diagnose), self.create_timer(0.1, self._look_after)]
-        return TransitionCallbackReturn.SUCCESS
+        self.create_timer(1.0, self._diagnose)
+        self.create_timer(0.1, self._look_after)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin to answer."""
@@ -86,27 +92,20 @@ class InferenceNode(LifecycleNode):
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Release model and endpoints."""
+        """Release the model."""
         self._release()
         return TransitionCallbackReturn.SUCCESS
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop what runs, release model and endpoints."""
+        """Stop what runs, release the model."""
         self.begin_stop()
         self._release()
         return TransitionCallbackReturn.SUCCESS
 
     def _release(self) -> None:
-        if self._model is None:
-            return
-        self._model.close()
-        self._model = None
-        for service in self._offered:
-            self.destroy_service(service)
-        for timer in self._regular:
-            self.destroy_timer(timer)
-        self.destroy_publisher(self._diagnostics)
-        self._waker.close()
+        if self._model is not None:
+            self._model.close()
+            self._model = None
 
     async def _on_generate(self, msg: Generate.Request, response: Generate.Response) -> Generate.Response:
         if not self._active or self._model is None:
@@ -119,7 +118,10 @@ class InferenceNode(LifecycleNode):
             return _failed(response, Generate.Response.INVALID_REQUEST, str(error))
         if not await self._turn(msg.id):
             return _failed(response, Generate.Response.ABORTED, "aborted while it waited for its turn")
-        pending = self._model.decide(request)
+        try:
+            pending = self._model.decide(request)
+        except Exception as error:
+            pending = Pending.failed(error)
         self._running[msg.id] = (pending, self._seconds())
         await self._waker.settled(pending)
         _, began = self._running.pop(msg.id)
@@ -154,7 +156,13 @@ class InferenceNode(LifecycleNode):
         self._waiting[request_id] = turn
         await self._waker.settled(turn)
         del self._waiting[request_id]
-        return not turn.cancelled()
+        if turn.cancelled():
+            return False
+        if self._active and request_id not in self._aborted:
+            return True
+        self._aborted.discard(request_id)  # aborted between its turn and now
+        self._next_turn()
+        return False
 
     def _next_turn(self) -> None:
         """Hand a place on to who waits longest, or give it back."""
@@ -167,10 +175,13 @@ class InferenceNode(LifecycleNode):
         self, request: AbortGeneration.Request, response: AbortGeneration.Response
     ) -> AbortGeneration.Response:
         if request.id in self._waiting:
-            response.aborted = self._waiting[request.id].cancel()
+            response.aborted = True
+            if not self._waiting[request.id].cancel():
+                self._aborted.add(request.id)
         elif request.id in self._running:
-            self._aborted.add(request.id)
             response.aborted = self._running[request.id][0].cancel()
+            if response.aborted:
+                self._aborted.add(request.id)
         return response
 
     def _look_after(self) -> None:
@@ -214,6 +225,11 @@ class InferenceNode(LifecycleNode):
     def stopped(self) -> bool:
         """Whether nothing runs."""
         return not self._running and not self._waiting
+
+    def destroy_node(self) -> None:
+        """Release model and endpoints."""
+        self._release()
+        super().destroy_node()
 
 
 def _failed(response: Generate.Response, code: int, message: str) -> Generate.Response:

@@ -113,7 +113,7 @@ class Graph:
         self._halted: set[Node] = set()
         self._nodes: list[Node] = []
         self._clients: dict[tuple[type, str], Any] = {}
-        self.probe = self.add(Node("probe", context=self.context))
+        self.probe = self.add_node("probe")
 
     # ------------------------------------------------------------------ nodes
 
@@ -125,6 +125,10 @@ class Graph:
         executor.add_node(node)
         self._nodes.append(node)
         return node
+
+    def add_node(self, name: str, *, alone: bool = False) -> Node:
+        """Make a node of the test's own."""
+        return self.add(Node(name, context=self.context), alone=alone)
 
     def bridge(
         self,

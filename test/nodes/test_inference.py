@@ -1,0 +1,320 @@
+"""The inference node: requests, their bounds and aborts, the lifecycle, the diagnostics."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, LanguageModelError, Reply
+from reactree_ros.pending import Pending
+
+if importlib.util.find_spec("rclpy"):
+    from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+    from rclpy.lifecycle import TransitionCallbackReturn
+    from reactree_interfaces.srv import AbortGeneration, Generate
+
+    OK, FAILED = Generate.Response.NONE, Generate.Response
+
+if TYPE_CHECKING:
+    from ros_graph import Graph
+
+pytestmark = pytest.mark.ros
+
+
+class HeldModel(LanguageModel):
+    """Keeps requests in flight, by id, until the test answers them."""
+
+    def __init__(self) -> None:
+        self.requests: dict[str, DecisionRequest] = {}
+        self.in_flight: dict[str, Pending[Reply]] = {}
+        self.cancelled: list[str] = []
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.requests[request.id] = request
+        pending = Pending[Reply](on_cancel=lambda: self.cancelled.append(request.id))
+        self.in_flight[request.id] = pending
+        return pending
+
+    def answer(self, request_id: str, reply: Reply | None = None) -> None:
+        self.in_flight.pop(request_id).succeed(reply or Reply(f"Think: {request_id}"))
+
+
+class PromptModel(LanguageModel):
+    """Says its prompt, or fails, or raises, as the prompt says."""
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        if request.prompt == "raise":
+            raise RuntimeError("the tokenizer is not loaded")
+        if request.prompt == "fail":
+            return Pending.failed(LanguageModelError("the server is gone"))
+        return Pending.of(Reply(request.prompt))
+
+
+def ask(graph: Graph, request_id: str = "1", **request: Any) -> Any:
+    """Send a request; returns the future."""
+    return graph.send(Generate, "inference/generate", **{"id": request_id, "prompt": "p", "max_tokens": 8} | request)
+
+
+def answer(graph: Graph, future: Any) -> Any:
+    return graph.wait(future, "the generation is answered")
+
+
+def abort(graph: Graph, request_id: str) -> bool:
+    return bool(graph.call(AbortGeneration, "inference/abort", id=request_id).aborted)
+
+
+# ---------------------------------------------------------------------- requests
+
+
+def test_a_request_reaches_the_model_and_the_reply_comes_back_whole(graph: Graph) -> None:
+    model = HeldModel()
+    graph.inference(model)
+    future = ask(graph, prompt="Your task is to: a", options=["open fridge 1"], control_flows=["fallback"], seed=7)
+    graph.until(lambda: model.in_flight)
+    request = model.requests["1"]
+    assert (request.prompt, request.max_tokens, request.temperature, request.seed) == ("Your task is to: a", 8, 0.0, 7)
+    assert isinstance(request.may_say, DecisionGrammar)
+    assert request.may_say.skills == ("open fridge 1",)
+    assert [flow.value for flow in request.may_say.control_flows] == ["fallback"]
+    model.answer("1", Reply("Act: open fridge 1", "length", 12, 5, 4))
+    response = answer(graph, future)
+    assert (response.error_code, response.text, response.finish_reason) == (OK, "Act: open fridge 1", "length")
+    assert (response.prompt_tokens, response.cached_tokens, response.output_tokens) == (12, 5, 4)
+    assert response.seconds > 0
+
+
+def test_token_counts_that_are_not_known_are_minus_one(graph: Graph) -> None:
+    graph.inference(PromptModel())
+    response = answer(graph, ask(graph))
+    assert (response.prompt_tokens, response.cached_tokens, response.output_tokens) == (-1, -1, -1)
+
+
+def test_choice_and_text_reach_the_model_as_such(graph: Graph) -> None:
+    model = HeldModel()
+    graph.inference(model)
+    ask(graph, "choice", kind=Generate.Request.CHOICE, options=["a", "b"])
+    ask(graph, "text", kind=Generate.Request.TEXT, stops=["\n"])
+    graph.until(lambda: len(model.requests) == 2)
+    assert model.requests["choice"].may_say == Choice(("a", "b"))
+    assert model.requests["text"].may_say == FreeText(("\n",))
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({"kind": 9}, "kind is 9; it must be DECISION (0), CHOICE (1) or TEXT (2)"),
+        ({"max_tokens": 0}, "max_tokens is 0; it must be at least 1"),
+        (
+            {"control_flows": ["sequence", "loop"]},
+            "control_flows has 'loop'; it must be one of sequence, fallback, parallel",
+        ),
+        ({"kind": 1}, "options is empty; a choice needs at least one"),
+    ],
+)
+def test_a_malformed_request_is_refused_with_its_field(graph: Graph, request_: dict[str, Any], message: str) -> None:
+    graph.inference(PromptModel())
+    response = answer(graph, ask(graph, **request_))
+    assert (response.error_code, response.message) == (FAILED.INVALID_REQUEST, message)
+    assert answer(graph, ask(graph)).error_code == OK
+
+
+def test_an_id_that_is_in_use_is_refused_and_free_again_afterwards(graph: Graph) -> None:
+    model = HeldModel()
+    graph.inference(model)
+    first = ask(graph)
+    graph.until(lambda: model.in_flight)
+    response = answer(graph, ask(graph))
+    assert (response.error_code, response.message) == (
+        FAILED.INVALID_REQUEST,
+        "id '1' is in use; give each its own",
+    )
+    model.answer("1")
+    assert answer(graph, first).error_code == OK
+    again = ask(graph)
+    graph.until(lambda: model.in_flight)
+    model.answer("1")
+    assert answer(graph, again).error_code == OK
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"), [("fail", "the server is gone"), ("raise", "the tokenizer is not loaded")]
+)
+def test_a_model_that_fails_is_named_and_the_node_lives_on(graph: Graph, prompt: str, message: str) -> None:
+    graph.inference(PromptModel(), max_concurrent=1)
+    response = answer(graph, ask(graph, prompt=prompt))
+    assert (response.error_code, response.message) == (FAILED.MODEL_ERROR, message)
+    assert answer(graph, ask(graph)).text == "p"
+
+
+@pytest.mark.parametrize("prompt", ["", "\n", "no prompt of an agent node", "Your task is to: ", "Your task is to: é\0"])
+def test_the_expert_answers_whatever_the_prompt(graph: Graph, prompt: str) -> None:
+    graph.inference()
+    response = answer(graph, ask(graph, prompt=prompt))
+    assert response.error_code in (OK, FAILED.MODEL_ERROR)
+    assert response.text or response.message
+
+
+# ---------------------------------------------------------------------- several at once
+
+
+def test_several_requests_run_at_once_and_end_in_any_order(graph: Graph) -> None:
+    model = HeldModel()
+    graph.inference(model)
+    futures = {name: ask(graph, name) for name in "abc"}
+    graph.until(lambda: len(model.in_flight) == 3)
+    for name in "cab":
+        model.answer(name)
+        assert answer(graph, futures[name]).text == f"Think: {name}"
+
+
+def test_requests_beyond_the_limit_wait_their_turn(graph: Graph) -> None:
+    model = HeldModel()
+    graph.inference(model, max_concurrent=2)
+    futures = {}
+    for name in "abcd":
+        futures[name] = ask(graph, name)
+        graph.call(AbortGeneration, "inference/abort", id="none")  # so that it has come before the next one
+    assert list(model.requests) == ["a", "b"]
+    model.answer("a")
+    assert answer(graph, futures["a"]).error_code == OK
+    graph.until(lambda: "c" in model.requests)
+    assert "d" not in model.requests
+    for name in "bc":
+        model.answer(name)
+    graph.until(lambda: "d" in model.requests)
+    model.answer("d")
+    assert answer(graph, futures["d"]).error_code == OK
+
+
+# ---------------------------------------------------------------------- abort, bounds
+
+
+def test_abort_stops_a_generation_once(graph: Graph) -> None:
+    model = HeldModel()
+    graph.inference(model)
+    future = ask(graph)
+    graph.until(lambda: model.in_flight)
+    assert abort(graph, "1")
+    assert not abort(graph, "1"), "it has ended"
+    response = answer(graph, future)
+    assert (response.error_code, response.message) == (FAILED.ABORTED, "aborted")
+    assert model.cancelled == ["1"]
+
+
+def test_abort_of_what_is_not_there_is_no_error(graph: Graph) -> None:
+    graph.inference(PromptModel())
+    answer(graph, ask(graph))
+    assert not abort(graph, "1")
+    assert not abort(graph, "")
+
+
+def test_abort_of_a_request_that_waits_takes_it_out(graph: Graph) -> None:
+    model = HeldModel()
+    graph.inference(model, max_concurrent=1)
+    first, second, third = ask(graph, "a"), ask(graph, "b"), ask(graph, "c")
+    graph.until(lambda: model.in_flight)
+    assert abort(graph, "b")
+    response = answer(graph, second)
+    assert (response.error_code, response.message) == (FAILED.ABORTED, "aborted while it waited for its turn")
+    model.answer("a")
+    graph.until(lambda: "c" in model.requests)
+    model.answer("c")
+    assert (answer(graph, first).error_code, answer(graph, third).error_code) == (OK, OK)
+    assert list(model.requests) == ["a", "c"]
+
+
+def test_abort_of_a_request_whose_turn_has_just_come_is_not_lost(graph: Graph) -> None:
+    model = HeldModel()
+    node = graph.inference(model, max_concurrent=1)
+    futures = [ask(graph, "a"), ask(graph, "b")]
+    graph.until(lambda: model.in_flight)
+    abort(graph, "none")  # so that b has come
+    model.answer("a")
+    graph.until(lambda: "a" not in node._running)  # b has its turn, and has not begun
+    aborted = node._on_abort(AbortGeneration.Request(id="b"), AbortGeneration.Response())
+    assert aborted.aborted
+    assert answer(graph, futures[1]).error_code == FAILED.ABORTED
+    assert "b" not in model.requests or model.cancelled == ["b"]
+    again = ask(graph, "c")
+    graph.until(lambda: "c" in model.requests)
+    model.answer("c")
+    assert answer(graph, again).error_code == OK
+
+
+def test_a_generation_that_takes_too_long_is_stopped(graph: Graph) -> None:
+    model = HeldModel()
+    graph.inference(model, request_timeout=0.2)
+    response = answer(graph, ask(graph))
+    assert (response.error_code, response.message) == (FAILED.TIMEOUT, "no answer within 0.2 s")
+    assert model.cancelled == ["1"]
+
+
+# ---------------------------------------------------------------------- lifecycle, diagnostics
+
+
+def test_an_inactive_node_says_so(graph: Graph) -> None:
+    node = graph.inference(PromptModel(), active=False)
+    node.trigger_configure()
+    response = answer(graph, ask(graph))
+    assert (response.error_code, response.message) == (FAILED.NOT_ACTIVE, "the inference node is not active")
+    node.trigger_activate()
+    assert answer(graph, ask(graph)).error_code == OK
+
+
+def test_deactivating_stops_what_runs_and_what_waits(graph: Graph) -> None:
+    model = HeldModel()
+    node = graph.inference(model, max_concurrent=1)
+    futures = [ask(graph, "a"), ask(graph, "b")]
+    graph.until(lambda: model.in_flight)
+    abort(graph, "none")  # so that b has come
+    node.trigger_deactivate()
+    assert [answer(graph, future).error_code for future in futures] == [FAILED.ABORTED, FAILED.ABORTED]
+    assert model.cancelled == ["a"]
+    assert node.stopped()
+
+
+@pytest.mark.parametrize("way", ["cleanup", "shutdown"])
+def test_taken_down_in_the_midst_of_a_generation_the_node_stays_whole(graph: Graph, way: str) -> None:
+    model = HeldModel()
+    node = graph.inference(model, max_concurrent=1)
+    futures = [ask(graph, "a"), ask(graph, "b")]
+    graph.until(lambda: model.in_flight)
+    abort(graph, "none")  # so that b has come
+    if way == "cleanup":
+        node.trigger_deactivate()
+        assert node.trigger_cleanup() == TransitionCallbackReturn.SUCCESS
+    else:
+        assert node.trigger_shutdown() == TransitionCallbackReturn.SUCCESS
+    assert [answer(graph, future).error_code for future in futures] == [FAILED.ABORTED, FAILED.ABORTED]
+    assert answer(graph, ask(graph)).error_code == FAILED.NOT_ACTIVE
+
+
+def test_a_node_can_be_cleaned_up_and_brought_up_again(graph: Graph) -> None:
+    node = graph.inference()
+    for transition in (node.trigger_deactivate, node.trigger_cleanup, node.trigger_configure, node.trigger_activate):
+        assert transition() == TransitionCallbackReturn.SUCCESS
+    assert answer(graph, ask(graph, prompt="Your task is to: Open the fridge.\n")).error_code == OK
+
+
+def test_diagnostics_tell_what_runs_what_waits_and_what_it_took(graph: Graph) -> None:
+    model = HeldModel()
+    graph.inference(model, max_concurrent=1)
+    heard = graph.listen(DiagnosticArray, "/diagnostics")
+    future = ask(graph, "a")
+    ask(graph, "b")
+    graph.until(lambda: heard and values(heard[-1]).get("requests waiting") == "1")
+    assert (values(heard[-1])["requests running"], values(heard[-1])["requests ended"]) == ("1", "0")
+    model.answer("a", Reply("Think: a", output_tokens=3))
+    answer(graph, future)
+    graph.until(lambda: values(heard[-1])["requests ended"] == "1")
+    assert values(heard[-1])["output tokens"] == "3"
+    assert float(values(heard[-1])["last latency in seconds"]) > 0
+    status = heard[-1].status[0]
+    assert (status.level, status.name) == (DiagnosticStatus.OK, "/inference: requests")
+
+
+def values(array: DiagnosticArray) -> dict[str, str]:
+    return {pair.key: pair.value for pair in array.status[0].values}
