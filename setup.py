@@ -45,8 +45,8 @@ def share(folder: str, pattern: str) -> list[tuple[str, list[str]]]:
 
 # Nodes are of use only where ROS is sourced; `ros2 run` finds them by these names.
 NODES = [
-    f"{name} = {NAME}.nodes.{name}:main"
-    for name in ("bridge_node", "execute_task", "inference_node", "planner_node")
+    f"{name} = {NAME}.nodes.start:main"
+    for name in ("bridge_node", "bring_up", "execute_task", "inference_node", "planner_node")
     if "AMENT_PREFIX_PATH" in os.environ
 ]
 

@@ -17,15 +17,12 @@ from launch.actions import (
     RegisterEventHandler,
 )
 from launch.event_handlers import OnProcessExit, OnShutdown
-from launch.events import Shutdown, matches_action
+from launch.events import Shutdown
 from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
-from launch_ros.actions import LifecycleNode, Node
-from launch_ros.event_handlers import OnStateTransition
-from launch_ros.events.lifecycle import ChangeState
+from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
-from lifecycle_msgs.msg import Transition
 
 ARGUMENTS = [
     ("instruction", "", "what to do; empty: wait for goals (or, with task_id, the task's instruction)"),
@@ -52,11 +49,11 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(name, default_value=default, description=description, choices=CHOICES.get(name))
         for name, default, description in ARGUMENTS
     ]
-    return LaunchDescription([*declared, OpaqueFunction(function=bring_up)])
+    return LaunchDescription([*declared, OpaqueFunction(function=start)])
 
 
-def bring_up(context: LaunchContext) -> list:
-    """Start the nodes; configure and activate inference node and bridge, then send the instruction."""
+def start(context: LaunchContext) -> list:
+    """Start the nodes; when inference node and bridge are active, send the instruction."""
     value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
     given = {name for name, default, _ in ARGUMENTS if value[name] != default}
     if "params_file" in given and not Path(value["params_file"]).is_file():
@@ -67,7 +64,7 @@ def bring_up(context: LaunchContext) -> list:
     def parameters(file: str, *arguments: str) -> list:
         own = PathJoinSubstitution([FindPackageShare("reactree_ros"), "config", file])
         chosen = {
-            name: ParameterValue(value[name], value_type=int if name == "task_id" else str)
+            name: int(value[name]) if name == "task_id" else ParameterValue(value[name], value_type=str)
             for name in arguments
             if name in given
         }
@@ -79,13 +76,13 @@ def bring_up(context: LaunchContext) -> list:
         "output": "screen",
         "ros_arguments": ["--log-level", value["log_level"]],
     }
-    inference = LifecycleNode(
+    inference = Node(
         executable="inference_node",
         name="inference",
         parameters=parameters("inference.yaml", "llm"),
         **common,
     )
-    bridge = LifecycleNode(
+    bridge = Node(
         executable="bridge_node",
         name="household_bridge",
         parameters=parameters("household_bridge.yaml", "world", "house", "tasks", "task_id", "policy"),
@@ -97,74 +94,34 @@ def bring_up(context: LaunchContext) -> list:
         parameters=parameters("planner.yaml", "planner", "memory"),
         **common,
     )
-    client = Node(
-        executable="execute_task",
-        arguments=["--task-id", value["task_id"], "--", value["instruction"]],
-        **common,
+    bring_up = Node(executable="bring_up", arguments=["inference", "household_bridge"], **common)
+    task = Node(
+        executable="execute_task", arguments=["--task-id", value["task_id"], "--", value["instruction"]], **common
     )
     one_task = bool({"instruction", "task_id"} & given)
     return [
-        *(ends_with_task(client) if one_task else []),
-        *[ends_with_node(node) for node in (inference, bridge, planner)],
-        *activated(inference, then=[change(bridge, Transition.TRANSITION_CONFIGURE)]),
-        *activated(bridge, then=[client] if one_task else []),
-        *(inference, bridge, planner),
-        change(inference, Transition.TRANSITION_CONFIGURE),
+        *([RegisterEventHandler(OnShutdown(on_shutdown=interrupted))] if one_task else []),
+        *[at_the_end_of(node, fail(f"{node.node_executable} has ended")) for node in (inference, bridge, planner)],
+        at_the_end_of(bring_up, fail("the nodes could not be brought up"), well=[task] if one_task else []),
+        at_the_end_of(task, fail("the goal was not reached"), well=[EmitEvent(event=Shutdown(reason="goal reached"))]),
+        *(inference, bridge, planner, bring_up),
         *(viewer() if value["use_viewer"] == "true" else []),
     ]
 
 
-def change(node: LifecycleNode, transition: int) -> EmitEvent:
-    """Ask a node for a transition as soon as it is there."""
-    return EmitEvent(event=ChangeState(lifecycle_node_matcher=matches_action(node), transition_id=transition))
-
-
-def activated(node: LifecycleNode, *, then: list) -> list:
-    """Activate a node when it is configured, go on when it is active; a step that fails ends the launch."""
-
-    def when(start: str, goal: str, do: list) -> RegisterEventHandler:
-        return RegisterEventHandler(
-            OnStateTransition(
-                target_lifecycle_node=node, start_state=start, goal_state=goal, entities=do, handle_once=True
-            )
-        )
-
-    failed = fail(f"{node.node_executable} could not be brought up; it says why above")
-    return [
-        when("configuring", "inactive", [change(node, Transition.TRANSITION_ACTIVATE)]),
-        when("activating", "active", then),
-        when("configuring", "unconfigured", failed),
-        when("activating", "inactive", failed),
-        when("errorprocessing", "unconfigured", failed),
-        when("errorprocessing", "finalized", failed),
-    ]
-
-
-def ends_with_node(node: Node) -> RegisterEventHandler:
-    """Shut down when a node ends: the others can carry nothing out without it."""
+def at_the_end_of(node: Node, badly: list, *, well: list | None = None) -> RegisterEventHandler:
+    """Do something when a process ends, and, where it is given, something else when it ends with exit code 0."""
 
     def ended(event: ProcessExited, context: LaunchContext) -> list:
-        return fail(f"{node.node_executable} has ended")
+        return badly if event.returncode or well is None else well
 
     return RegisterEventHandler(OnProcessExit(target_action=node, on_exit=ended))
 
 
-def ends_with_task(client: Node) -> list:
-    """Shut down when the task has ended: with 0 where its goal was reached, otherwise with 1."""
-
-    def ended(event: ProcessExited, context: LaunchContext) -> list:
-        if event.returncode == 0:
-            return [EmitEvent(event=Shutdown(reason="the goal was reached"))]
-        return fail("the goal was not reached")
-
-    def interrupted(event: Shutdown, context: LaunchContext) -> None:
-        if event.due_to_sigint:
-            raise InterruptedError("interrupted before the goal was reached")
-
-    return [
-        RegisterEventHandler(OnShutdown(on_shutdown=interrupted)),
-        RegisterEventHandler(OnProcessExit(target_action=client, on_exit=ended)),
-    ]
+def interrupted(event: Shutdown, context: LaunchContext) -> None:
+    """Make Ctrl-C before the task has ended an exit code of 1."""
+    if event.due_to_sigint:
+        raise InterruptedError("interrupted before the goal was reached")
 
 
 def fail(reason: str) -> list:

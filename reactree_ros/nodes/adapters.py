@@ -18,8 +18,9 @@ from reactree_interfaces.srv import (
     ResetWorld,
 )
 
+from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, Reply
-from reactree_ros.nodes.calls import Calls, settle
+from reactree_ros.nodes.calls import Calls, Waiting, settle
 from reactree_ros.nodes.messages import OUTCOMES, observation_from_msg, reply_from_msg, request_to_msg
 from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
@@ -64,10 +65,18 @@ class RosWorld(World):
     def reset_to(self, task_id: int) -> Pending[ResetWorld.Response]:
         """Bring the world to the start of a task of the bridge's task file; -1: the task it has."""
         self._now = ()
-        return self._checked(self._calls.call(self._reset, ResetWorld.Request(task_id=task_id)))
+        response = self._calls.call(self._reset, ResetWorld.Request(task_id=task_id))
+        return self._checked(mapped(response, self._known_task))
+
+    @staticmethod
+    def _known_task(msg: ResetWorld.Response) -> ResetWorld.Response:
+        if msg.error_code == ResetWorld.Response.UNKNOWN_TASK:
+            raise UserError(f"{msg.message}; task_id must be a task of the bridge's task file")
+        return msg
 
     def observe(self) -> Pending[Observation]:
-        """Look around."""
+        """Look around; what may be tried is asked anew, too: somebody else may have been at work."""
+        self._now = ()
         response = self._checked(self._calls.call(self._observe, Observe.Request()))
         return mapped(response, lambda msg: observation_from_msg(msg.observation))
 
@@ -99,7 +108,12 @@ class RosWorld(World):
         """Send a skill as a goal; a cancel before the goal was accepted is carried out on acceptance."""
         handles: list[Any] = []
         self._now = ()
-        pending: Pending[Observation] = Pending(on_cancel=lambda: [handle.cancel_goal_async() for handle in handles])
+
+        def stop() -> None:
+            for handle in handles:
+                handle.cancel_goal_async()
+
+        pending: Pending[Observation] = Pending(on_cancel=stop)
 
         def accepted(future: Any) -> None:
             answer: Pending[Any] = Pending()
@@ -111,7 +125,7 @@ class RosWorld(World):
                 return
             if not handle.accepted:
                 pending.fail(WorldError(f"{self._bridge} rejected '{skill}': it is busy or not active"))
-            elif pending.cancelled():
+            elif pending.done():  # cancelled, or given up
                 handle.cancel_goal_async()
             else:
                 handles.append(handle)
@@ -128,7 +142,11 @@ class RosWorld(World):
         def send() -> None:
             self._skills.send_goal_async(ExecuteSkill.Goal(skill=skill)).add_done_callback(accepted)
 
-        self._calls.wait(f"{self._bridge}/execute_skill", self._skills.server_is_ready, send, pending)
+        def servers() -> int:
+            return self._calls.count(f"{name}/_action/send_goal") if self._skills.server_is_ready() else 0
+
+        name = f"{self._bridge}/execute_skill"
+        self._calls.wait(Waiting(name, servers, send, stop, pending, self._calls.now()))
         return pending
 
     def _observation(self, skill: str, answer: Any) -> Observation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,19 +24,21 @@ class Waiting:
 
     Attributes:
         what: Name of the server, for errors.
-        ready: Whether the server is there.
+        servers: How many servers of that name there are; a killed one may be counted for a while yet.
         send: Sends the request; called once, as soon as the server is there.
+        stop: Stops what was sent.
         pending: What comes of it.
         since: When it began, in seconds of the node's clock, or when the server was last seen.
-        sent: Whether it was sent.
+        sent_to: How many servers there were when it was sent, or more since; 0: it was not sent.
     """
 
     what: str
-    ready: Callable[[], bool]
+    servers: Callable[[], int]
     send: Callable[[], None]
+    stop: Callable[[], None]
     pending: Pending[Any]
     since: float
-    sent: bool = field(default=False)
+    sent_to: int = field(default=0)
 
 
 class Calls:
@@ -56,24 +59,32 @@ class Calls:
         """Call a service; cancelling the pending response forgets the request and calls ``on_cancel``."""
         sent: list[Future] = []
 
-        def cancel() -> None:
+        def stop() -> None:
             if sent:
                 client.remove_pending_request(sent[0])
                 on_cancel()
 
-        pending: Pending[Any] = Pending(on_cancel=cancel)
+        pending: Pending[Any] = Pending(on_cancel=stop)
 
         def send() -> None:
             future = client.call_async(request)
             sent.append(future)
             future.add_done_callback(lambda done: settle(pending, done))
 
-        self.wait(client.srv_name, client.service_is_ready, send, pending)
+        def servers() -> int:
+            return self.count(client.srv_name) if client.service_is_ready() else 0
+
+        self.wait(Waiting(client.srv_name, servers, send, stop, pending, self.now()))
         return pending
 
-    def wait(self, what: str, ready: Callable[[], bool], send: Callable[[], None], pending: Pending[Any]) -> None:
+    def count(self, service: str) -> int:
+        """Count the servers of a service that is known to be there."""
+        if not hasattr(self._node, "count_services"):  # before Jazzy
+            return 1
+        return max(1, int(self._node.count_services(self._node.resolve_service_name(service))))
+
+    def wait(self, waiting: Waiting) -> None:
         """Send now or as soon as the server is there, and watch it until the pending result is settled."""
-        waiting = Waiting(what, ready, send, pending, self._now())
         self._waiting.append(waiting)
         self._look(waiting)
 
@@ -85,16 +96,26 @@ class Calls:
         self._waiting = [waiting for waiting in self._waiting if not waiting.pending.done()]
 
     def _look(self, waiting: Waiting) -> None:
-        if waiting.ready():
-            waiting.since = self._now()
-            if not waiting.sent:
-                waiting.sent = True
+        servers = waiting.servers()
+        if servers and servers >= waiting.sent_to:
+            waiting.since = self.now()
+            sent, waiting.sent_to = waiting.sent_to, servers
+            if not sent:
                 waiting.send()
-        elif self._now() - waiting.since > self._patience:
-            gone = "has gone" if waiting.sent else "is not there"
-            waiting.pending.fail(ServerGone(f"{waiting.what} {gone} (for {self._patience:g} s)"))
+        elif servers:
+            self._give_up(waiting, "was restarted; what it was asked for is lost")
+        elif self.now() - waiting.since > self._patience:
+            gone = "has gone" if waiting.sent_to else "is not there"
+            self._give_up(waiting, f"{gone} (for {self._patience:g} s)")
+        elif waiting.sent_to:
+            waiting.sent_to = sys.maxsize  # whoever is there next is another one
 
-    def _now(self) -> float:
+    def _give_up(self, waiting: Waiting, why: str) -> None:
+        if waiting.pending.fail(ServerGone(f"{waiting.what} {why}")):
+            waiting.stop()
+
+    def now(self) -> float:
+        """Return the time on the node's clock, in seconds."""
         return float(self._node.get_clock().now().nanoseconds) / 1e9
 
 

@@ -6,16 +6,14 @@ import argparse
 import sys
 from typing import Any
 
-import rclpy
 from rclpy.action import ActionClient
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.utilities import remove_ros_args
 from reactree_interfaces.action import ExecuteTask
 
-from reactree_ros.nodes.spinning import LAST_WORDS, interruptible
+from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
 
-REACHED, NOT_REACHED, NO_PLANNER, INTERRUPTED = 0, 1, 2, 130
+REACHED, NOT_REACHED, NO_PLANNER, INTERRUPTED, NOT_ENDED = 0, 1, 2, 130, -1
 
 
 class TaskClient(Node):
@@ -28,7 +26,7 @@ class TaskClient(Node):
 
     def __init__(self, planner: str, goal: ExecuteTask.Goal) -> None:
         super().__init__("execute_task")
-        self.code: int | None = None
+        self.code = NOT_ENDED
         self._goal = goal
         self._handle: Any = None
         self._stop = False
@@ -38,6 +36,10 @@ class TaskClient(Node):
     def planner_is_there(self) -> bool:
         """Whether the planner offers its action."""
         return self._client.server_is_ready()
+
+    def ended(self) -> bool:
+        """Whether the goal has ended; then `code` says how."""
+        return self.code != NOT_ENDED
 
     def send(self) -> None:
         """Send the goal."""
@@ -104,35 +106,19 @@ def main() -> None:
 def _carry_out(planner: str, goal: ExecuteTask.Goal, timeout: float) -> int:
     with interruptible() as asked:
         node = TaskClient(planner, goal)
-        executor = SingleThreadedExecutor()
-        executor.add_node(node)
-        clock = node.get_clock()
-
-        def spin(seconds: float | None, until: Any) -> bool:
-            begin = clock.now()
-            while not until():
-                if seconds is not None and (clock.now() - begin).nanoseconds > seconds * 1e9:
-                    return False
-                executor.spin_once(timeout_sec=0.1)
-            return True
-
-        try:
-            if not spin(timeout, lambda: node.planner_is_there() or asked):
+        with Spinner(node, asked) as spinner:
+            if not spinner.spin_until(node.planner_is_there, seconds=timeout) and not asked:
                 _say(f"error: no planner offers {planner}/execute_task within {timeout:g} s")
                 return NO_PLANNER
             if asked:
                 return INTERRUPTED
             node.send()
-            spin(None, lambda: node.code is not None or asked)
-            if asked:
-                node.cancel()
-                spin(LAST_WORDS, lambda: node.code is not None)
-                return INTERRUPTED
-            return NOT_REACHED if node.code is None else node.code
-        finally:
-            executor.shutdown(timeout_sec=LAST_WORDS)
-            node.destroy_node()
-            rclpy.try_shutdown()
+            if spinner.spin_until(node.ended):
+                return node.code
+            asked.clear()  # a second Ctrl-C ends the wait for the cancel
+            node.cancel()
+            spinner.spin_until(node.ended, seconds=LAST_WORDS)
+            return INTERRUPTED
 
 
 if __name__ == "__main__":

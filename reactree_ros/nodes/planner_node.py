@@ -40,6 +40,8 @@ from reactree_ros.world.port import Observation, Score
 
 PLANNERS = {"reactree": reactree}
 ON_BUSY = ("reject", "queue", "preempt")
+#: Longest wait for the score of a task that was stopped, in seconds.
+LAST_SCORE = 1.0
 
 
 class PlannerNode(Node):
@@ -157,16 +159,13 @@ class PlannerNode(Node):
     async def _execute(self, goal_handle: Any) -> ExecuteTask.Result:
         task = self._task
         if task is None or task.goal_handle is not goal_handle:
-            goal_handle.canceled()
-            return ExecuteTask.Result(
-                end="interrupted", gsr=-1.0, ssr=-1.0, error_code=ExecuteTask.Result.CANCELED, message="canceled"
-            )
+            return self._without_a_turn(goal_handle)
         try:
             result = await self._carry_out(task)
         except UserError as error:
             result = task.failed(ExecuteTask.Result.INVALID_GOAL, str(error))
         except Exception as error:
-            result = task.failed(ExecuteTask.Result.WORLD_UNAVAILABLE, str(error))
+            result = task.failed(ExecuteTask.Result.WORLD_UNAVAILABLE, str(error) or type(error).__name__)
         finally:
             self._task = None
         if goal_handle.is_cancel_requested:
@@ -179,12 +178,25 @@ class PlannerNode(Node):
             self._next_task()
         return result
 
+    @staticmethod
+    def _without_a_turn(goal_handle: Any) -> ExecuteTask.Result:
+        """End a goal that was canceled in the queue, or still waits there at the end."""
+        task = Task(goal_handle)
+        if goal_handle.is_cancel_requested:
+            goal_handle.canceled()
+            task.stop(ExecuteTask.Result.CANCELED, "canceled")
+        else:
+            goal_handle.abort()
+            task.stop(ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
+        return task.failed()
+
     async def _carry_out(self, task: Task) -> ExecuteTask.Result:
         goal = task.goal_handle.request
         context = self._context_of(goal)
         instruction, task_id, task_name = goal.instruction, goal.task_id, "instruction"
         if not task.stopped and (task_id >= 0 or not instruction.strip()):
-            reset = (await self._waker.settled(self._world.reset_to(task_id))).take()
+            limit = self.get_parameter("skill_timeout").value
+            reset = await self._answered(task, self._world.reset_to(task_id), limit)
             instruction = instruction if instruction.strip() else reset.instruction
             task_id, task_name = reset.task_id, reset.task_name or task_name
         if not task.stopped:
@@ -199,18 +211,27 @@ class PlannerNode(Node):
             await task.ended
         return await self._concluded(task, task_name)
 
+    async def _answered(self, task: Task, answer: Pending[Any], limit: float) -> Any:
+        """Wait for the bridge, at most so many seconds, and no longer once the task is to stop."""
+        task.asked, task.asked_until = answer, self._calls.now() + limit
+        await self._waker.settled(answer)
+        task.asked = None
+        if answer.cancelled():
+            raise TimeoutError(f"the bridge did not answer within {limit:g} s")
+        return answer.take()
+
     async def _concluded(self, task: Task, task_name: str) -> ExecuteTask.Result:
         run = task.run
         if run is None:
-            return task.failed(*task.stopped)
+            return task.failed()
         if run.finished and run.root.status == Status.INVALID and self._tree.tree_update_handler is not None:
             self._tree.tree_update_handler()  # so that followers see the interruption
         score: Score | None = None
         problem = ""
         if not self._stopping:
-            answer: Pending[Score | None] = await self._waker.settled(self._world.score())
+            limit = LAST_SCORE if task.stopped else self.get_parameter("decision_timeout").value
             try:
-                score = answer.take()
+                score = await self._answered(task, self._world.score(), limit)
             except Exception as error:
                 problem = f"no score: {error}"
         result = run.result(score, problem)
@@ -293,6 +314,8 @@ class PlannerNode(Node):
     def _tick(self) -> None:
         """Tick the task that runs; ends it where the tree has ended or it is to stop."""
         task = self._task
+        if task is not None and task.asked is not None and self._calls.now() > task.asked_until:
+            task.asked.cancel()
         if task is None or task.run is None or task.ended.done():
             return
         if task.stopped:
@@ -316,6 +339,8 @@ class PlannerNode(Node):
         if self._task is not None:
             self._task.stop(ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
             self._tick()
+        while self._queue:
+            self._queue.popleft().execute()
 
     def stopped(self) -> bool:
         """Whether no task runs."""
@@ -339,6 +364,8 @@ class Task:
         run: Its run; None before it has begun.
         ended: Set when the run has ended.
         stopped: Error code and message, where it is to stop before its end.
+        asked: What the bridge is asked for outside of the run; None: nothing.
+        asked_until: When that is given up, in seconds of the node's clock.
     """
 
     def __init__(self, goal_handle: Any) -> None:
@@ -346,15 +373,19 @@ class Task:
         self.run: Run | None = None
         self.ended = Future()
         self.stopped: tuple[int, str] | tuple[()] = ()
+        self.asked: Pending[Any] | None = None
+        self.asked_until = 0.0
 
     def stop(self, code: int, message: str) -> None:
         """Ask for an end at the next tick."""
         self.stopped = self.stopped or (code, message)
+        self.asked_until = 0.0
 
-    @staticmethod
-    def failed(code: int, message: str) -> ExecuteTask.Result:
-        """Return the result of a task that came to nothing."""
-        return ExecuteTask.Result(end="error", gsr=-1.0, ssr=-1.0, error_code=code, message=message)
+    def failed(self, code: int = ExecuteTask.Result.NONE, message: str = "") -> ExecuteTask.Result:
+        """Return the result of a task that came to nothing: it was stopped before it began, or failed."""
+        end = "interrupted" if self.stopped else "error"
+        code, message = self.stopped or (code, message)
+        return ExecuteTask.Result(end=end, gsr=-1.0, ssr=-1.0, error_code=code, message=message)
 
 
 class _Reporter(Listener):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import rclpy
-from doubles import ScriptedWorld
+from doubles import ScriptedModel, ScriptedWorld
 from rclpy.action import ActionClient
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
@@ -29,7 +29,7 @@ PATIENCE = 60.0
 
 
 class HeldWorld(ScriptedWorld):
-    """Looks around at once; its skills stay in flight until :meth:`settle_all`."""
+    """Looks around at once; its skills stay in flight until :meth:`finish`."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -43,9 +43,10 @@ class HeldWorld(ScriptedWorld):
 
     def _stopped(self, skill: str) -> None:
         self.cancelled[skill] += 1
+        self.held = [one for one in self.held if not one[0].cancelled()]
 
-    def settle_all(self) -> None:
-        super().settle_all()
+    def finish(self) -> None:
+        """Let the skills in flight end well."""
         held, self.held = self.held, []
         for pending, skill in held:
             pending.succeed(Observation(f"You {skill}."))
@@ -102,16 +103,21 @@ class Graph:
     is made with ``alone=True`` has its own and can be halted, resumed and killed.
 
     Attributes:
+        domain_id: Theirs alone.
         context: Of every node.
+        nodes: Those that live.
         probe: The test's own node.
     """
 
     def __init__(self, domain_id: int) -> None:
+        self.domain_id = domain_id
         self.context = rclpy.Context()
         rclpy.init(context=self.context, domain_id=domain_id)
-        self._executors: dict[Node | None, SingleThreadedExecutor] = {None: SingleThreadedExecutor(context=self.context)}
+        self._executors: dict[Node | None, SingleThreadedExecutor] = {
+            None: SingleThreadedExecutor(context=self.context)
+        }
         self._halted: set[Node] = set()
-        self._nodes: list[Node] = []
+        self.nodes: list[Node] = []
         self._clients: dict[tuple[type, str], Any] = {}
         self.probe = self.add_node("probe")
 
@@ -123,7 +129,7 @@ class Graph:
         if alone:
             self._executors[node] = executor
         executor.add_node(node)
-        self._nodes.append(node)
+        self.nodes.append(node)
         return node
 
     def add_node(self, name: str, *, alone: bool = False) -> Node:
@@ -135,12 +141,13 @@ class Graph:
         world: World | None = None,
         *,
         name: str = "household_bridge",
+        namespace: str = "",
         active: bool = True,
         alone: bool = False,
         **parameters: Any,
     ) -> BridgeNode:
         """Make a bridge, active if not said otherwise."""
-        node = BridgeNode(name, world=world, context=self.context, parameter_overrides=_overrides(parameters))
+        node = BridgeNode(name, world=world, namespace=namespace, **self._given(parameters))
         return self.add(activate(node) if active else node, alone=alone)
 
     def inference(
@@ -148,18 +155,36 @@ class Graph:
         model: LanguageModel | None = None,
         *,
         name: str = "inference",
+        namespace: str = "",
         active: bool = True,
         alone: bool = False,
         **parameters: Any,
     ) -> InferenceNode:
         """Make an inference node, active if not said otherwise."""
-        node = InferenceNode(name, model=model, context=self.context, parameter_overrides=_overrides(parameters))
+        node = InferenceNode(name, model=model, namespace=namespace, **self._given(parameters))
         return self.add(activate(node) if active else node, alone=alone)
 
-    def planner(self, *, name: str = "reactree_planner", **parameters: Any) -> PlannerNode:
+    def planner(self, *, name: str = "reactree_planner", namespace: str = "", **parameters: Any) -> PlannerNode:
         """Make a planner that ticks often."""
         parameters = {"tick_rate": 50.0} | parameters
-        return self.add(PlannerNode(name, context=self.context, parameter_overrides=_overrides(parameters)))
+        return self.add(PlannerNode(name, namespace=namespace, **self._given(parameters)))
+
+    def _given(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
+        return {"context": self.context, "parameter_overrides": overrides}
+
+    def household(
+        self,
+        script: Mapping[str, Sequence[str]],
+        *,
+        model: LanguageModel | None = None,
+        world: World | None = None,
+        **parameters: Any,
+    ) -> PlannerNode:
+        """Make a planner with an inference node that says what a script says, and a bridge to a scripted world."""
+        self.inference(model or ScriptedModel(script))
+        self.bridge(world or ScriptedWorld())
+        return self.planner(**parameters)
 
     def halt(self, node: Node) -> None:
         """Let a node stop answering, though it is there."""
@@ -171,7 +196,7 @@ class Graph:
 
     def kill(self, node: Node) -> None:
         """Take a node out in the midst of what it does, without a word to anybody."""
-        self._nodes.remove(node)
+        self.nodes.remove(node)
         executor = self._executors.pop(node)
         executor.remove_node(node)
         node.destroy_node()
@@ -182,7 +207,7 @@ class Graph:
         for node, executor in self._executors.items():
             if node is not None:
                 executor.remove_node(node)
-        for node in reversed(self._nodes):
+        for node in reversed(self.nodes):
             self._executors[None].remove_node(node)
             node.destroy_node()
         for executor in self._executors.values():
@@ -212,11 +237,11 @@ class Graph:
 
     # ------------------------------------------------------------------ what a test asks
 
-    def call(self, kind: type, name: str, **request: Any) -> Any:
+    def call(self, kind: type, name: str, /, **request: Any) -> Any:
         """Call a service and wait for the answer."""
         return self.wait(self.send(kind, name, **request), f"{name} answers")
 
-    def send(self, kind: type, name: str, **request: Any) -> Any:
+    def send(self, kind: type, name: str, /, **request: Any) -> Any:
         """Call a service; returns the future."""
         client = self._client(kind, name, lambda: self.probe.create_client(kind, name))
         self.until(client.service_is_ready, f"{name} is there")
@@ -266,7 +291,3 @@ def entities(*nodes: Node) -> dict[str, int]:
         for kind in ("timers", "clients", "services", "subscriptions", "publishers", "guards", "waitables"):
             counts[kind] += len(list(getattr(node, kind)))
     return dict(counts)
-
-
-def _overrides(parameters: dict[str, Any]) -> list[Parameter]:
-    return [Parameter(name, value=value) for name, value in parameters.items()]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from doubles import START, ScriptedWorld
 
 from reactree_ros.pending import Pending
-from reactree_ros.world.port import Observation, Outcome, Score, WorldError
+from reactree_ros.world.port import Observation, Score, WorldError
 
 if importlib.util.find_spec("rclpy"):
     from action_msgs.msg import GoalStatus
@@ -50,7 +50,7 @@ def test_a_skill_that_lasts_says_that_it_is_being_carried_out(graph: Graph) -> N
     goal = graph.skill("open fridge 1")
     graph.until(lambda: len(goal.feedback) == 2)
     assert {(one.phase, one.fraction) for one in goal.feedback} == {(ExecuteSkill.Feedback.EXECUTING, -1.0)}
-    world.settle_all()
+    world.finish()
     assert goal.result.outcome == Result.DONE
 
 
@@ -107,7 +107,7 @@ def test_one_skill_at_a_time_a_further_one_is_rejected(graph: Graph) -> None:
     assert first.accepted
     assert not graph.skill("go to kitchen 1").accepted
     graph.until(lambda: world.held)
-    world.settle_all()
+    world.finish()
     assert first.result.outcome == Result.DONE
     assert world.executed == ["open fridge 1"]
 
@@ -124,7 +124,7 @@ def test_cancel_during_a_skill_stops_it_once(graph: Graph) -> None:
     assert goal.result.observation.text == "The skill was not carried out: canceled."
     again = graph.skill("go to kitchen 1")
     graph.until(lambda: "go to kitchen 1" in world.executed)
-    world.settle_all()
+    world.finish()
     assert again.result.outcome == Result.DONE
 
 
@@ -273,7 +273,7 @@ def test_taken_down_in_the_midst_of_a_skill_and_of_a_look_the_bridge_stays_whole
     else:
         assert node.trigger_shutdown() == TransitionCallbackReturn.SUCCESS
     assert world.cancelled == {"open fridge 1": 1}
-    world.settle_all()
+    world.finish()
     graph.until(node.stopped)
     assert graph.call(Observe, "household_bridge/observe").error_code == Observe.Response.NOT_ACTIVE
 

@@ -149,7 +149,9 @@ def test_a_model_that_fails_is_named_and_the_node_lives_on(graph: Graph, prompt:
     assert answer(graph, ask(graph)).text == "p"
 
 
-@pytest.mark.parametrize("prompt", ["", "\n", "no prompt of an agent node", "Your task is to: ", "Your task is to: é\0"])
+@pytest.mark.parametrize(
+    "prompt", ["", "\n", "no prompt of an agent node", "Your task is to: ", "Your task is to: é\0"]
+)
 def test_the_expert_answers_whatever_the_prompt(graph: Graph, prompt: str) -> None:
     graph.inference()
     response = answer(graph, ask(graph, prompt=prompt))
@@ -237,7 +239,7 @@ def test_abort_of_a_request_whose_turn_has_just_come_is_not_lost(graph: Graph) -
     aborted = node._on_abort(AbortGeneration.Request(id="b"), AbortGeneration.Response())
     assert aborted.aborted
     assert answer(graph, futures[1]).error_code == FAILED.ABORTED
-    assert "b" not in model.requests or model.cancelled == ["b"]
+    assert "b" not in model.requests
     again = ask(graph, "c")
     graph.until(lambda: "c" in model.requests)
     model.answer("c")

@@ -1,0 +1,145 @@
+"""Processes of a test: read while they run, interrupted as by Ctrl-C in a terminal, gone at the test's end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+#: Longest wait for anything, in seconds; the machine may be busy.
+PATIENCE = 90.0
+
+
+class Process:
+    """A command with whatever it starts, in a process group of its own.
+
+    Args:
+        command: The command.
+        domain: ROS domain.
+    """
+
+    def __init__(self, *command: str, domain: int) -> None:
+        self._command = command
+        self._lines: list[str] = []
+        self._more = threading.Condition()
+        environment = {**os.environ, "ROS_DOMAIN_ID": str(domain), "PYTHONUNBUFFERED": "1"}
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=environment,
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self._process.stdout:
+            with self._more:
+                self._lines.append(line)
+                self._more.notify_all()
+
+    @property
+    def output(self) -> str:
+        """What it has said so far."""
+        return "".join(self._lines)
+
+    def wait_for(self, text: str) -> None:
+        """Wait until it has said something."""
+        with self._more:
+            said = self._more.wait_for(lambda: text in self.output, PATIENCE)
+        assert said, f"'{text}' was not said by {self._command}: {self.output}"
+
+    def end(self) -> int:
+        """Wait until it ends; returns its exit code."""
+        try:
+            code = self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self._command} did not end: {self.output}") from None
+        self._reader.join(PATIENCE)
+        return code
+
+    def signal(self, number: int) -> None:
+        """Send a signal to it alone."""
+        self._process.send_signal(number)
+
+    def interrupt(self) -> None:
+        """Do what Ctrl-C in a terminal does, while the command itself waits for something.
+
+        Where Ctrl-C comes while launch looks after a process that has ended, it raises KeyboardInterrupt right there
+        and then waits for that process for ever; the tests are not about that.
+        """
+        deadline = time.monotonic() + PATIENCE
+        while _state_and_group(self._process.pid)[0] != "S":
+            assert time.monotonic() < deadline, f"{self._command} never waits"
+        os.killpg(self._process.pid, signal.SIGINT)
+
+    def left(self) -> list[str]:
+        """Command lines of what runs in its process group."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                state, group = _state_and_group(int(process.name))
+                command = (process / "cmdline").read_text().replace("\0", " ")
+            except OSError:  # it has ended meanwhile
+                continue
+            if group == self._process.pid and state != "Z":
+                found.append(command)
+        return found
+
+    def kill(self) -> None:
+        """End it with all it has started, at once."""
+        if self.left():
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+class Processes:
+    """Starts processes in one ROS domain.
+
+    Args:
+        domain: ROS domain.
+    """
+
+    def __init__(self, domain: int) -> None:
+        self._domain = domain
+        self._started: list[Process] = []
+
+    def start(self, *command: str) -> Process:
+        """Start a command."""
+        self._started.append(Process(*command, domain=self._domain))
+        return self._started[-1]
+
+    def launch(self, *arguments: str) -> Process:
+        """Start the whole launch."""
+        return self.start("ros2", "launch", "reactree_ros", "household.launch.py", *arguments)
+
+    def node(self, name: str, *arguments: str) -> Process:
+        """Start a node of the package."""
+        return self.start(sys.executable, "-m", f"reactree_ros.nodes.{name}", *arguments)
+
+    def held(self, kind: str, *arguments: str) -> Process:
+        """Start a bridge or an inference node that holds what it is asked until :meth:`release`."""
+        return self.start(sys.executable, str(Path(__file__).parent / "held_nodes.py"), kind, *arguments)
+
+    def kill_all(self) -> None:
+        """End all of them."""
+        for process in self._started:
+            process.kill()
+
+
+def release(process: Process) -> None:
+    """Let a process of :meth:`Processes.held` do what it is asked, now and from now on."""
+    process.signal(signal.SIGUSR1)
+
+
+def _state_and_group(pid: int) -> tuple[str, int]:
+    state, _, group = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:3]
+    return state, int(group)

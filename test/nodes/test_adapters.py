@@ -1,0 +1,142 @@
+"""The ROS adapters of the two ports: what is cancelled before it was accepted, sent or answered."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING
+
+import pytest
+from doubles import ScriptedModel, ScriptedWorld
+
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.llm.port import DecisionRequest
+
+if importlib.util.find_spec("rclpy"):
+    from ros_graph import HeldWorld
+
+    from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
+    from reactree_ros.nodes.calls import Calls, ServerGone
+
+if TYPE_CHECKING:
+    from ros_graph import Graph
+
+pytestmark = pytest.mark.ros
+
+REQUEST = DecisionRequest("Your task is to: root\n", DecisionGrammar((), ()), id="0.1")
+
+
+def ros_world(graph: Graph, *, patience: float = 3600.0) -> RosWorld:
+    calls = Calls(graph.probe, patience=patience)
+    graph.probe.create_timer(0.02, calls.watch)
+    return RosWorld(graph.probe, "household_bridge", calls)
+
+
+def ros_model(graph: Graph, *, patience: float = 3600.0) -> RosLanguageModel:
+    calls = Calls(graph.probe, patience=patience)
+    graph.probe.create_timer(0.02, calls.watch)
+    return RosLanguageModel(graph.probe, "inference", calls)
+
+
+def test_a_skill_cancelled_before_its_goal_was_accepted_is_cancelled_on_acceptance(graph: Graph) -> None:
+    world = HeldWorld()
+    bridge = graph.bridge(world, alone=True)
+    adapter = ros_world(graph)
+    graph.until(adapter._skills.server_is_ready)
+    graph.halt(bridge)
+    pending = adapter.execute("open fridge 1")
+    assert pending.cancel()
+    graph.resume(bridge)
+    graph.until(lambda: world.cancelled)
+    graph.until(bridge.stopped)
+    assert (world.executed, world.cancelled) == (["open fridge 1"], {"open fridge 1": 1})
+    assert pending.cancelled()
+    world_now = adapter.execute("go to kitchen 1")
+    graph.until(lambda: world.held and world.held[-1][1] == "go to kitchen 1")
+    world.finish()
+    graph.until(world_now.done)
+    assert world_now.take().text == "You go to kitchen 1."
+
+
+def test_a_skill_cancelled_before_there_was_a_bridge_is_never_sent(graph: Graph) -> None:
+    adapter = ros_world(graph)
+    assert adapter.execute("open fridge 1").cancel()
+    world = ScriptedWorld()
+    graph.bridge(world)
+    after = adapter.execute("go to kitchen 1")
+    graph.until(after.done)
+    assert world.executed == ["go to kitchen 1"]
+
+
+def test_a_skill_given_up_before_its_goal_was_accepted_is_cancelled_on_acceptance(graph: Graph) -> None:
+    world = HeldWorld()
+    bridge = graph.bridge(world, alone=True)
+    adapter = ros_world(graph)
+    graph.until(adapter._skills.server_is_ready)
+    graph.halt(bridge)
+    pending = adapter.execute("open fridge 1")
+    pending.fail(TimeoutError())
+    graph.resume(bridge)
+    graph.until(lambda: world.cancelled)
+    assert world.cancelled == {"open fridge 1": 1}
+
+
+def test_a_late_result_after_a_cancel_does_no_harm(graph: Graph) -> None:
+    world = HeldWorld()
+    bridge = graph.bridge(world, alone=True)
+    adapter = ros_world(graph)
+    pending = adapter.execute("open fridge 1")
+    graph.until(lambda: world.held)
+    world.finish()
+    graph.until(bridge.stopped)
+    pending.cancel()
+    after = adapter.execute("go to kitchen 1")
+    graph.until(lambda: world.held)
+    world.finish()
+    graph.until(after.done)
+    assert (pending.cancelled(), after.take().text) == (True, "You go to kitchen 1.")
+
+
+def test_a_generation_cancelled_before_the_node_has_seen_it_is_aborted(graph: Graph) -> None:
+    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
+    inference = graph.inference(model, alone=True)
+    adapter = ros_model(graph)
+    graph.until(adapter._generate.service_is_ready)
+    graph.until(adapter._abort.service_is_ready)
+    graph.halt(inference)
+    assert adapter.decide(REQUEST).cancel()
+    graph.resume(inference)
+    graph.until(lambda: model.cancelled or (model.requests and inference.stopped()))
+    assert list(model.cancelled.values()) == [1]
+
+
+def test_a_generation_cancelled_before_there_was_a_node_is_never_sent(graph: Graph) -> None:
+    adapter = ros_model(graph)
+    assert adapter.decide(REQUEST).cancel()
+    model = ScriptedModel({"root": ["Act: done"]})
+    graph.inference(model)
+    reply = adapter.decide(REQUEST)
+    graph.until(reply.done)
+    assert (reply.take().text, len(model.requests)) == ("Act: done", 1)
+
+
+def test_ids_of_two_lives_of_a_planner_differ(graph: Graph) -> None:
+    model = ScriptedModel({"root": ["Act: done"] * 2})
+    graph.inference(model)
+    for adapter in (ros_model(graph), ros_model(graph)):
+        graph.until(adapter.decide(REQUEST).done)
+    assert len({request.id for request in model.requests}) == 2
+
+
+def test_every_call_of_a_bridge_that_is_not_there_fails_within_its_bound(graph: Graph) -> None:
+    adapter = ros_world(graph, patience=0.2)
+    calls = {
+        "observe": adapter.observe(),
+        "available_skills": adapter.available_skills(),
+        "evaluate": adapter.score(),
+        "reset": adapter.reset(),
+        "execute_skill": adapter.execute("open fridge 1"),
+    }
+    graph.until(lambda: all(pending.done() for pending in calls.values()))
+    for name, pending in calls.items():
+        with pytest.raises(ServerGone, match=rf"household_bridge/{name} is not there \(for 0.2 s\)"):
+            pending.take()

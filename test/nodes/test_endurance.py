@@ -1,0 +1,68 @@
+"""A hundred tasks in a row leave nothing behind: no threads, entities, nodes, nor objects."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from doubles import ScriptedModel, ScriptedWorld, expand
+
+if importlib.util.find_spec("rclpy"):
+    from ros_graph import entities
+
+if TYPE_CHECKING:
+    from ros_graph import Graph
+
+pytestmark = pytest.mark.ros
+
+TASKS, WARM_UP = 100, 10
+SCRIPT = {
+    "root": ["Think: so", expand("sequence", "a", "b")],
+    "a": ["Act: open fridge 1", "Act: done"],
+    "b": ["Act: dance", "Act: go to kitchen 1", "Act: done"],
+}
+#: What rclpy keeps of a task, in objects, until its result expires; a tree that is left behind has hundreds.
+KEPT = 20
+
+
+def test_a_hundred_tasks_in_a_row_leave_nothing_behind(graph: Graph) -> None:
+    model, world = ScriptedModel({}), ScriptedWorld()
+    planner = graph.household({}, model=model, world=world)
+
+    def carry_out(tasks: int) -> None:
+        for _ in range(tasks):
+            model.script = {goal: list(texts) for goal, texts in SCRIPT.items()}
+            assert graph.task().result.success
+            model.requests.clear()
+            world.executed.clear()
+        # A task more or less must not be seen in what has just ended.
+        graph.until(lambda: planner._task is None)
+        planner._calls.watch()
+
+    def state() -> dict[str, Any]:
+        return {
+            "threads": threading.active_count(),
+            "entities": [entities(node) for node in graph.nodes],
+            "nodes": sorted(graph.probe.get_node_names_and_namespaces()),
+            "topics": len(graph.probe.get_topic_names_and_types()),
+            "services": len(graph.probe.get_service_names_and_types()),
+            "behaviours": sum(1 for _ in planner._tree.root.iterate()),
+            "our objects": ours(),
+        }
+
+    carry_out(WARM_UP)
+    before, objects = state(), len(gc.get_objects())
+    carry_out(TASKS)
+    assert state() == before
+    assert len(gc.get_objects()) - objects < TASKS * KEPT
+
+
+def ours() -> dict[str, int]:
+    """Count the live objects of this package's and of py_trees' classes."""
+    gc.collect()
+    modules = ("reactree_ros.", "py_trees.")
+    return Counter(type(one).__name__ for one in gc.get_objects() if str(type(one).__module__).startswith(modules))

@@ -1,0 +1,253 @@
+"""The whole launch, as a user starts it: a process of its own, seen by its output and its exit code.
+
+It is driven through `ros2 launch` rather than by launch_testing, which runs the launch inside the test and so can see
+neither its exit code nor its end by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from processes import Process, Processes, release
+
+pytestmark = pytest.mark.ros
+
+INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
+UP = "[bring_up-4]: process has finished cleanly"
+DOMAINS = itertools.cycle(range(91, 100))
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    """Starts processes in a domain of the test's own; they are gone at its end."""
+    processes = Processes(next(DOMAINS))
+    yield processes
+    processes.kill_all()
+
+
+@pytest.fixture
+def held_parameters(tmp_path: Path) -> str:
+    """A parameter file with which the planner uses the nodes of held_nodes.py instead of the launch's own."""
+    return parameters(tmp_path, planner={"bridge": "held_bridge", "inference": "held_inference"})
+
+
+def parameters(folder: Path, **of_nodes: dict[str, object]) -> str:
+    names = {"planner": "reactree_planner", "bridge": "household_bridge"}
+    file = folder / "parameters.yaml"
+    file.write_text(json.dumps({f"/**/{names[node]}": {"ros__parameters": of_nodes[node]} for node in of_nodes}))
+    return f"params_file:={file}"
+
+
+def ended_cleanly(process: Process, code: int) -> bool:
+    """Whether a process ended with an exit code, without a traceback, without force, and with all it had started."""
+    assert process.end() == code, process.output
+    assert "Traceback" not in process.output
+    assert "escalating" not in process.output
+    assert process.left() == []
+    return True
+
+
+def held_nodes(processes: Processes, *arguments: str) -> tuple[Process, Process]:
+    bridge, inference = processes.held("bridge", *arguments), processes.held("inference", *arguments)
+    assert processes.node("bring_up", "held_inference", "held_bridge", *arguments).end() == 0
+    return bridge, inference
+
+
+# ------------------------------------------------------------------ an instruction
+
+
+def test_an_instruction_is_carried_out_and_the_launch_ends_with_0(processes: Processes) -> None:
+    launch = processes.launch(f"instruction:={INSTRUCTION}")
+    assert ended_cleanly(launch, 0)
+    assert "[1] Think: To solve the task" in launch.output
+    assert "- control flow: parallel" in launch.output
+    assert "You put down apple on coffee table" in launch.output
+    assert "Success (end: done, GSR 1.00, SSR 1.00)" in launch.output
+    assert "24 decisions, 16 steps" in launch.output
+
+
+def test_a_goal_that_is_not_reached_ends_the_launch_with_1(processes: Processes, tmp_path: Path) -> None:
+    few = parameters(tmp_path, planner={"max_decisions": 3})
+    launch = processes.launch(f"instruction:={INSTRUCTION}", few)
+    assert ended_cleanly(launch, 1)
+    assert "Not achieved (end: out_of_decisions, GSR 0.00, SSR 0.00)" in launch.output
+    assert launch.output.count("the goal was not reached") == 1
+
+
+def test_a_task_without_instruction_is_carried_out_by_its_own(processes: Processes) -> None:
+    launch = processes.launch("task_id:=1", "house:=villa", "namespace:=robot1/arm", "log_level:=warn")
+    assert ended_cleanly(launch, 0)
+    assert "Success (end: done, GSR 1.00, SSR 1.00)" in launch.output
+
+
+def test_an_instruction_arrives_as_it_was_written(processes: Processes, tmp_path: Path) -> None:
+    instruction = "--put \"Käse\" 'n' $(env HOME) on\nthe table: 1 # apple"
+    saving = parameters(tmp_path, planner={"save_to": str(tmp_path / "saved")})
+    assert ended_cleanly(processes.launch(f"instruction:={instruction}", saving), 1)
+    (saved,) = (tmp_path / "saved").glob("*/result.json")
+    assert json.loads(saved.read_text())["instruction"] == instruction
+
+
+# ------------------------------------------------------------------ arguments
+
+
+def test_every_argument_says_what_it_is(processes: Processes) -> None:
+    shown = processes.start("ros2", "launch", "reactree_ros", "household.launch.py", "--show-args")
+    assert shown.end() == 0
+    for name in ("instruction", "world", "house", "tasks", "task_id", "llm", "planner", "memory", "policy"):
+        assert f"'{name}':" in shown.output
+    for name in ("params_file", "namespace", "use_viewer", "log_level"):
+        assert f"'{name}':" in shown.output
+    assert "no description given" not in shown.output
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("house:=nowhere", "nowhere: cannot be read"),
+        ("tasks:=/nowhere.json", "/nowhere.json: cannot be read"),
+        ("task_id:=99", "has no task 99"),
+        ("task_id:=first", "task_id is 'first'; it must be a whole number"),
+        ("world:=mars", "parameter world is 'mars'; it must be one of virtualhome"),
+        ("llm:=parrot", "parameter llm is 'parrot'; it must be one of expert"),
+        ("planner:=none", "parameter planner is 'none'; it must be one of reactree"),
+        ("policy:=/nowhere.yaml", "/nowhere.yaml: cannot be read"),
+        ("params_file:=/nowhere.yaml", "params_file: there is no file '/nowhere.yaml'"),
+        ("namespace:=1st", "Invalid namespace"),
+        ("log_level:=loud", 'Argument "log_level" provided value "loud" is not valid'),
+    ],
+)
+def test_a_wrong_argument_is_named_and_the_launch_ends_with_1(processes: Processes, argument: str, said: str) -> None:
+    launch = processes.launch(f"instruction:={INSTRUCTION}", argument)
+    assert ended_cleanly(launch, 1)
+    assert said in launch.output
+
+
+def test_arguments_outrank_the_parameter_file_and_that_the_defaults(processes: Processes, tmp_path: Path) -> None:
+    file = parameters(tmp_path, bridge={"house": "nowhere", "policy": "/nowhere.yaml"})
+    launch = processes.launch("task_id:=1", "house:=villa", file)
+    assert ended_cleanly(launch, 1)
+    assert "/nowhere.yaml: cannot be read" in launch.output
+
+
+def test_a_parameter_file_that_is_no_yaml_ends_the_launch_with_1(processes: Processes, tmp_path: Path) -> None:
+    file = tmp_path / "parameters.yaml"
+    file.write_text("a: [")
+    launch = processes.launch(f"params_file:={file}")
+    assert ended_cleanly(launch, 1)
+    assert f"Couldn't parse params file: '--params-file {file}'" in launch.output
+
+
+@pytest.mark.skipif(bool(importlib.util.find_spec("sentence_transformers")), reason="sentence-transformers is here")
+def test_memory_without_the_embedder_says_what_to_install(processes: Processes, tmp_path: Path) -> None:
+    launch = processes.launch(f"memory:={tmp_path / 'memory.db'}")
+    assert ended_cleanly(launch, 1)
+    assert "sentence embeddings need sentence-transformers" in launch.output
+
+
+@pytest.mark.skipif(bool(shutil.which("py-trees-tree-viewer")), reason="py_trees_ros_viewer is here")
+def test_without_the_viewer_the_launch_says_so_and_goes_on(processes: Processes) -> None:
+    launch = processes.launch("task_id:=1", "use_viewer:=true")
+    assert ended_cleanly(launch, 0)
+    assert "install the ROS package py_trees_ros_viewer" in launch.output
+
+
+# ------------------------------------------------------------------ Ctrl-C
+
+
+@pytest.mark.parametrize(
+    ("node", "code"), [("bridge_node", 0), ("inference_node", 0), ("planner_node", 0), ("bring_up absent", 130)]
+)
+def test_ctrl_c_while_a_node_starts(processes: Processes, node: str, code: int) -> None:
+    process = processes.node(*node.split(), "--ros-args", "--log-level", "debug")
+    process.wait_for("[DEBUG]")
+    process.interrupt()
+    assert ended_cleanly(process, code)
+
+
+def test_ctrl_c_while_it_waits_for_goals(processes: Processes) -> None:
+    launch = processes.launch()
+    launch.wait_for(UP)
+    launch.interrupt()
+    assert ended_cleanly(launch, 0)
+
+
+@pytest.mark.parametrize("what", ["generation", "skill"])
+def test_ctrl_c_stops_what_is_in_flight(processes: Processes, held_parameters: str, what: str) -> None:
+    bridge, inference = held_nodes(processes)
+    if what == "skill":
+        release(inference)
+    launch = processes.launch(f"instruction:={INSTRUCTION}", held_parameters)
+    holder = bridge if what == "skill" else inference
+    holder.wait_for("holds: ")
+    if what == "skill":
+        launch.wait_for("[8] Act: go to kitchen 1")
+    launch.interrupt()
+    assert ended_cleanly(launch, 1)
+    holder.wait_for("stopped: ")
+    assert "interrupted before the goal was reached" in launch.output
+
+
+def test_a_launch_ends_with_1_when_one_of_its_nodes_dies(processes: Processes) -> None:
+    launch = processes.launch()
+    launch.wait_for(UP)
+    bridge = launch.output.partition("[bridge_node-2]: process started with pid [")[2].partition("]")[0]
+    os.kill(int(bridge), signal.SIGKILL)
+    assert ended_cleanly(launch, 1)
+    assert "bridge_node has ended" in launch.output
+
+
+# ------------------------------------------------------------------ goals from elsewhere
+
+
+def send_goal(processes: Processes, instruction: str) -> Process:
+    action = ("/reactree_planner/execute_task", "reactree_interfaces/action/ExecuteTask")
+    return processes.start("ros2", "action", "send_goal", *action, f"{{instruction: '{instruction}'}}", "--feedback")
+
+
+def test_goals_are_carried_out_and_cancelled_by_ctrl_c(processes: Processes, held_parameters: str) -> None:
+    bridge, inference = held_nodes(processes)
+    release(inference)
+    launch = processes.launch(held_parameters)
+    launch.wait_for(UP)
+
+    first = send_goal(processes, INSTRUCTION)
+    bridge.wait_for("holds: go to kitchen 1")
+    first.wait_for("last_decision: 'Act: go to kitchen 1'")
+    first.interrupt()
+    bridge.wait_for("stopped: go to kitchen 1")
+    first.end()
+
+    release(bridge)
+    second = send_goal(processes, INSTRUCTION)
+    second.wait_for("Goal finished with status: SUCCEEDED")
+    assert second.end() == 0
+    assert "success: true" in second.output
+    launch.interrupt()
+    assert ended_cleanly(launch, 0)
+
+
+def test_two_robots_in_two_namespaces_do_not_hear_each_other(processes: Processes, held_parameters: str) -> None:
+    bridge, inference = held_nodes(processes, "--ros-args", "-r", "__ns:=/a")
+    release(inference)
+    one = processes.launch("namespace:=a", f"instruction:={INSTRUCTION}", held_parameters)
+    one.wait_for("[8] Act: go to kitchen 1")
+    said = one.output
+
+    other = processes.launch("namespace:=b", "house:=villa", "task_id:=1")
+    assert ended_cleanly(other, 0)
+    assert "GSR 1.00, SSR 1.00" in other.output
+    assert bridge.output.count("holds:") == 1
+    assert one.output == said
+
+    release(bridge)
+    assert ended_cleanly(one, 0)
+    assert "GSR 1.00, SSR 1.00" in one.output

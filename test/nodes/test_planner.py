@@ -1,0 +1,326 @@
+"""The planner: tasks and their results, options, malformed goals, what it publishes and saves."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from doubles import ScriptedModel, ScriptedWorld, expand, scripted_run
+
+from reactree_ros.agent.decision import Act, Decision, Think
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.errors import UserError
+from reactree_ros.llm.port import Reply
+from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.tree.context import Listener
+from reactree_ros.world.port import Score
+
+if importlib.util.find_spec("rclpy"):
+    from action_msgs.msg import GoalStatus
+    from py_trees_ros_interfaces.msg import BehaviourTree
+    from py_trees_ros_interfaces.srv import OpenSnapshotStream
+    from rclpy.parameter import Parameter
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+    from reactree_interfaces.action import ExecuteTask
+    from reactree_interfaces.msg import Decision as DecisionMsg
+    from ros_graph import HeldWorld
+
+    Result = ExecuteTask.Result
+    KINDS = {DecisionMsg.THINK: "think", DecisionMsg.ACT: "act", DecisionMsg.EXPAND: "expand"}
+
+if TYPE_CHECKING:
+    from ros_graph import Graph
+
+pytestmark = pytest.mark.ros
+
+DONE = {"root": ["Act: done"]}
+#: Thinks, acts, expands twice, is refused once, and has agent nodes that end either way.
+FAMILY = {
+    "root": ["Think: two things to do", "Act: open fridge 1", expand("sequence", "fetch it", "try it")],
+    "fetch it": ["Act: open the door", "Act: pick up apple 1", "Act: done"],
+    "try it": [expand("fallback", "one way", "another way")],
+    "one way": ["Act: recall location of apple", "Act: failure"],
+    "another way": ["Think: so", "Act: go to kitchen 1", "Act: done"],
+}
+
+
+class Notes(Listener):
+    """Notes every decision as a line."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[Any, ...]] = []
+        self.run: Any = None
+
+    def decided(self, node: AgentNode, decision: Decision, reply: Reply) -> None:
+        self._note(node, "expand" if not isinstance(decision, Think | Act) else type(decision).__name__.lower(), reply)
+
+    def refused(self, node: AgentNode, said: str, reason: str) -> None:
+        self._note(node, reason, Reply(said))
+
+    def _note(self, node: AgentNode, kind: str, reply: Reply) -> None:
+        count = self.run.context.budget.decisions
+        self.lines.append((node.index, node.subgoal, node.depth, count, kind, reply.text))
+
+
+def line(msg: DecisionMsg) -> tuple[Any, ...]:
+    return msg.node_id, msg.subgoal, msg.depth, msg.count, msg.reason or KINDS[msg.kind], msg.text
+
+
+# ---------------------------------------------------------------------- results
+
+
+def test_a_task_that_is_done_succeeds_with_its_counts(graph: Graph) -> None:
+    graph.household(FAMILY)
+    goal = graph.task()
+    result = goal.result
+    assert (goal.status, result.success, result.end) == (GoalStatus.STATUS_SUCCEEDED, True, "done")
+    assert (result.error_code, result.message, result.saved_to) == (Result.NONE, "", "")
+    assert (result.decisions, result.steps, result.agent_nodes, result.max_depth) == (9, 4, 5, 5)
+    assert (result.gsr, result.ssr) == (-1.0, -1.0)
+    assert result.seconds > 0
+
+
+def test_a_task_that_fails_aborts_without_an_error(graph: Graph) -> None:
+    graph.household({"root": ["Act: failure"]})
+    goal = graph.task()
+    assert (goal.status, goal.result.success, goal.result.end) == (GoalStatus.STATUS_ABORTED, False, "failure")
+    assert goal.result.error_code == Result.NONE
+
+
+@pytest.mark.parametrize(
+    ("said", "score", "success"), [("done", Score(0.0, 0.5), False), ("failure", Score(1.0, 1.0), True)]
+)
+def test_the_worlds_score_decides_where_there_is_one(graph: Graph, said: str, score: Score, success: bool) -> None:
+    graph.household({"root": [f"Act: {said}"]}, world=ScriptedWorld(score=score))
+    goal = graph.task()
+    assert goal.status == (GoalStatus.STATUS_SUCCEEDED if success else GoalStatus.STATUS_ABORTED)
+    assert (goal.result.success, goal.result.gsr, goal.result.ssr) == (success, score.gsr, score.ssr)
+
+
+def test_a_task_of_the_house_is_carried_out_by_the_expert(graph: Graph) -> None:
+    graph.inference()
+    graph.bridge()
+    graph.planner()
+    result = graph.task("").result
+    assert (result.success, result.end, result.gsr, result.ssr) == (True, "done", 1.0, 1.0)
+
+
+# ---------------------------------------------------------------------- options
+
+
+def test_limits_of_the_goal_hold(graph: Graph) -> None:
+    script = {"root": ["Think: a", "Act: open fridge 1"] * 4}
+    graph.household(script)
+    assert graph.task(max_decisions=3).result.end == "out_of_decisions"
+    assert graph.task(max_steps=1).result.end == "out_of_steps"
+
+
+def test_limits_of_the_parameters_hold_where_the_goal_gives_none_and_may_be_changed(graph: Graph) -> None:
+    planner = graph.household({"root": ["Think: a"] * 5}, max_decisions=2)
+    assert graph.task().result.decisions == 2
+    planner.set_parameters([Parameter("max_decisions", value=3)])
+    assert graph.task().result.decisions == 3
+
+
+def test_a_tree_that_may_not_grow_deeper_is_told_so(graph: Graph) -> None:
+    graph.household({"root": [expand("sequence", "a"), "Act: failure"]})
+    heard = graph.decisions()
+    assert graph.task(max_depth=2).result.agent_nodes == 1
+    assert heard[0].kind == DecisionMsg.REFUSED
+    assert heard[0].reason == "The tree is 1 deep and must not grow beyond 2."
+
+
+@pytest.mark.parametrize(
+    ("parameter", "goal", "remembers"), [(True, 0, True), (False, 0, False), (False, 1, True), (True, 2, False)]
+)
+def test_working_memory_is_on_or_off_for_each_goal(graph: Graph, parameter: bool, goal: int, remembers: bool) -> None:
+    model = ScriptedModel(DONE)
+    graph.household({}, model=model, working_memory=parameter)
+    assert graph.task(working_memory=goal).result.success
+    may_say = model.requests[0].may_say
+    assert isinstance(may_say, DecisionGrammar)
+    assert ("recall location of apple" in may_say.skills) is remembers
+
+
+def test_the_seed_reaches_the_model(graph: Graph) -> None:
+    model = ScriptedModel(DONE)
+    graph.household({}, model=model)
+    assert graph.task(seed=-7).result.success
+    assert model.requests[0].seed == -7
+
+
+# ---------------------------------------------------------------------- malformed goals
+
+
+@pytest.mark.parametrize(
+    ("goal", "message"),
+    [
+        ({"instruction": ""}, "the instruction is empty; say what to do"),
+        ({"instruction": " \n"}, "the instruction is empty; say what to do"),
+        ({"planner": "zsp2"}, "planner 'zsp2' is unknown; use one of reactree"),
+        ({"task_id": -2}, "task_id is -2; it must be a task of the bridge's task file, or -1"),
+        ({"working_memory": 9}, "working_memory is 9; it must be one of the constants (0, 1, 2)"),
+    ],
+)
+def test_a_malformed_goal_ends_with_what_to_change_and_the_planner_lives_on(
+    graph: Graph, goal: dict[str, Any], message: str
+) -> None:
+    graph.household(DONE)
+    sent = graph.task(**{"instruction": "root"} | goal)
+    assert (sent.status, sent.result.error_code, sent.result.message) == (
+        GoalStatus.STATUS_ABORTED,
+        Result.INVALID_GOAL,
+        message,
+    )
+    assert (sent.result.end, sent.result.success) == ("error", False)
+    assert graph.task().result.success
+
+
+@pytest.mark.parametrize("task_id", [99, 2**40])
+def test_a_task_that_the_bridge_does_not_know_is_an_invalid_goal(graph: Graph, task_id: int) -> None:
+    graph.inference()
+    graph.bridge()
+    graph.planner()
+    result = graph.task("", task_id=task_id).result
+    assert result.error_code == Result.INVALID_GOAL
+    assert result.message == f"there is no task {task_id}; task_id must be a task of the bridge's task file"
+    assert graph.task("").result.success
+
+
+def test_parameters_that_make_no_sense_are_refused(graph: Graph) -> None:
+    with pytest.raises(UserError, match="parameter on_busy is 'wait'; it must be one of reject, queue, preempt"):
+        graph.planner(on_busy="wait")
+
+
+# ---------------------------------------------------------------------- decisions, feedback, snapshots
+
+
+def test_the_decisions_topic_is_what_the_run_in_this_process_decides(graph: Graph) -> None:
+    from reactree_ros.memory.working import WorkingMemory
+
+    notes = Notes()
+    notes.run = scripted_run(FAMILY, listener=notes, working_memory=WorkingMemory())
+    notes.run.run()
+    graph.household(FAMILY)
+    heard = graph.decisions()
+    assert graph.task().result.success
+    graph.until(lambda: len(heard) == len(notes.lines))
+    assert [line(msg) for msg in heard] == notes.lines
+    assert any("is not among the skills that are available now" in msg.reason for msg in heard)
+    stamps = [(msg.stamp.sec, msg.stamp.nanosec) for msg in heard]
+    assert stamps == sorted(stamps)
+
+
+def test_feedback_tells_where_the_run_is(graph: Graph) -> None:
+    graph.household(FAMILY)
+    goal = graph.task()
+    assert goal.result.success
+    assert [(one.decisions, one.steps) for one in goal.feedback] == sorted(
+        (one.decisions, one.steps) for one in goal.feedback
+    )
+    first, last = goal.feedback[0], goal.feedback[-1]
+    assert (first.active_path, first.last_decision, first.last_observation) == (
+        ["root"],
+        "Think: two things to do",
+        "",
+    )
+    assert last.active_path == ["root", "sequence", "try it", "fallback", "another way"]
+    assert (last.last_decision, last.last_observation) == ("Act: done", "You go to kitchen 1.")
+
+
+def test_a_snapshot_stream_contains_the_expansion_while_the_task_runs(graph: Graph) -> None:
+    world = HeldWorld()
+    graph.household(
+        {"root": [expand("sequence", "fetch it")], "fetch it": ["Act: open fridge 1", "Act: done"]}, world=world
+    )
+    opened = graph.call(OpenSnapshotStream, "/reactree_planner/snapshot_streams/open")
+    latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    trees = graph.listen(BehaviourTree, opened.topic_name, latched)
+    goal = graph.task()
+    graph.until(lambda: trees and "open fridge 1" in parents(trees[-1]))
+    assert parents(trees[-1]) == {
+        "reactree_planner": None,
+        "root": "reactree_planner",
+        "skill": "root",
+        "sequence": "root",
+        "fetch it": "sequence",
+        "open fridge 1": "fetch it",
+    }
+    assert any(tree.changed for tree in trees)
+    assert "fetch it" not in parents(trees[0]), "it was not there from the start"
+    graph.until(lambda: world.held, "the skill runs")
+    world.finish()
+    assert goal.result.success
+
+
+def test_the_tree_of_a_task_gives_way_to_the_next_ones(graph: Graph) -> None:
+    planner = graph.household(FAMILY | {"next": ["Act: done"]})
+    assert graph.task().result.success
+    assert graph.task("next").result.success
+    assert [child.name for child in planner._tree.root.children] == ["next"]
+
+
+def parents(tree: BehaviourTree) -> dict[str, str | None]:
+    """What is under what in a snapshot."""
+    names = {bytes(one.own_id.uuid): one.name for one in tree.behaviours}
+    return {one.name: names.get(bytes(one.parent_id.uuid)) for one in tree.behaviours}
+
+
+# ---------------------------------------------------------------------- saving
+
+
+def test_runs_are_saved_each_in_its_own_folder(graph: Graph, tmp_path: Path) -> None:
+    graph.household({"root": ["Act: done"] * 2}, save_to=str(tmp_path))
+    folders = [Path(graph.task().result.saved_to) for _ in range(2)]
+    assert sorted(folders) == sorted(tmp_path.iterdir())
+    for folder in folders:
+        result = json.loads((folder / "result.json").read_text())
+        assert (result["instruction"], result["end"], result["status"]) == ("root", "done", "success")
+        assert {file.name for file in folder.iterdir()} > {"trajectory.jsonl", "tree.json", "tree.dot"}
+
+
+def test_a_run_that_cannot_be_saved_says_so(graph: Graph, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    graph.household({"root": ["Act: done"] * 2}, save_to=str(file))
+    goal = graph.task()
+    assert (goal.status, goal.result.success) == (GoalStatus.STATUS_ABORTED, True)
+    assert (goal.result.error_code, goal.result.saved_to) == (Result.SAVE_FAILED, "")
+    assert str(file) in goal.result.message
+
+
+# ---------------------------------------------------------------------- several
+
+
+def test_two_planners_share_an_inference_node(graph: Graph) -> None:
+    model = ScriptedModel({"one": ["Think: 1", "Act: done"], "two": ["Think: 2", "Act: done"]}, settle=False)
+    graph.inference(model)
+    worlds = ScriptedWorld(), ScriptedWorld()
+    for name, world in zip(("one", "two"), worlds, strict=True):
+        graph.bridge(world, name=f"bridge_{name}")
+        graph.planner(name=f"planner_{name}", bridge=f"bridge_{name}")
+    heard = graph.decisions("planner_one"), graph.decisions("planner_two")
+    goals = [graph.task(name, to=f"planner_{name}") for name in ("one", "two")]
+    for _ in range(2):
+        graph.until(lambda: len(model.in_flight) == 2, "both wait for a decision at once")
+        model.settle_all()
+    assert [goal.result.success for goal in goals] == [True, True]
+    assert len({request.id for request in model.requests}) == 4
+    assert [[msg.text for msg in one] for one in heard] == [["Think: 1", "Act: done"], ["Think: 2", "Act: done"]]
+
+
+def test_two_robots_in_two_namespaces_do_not_hear_each_other(graph: Graph) -> None:
+    worlds = {name: ScriptedWorld() for name in ("one", "two")}
+    for name, world in worlds.items():
+        graph.inference(ScriptedModel({"root": [f"Think: {name}", "Act: open fridge 1", "Act: done"]}), namespace=name)
+        graph.bridge(world, namespace=name)
+        graph.planner(namespace=name)
+    heard = {name: graph.decisions(f"{name}/reactree_planner") for name in worlds}
+    assert graph.task(to="/one/reactree_planner").result.success
+    assert (worlds["one"].executed, worlds["two"].executed) == (["open fridge 1"], [])
+    assert graph.task(to="/two/reactree_planner").result.success
+    assert {name: messages[0].text for name, messages in heard.items()} == {"one": "Think: one", "two": "Think: two"}
+    assert len(heard["one"]) == len(heard["two"]) == 3

@@ -1,0 +1,94 @@
+"""The nodes as processes of their own: killed and started again, watched while they run."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+from collections.abc import Iterator
+
+import pytest
+from processes import Process, Processes, release
+
+pytestmark = pytest.mark.ros
+
+INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
+DOMAINS = itertools.cycle(range(91, 100))
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    """Starts processes in a domain of the test's own; they are gone at its end."""
+    processes = Processes(next(DOMAINS))
+    yield processes
+    processes.kill_all()
+
+
+def start_planner(processes: Processes) -> Process:
+    names = ("bridge:=held_bridge", "inference:=held_inference", "server_timeout:=1.0")
+    return processes.node("planner_node", "--ros-args", *itertools.chain(*[("-p", name) for name in names]))
+
+
+@pytest.mark.parametrize("killed", ["bridge", "inference"])
+def test_a_node_killed_in_the_middle_ends_the_task_and_the_next_goal_succeeds(
+    processes: Processes, killed: str
+) -> None:
+    held = {kind: processes.held(kind) for kind in ("bridge", "inference")}
+    planner = start_planner(processes)
+    assert processes.node("bring_up", "held_inference", "held_bridge").end() == 0
+    if killed == "bridge":
+        release(held["inference"])
+
+    task = processes.node("execute_task", INSTRUCTION)
+    held[killed].wait_for("holds: ")
+    held[killed].signal(signal.SIGKILL)
+    assert task.end() == 1
+    assert f"held_{killed}/" in task.output
+    assert "has gone" in task.output
+
+    held[killed] = processes.held(killed)
+    assert processes.node("bring_up", f"held_{killed}").end() == 0
+    for process in held.values():
+        release(process)
+    task = processes.node("execute_task", INSTRUCTION)
+    assert task.end() == 0, task.output
+    assert "Success (end: done, GSR 1.00, SSR 1.00)" in task.output
+    assert "Traceback" not in planner.output
+
+
+def test_a_bridge_that_is_back_at_once_is_given_the_next_skill(processes: Processes) -> None:
+    bridge, inference = processes.held("bridge"), processes.held("inference")
+    start_planner(processes)
+    assert processes.node("bring_up", "held_inference", "held_bridge").end() == 0
+    release(inference)
+    task = processes.node("execute_task", INSTRUCTION)
+    bridge.wait_for("holds: go to kitchen 1")
+    bridge.signal(signal.SIGKILL)
+
+    bridge = processes.held("bridge")
+    assert processes.node("bring_up", "held_bridge").end() == 0
+    bridge.wait_for("holds: go to living room 1")  # the lost skill has ended its subgoal, the fallback takes the next
+    task.interrupt()
+    bridge.wait_for("stopped: go to living room 1")
+    assert task.end() == 130
+
+
+def test_watchers_see_the_tree_grow_while_it_runs(processes: Processes) -> None:
+    bridge, inference = processes.held("bridge"), processes.held("inference")
+    start_planner(processes)
+    assert processes.node("bring_up", "held_inference", "held_bridge").end() == 0
+    processes.node("execute_task", INSTRUCTION)
+    inference.wait_for("holds: a decision")
+
+    watcher = processes.start("py-trees-tree-watcher")
+    watcher.wait_for(f"--> {INSTRUCTION} [*]")
+    assert "parallel" not in watcher.output
+    release(inference)
+    bridge.wait_for("holds: go to kitchen 1")
+    watcher.wait_for("--> go to kitchen 1 [*]")
+    for line in (
+        "/_/ parallel [*]",
+        "{-} sequence [*]",
+        "{o} fallback [*]",
+        "--> move the apple on the coffee table\n",
+    ):
+        assert line in watcher.output

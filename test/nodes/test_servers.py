@@ -1,0 +1,347 @@
+"""Bridges and inference nodes that are slow, reject, abort, never answer, or die and come back."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+from doubles import ScriptedModel, ScriptedWorld
+
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.pending import Pending
+from reactree_ros.world.port import Observation, Outcome, Score, WorldError
+
+if importlib.util.find_spec("rclpy"):
+    from action_msgs.msg import GoalStatus
+    from reactree_interfaces.action import ExecuteTask
+    from ros_graph import Goal, HeldWorld
+
+    Result = ExecuteTask.Result
+
+if TYPE_CHECKING:
+    from ros_graph import Graph
+
+    from reactree_ros.nodes.planner_node import PlannerNode
+
+pytestmark = pytest.mark.ros
+
+ACT = ["Act: open fridge 1", "Act: done"]
+
+
+def assert_error(goal: Goal, message: str) -> None:
+    """The task ended because of an error in an agent node, which is named."""
+    assert (goal.status, goal.result.success) == (GoalStatus.STATUS_ABORTED, False)
+    assert (goal.result.end, goal.result.error_code) == ("error", Result.AGENT_NODE_ERROR)
+    assert goal.result.message == message
+
+
+def let_tick(graph: Graph, planner: PlannerNode) -> None:
+    """Let a planner look around, so that it sees what has changed in the graph."""
+    ticks = planner._tree.count
+    graph.until(lambda: planner._tree.count > ticks + 1)
+
+
+# ---------------------------------------------------------------------- the bridge
+
+
+def test_a_slow_bridge_is_waited_for_while_the_planner_ticks_on(graph: Graph) -> None:
+    world = HeldWorld()
+    planner = graph.household({"root": ACT}, world=world)
+    goal = graph.task()
+    graph.until(lambda: world.held)
+    let_tick(graph, planner)
+    let_tick(graph, planner)
+    world.finish()
+    assert goal.result.success
+
+
+def test_a_bridge_that_rejects_is_named_and_the_next_task_works(graph: Graph) -> None:
+    world = HeldWorld()
+    graph.household({"root": ["Act: open fridge 1", *ACT]}, world=world)
+    others = graph.skill("go to kitchen 1")
+    graph.until(lambda: world.held)
+    assert_error(
+        graph.task(), "'open fridge 1' failed: household_bridge rejected 'open fridge 1': it is busy or not active"
+    )
+    world.finish()
+    assert others.result.outcome == 0
+    goal = graph.task()
+    graph.until(lambda: world.held)
+    world.finish()
+    assert goal.result.steps == 1
+
+
+def test_a_skill_that_the_bridge_aborts_is_an_observation_for_the_agent_node(graph: Graph) -> None:
+    class Clumsy(ScriptedWorld):
+        def execute(self, skill: str) -> Pending[Observation]:
+            return Pending.of(Observation("It slipped.", Outcome.EXECUTION))
+
+    model = ScriptedModel({"root": ACT})
+    graph.household({}, model=model, world=Clumsy())
+    assert graph.task().result.success
+    assert model.requests[-1].prompt.endswith("Act: open fridge 1\nIt slipped.\n")
+
+
+def test_a_world_that_breaks_under_the_bridge_is_named(graph: Graph) -> None:
+    class Broken(ScriptedWorld):
+        def execute(self, skill: str) -> Pending[Observation]:
+            return Pending.failed(WorldError("the simulator is gone"))
+
+    graph.household({"root": ACT}, world=Broken())
+    assert_error(graph.task(), "'open fridge 1' failed: household_bridge: the simulator is gone")
+
+
+def test_a_skill_that_never_ends_is_cancelled_after_the_planners_bound(graph: Graph) -> None:
+    world = HeldWorld()
+    graph.household({"root": ["Act: open fridge 1"]}, world=world, skill_timeout=0.3)
+    assert_error(graph.task(), "'open fridge 1' took longer than 0.3 s")
+    graph.until(lambda: world.cancelled)
+    assert world.cancelled == {"open fridge 1": 1}
+
+
+def test_a_bridge_that_never_answers_a_goal_is_named_after_the_planners_bound(graph: Graph) -> None:
+    model = ScriptedModel({"root": ["Act: open fridge 1"]}, settle=False)
+    world = ScriptedWorld()
+    graph.inference(model)
+    bridge = graph.bridge(world, alone=True)
+    graph.planner(skill_timeout=0.3, decision_timeout=2.0)
+    goal = graph.task()
+    graph.until(lambda: model.in_flight)
+    graph.halt(bridge)
+    model.settle_all()
+    assert_error(goal, "'open fridge 1' took longer than 0.3 s")
+    graph.resume(bridge)
+    graph.until(lambda: world.executed, "the bridge goes on")
+
+
+def test_a_bridge_that_never_answers_a_look_is_named_after_the_planners_bound(graph: Graph) -> None:
+    graph.inference(ScriptedModel({}))
+    bridge = graph.bridge(ScriptedWorld(), alone=True)
+    graph.planner(decision_timeout=0.3)
+    graph.halt(bridge)
+    assert_error(graph.task(), "no observation, skills within 0.3 s")
+
+
+def test_a_bridge_that_never_answers_a_reset_is_named_after_the_planners_bound(graph: Graph) -> None:
+    graph.inference(ScriptedModel({}))
+    bridge = graph.bridge(ScriptedWorld(), alone=True)
+    graph.planner(skill_timeout=0.3)
+    graph.halt(bridge)
+    goal = graph.task("", task_id=3)
+    assert (goal.result.error_code, goal.result.message) == (
+        Result.WORLD_UNAVAILABLE,
+        "the bridge did not answer within 0.3 s",
+    )
+    assert goal.result.end == "error"
+
+
+def test_a_score_that_never_comes_is_named_after_the_planners_bound(graph: Graph) -> None:
+    class Undecided(ScriptedWorld):
+        def score(self) -> Pending[Score | None]:
+            return Pending()
+
+    graph.household({"root": ["Act: done"]}, world=Undecided(), decision_timeout=2.0)
+    result = graph.task().result
+    assert (result.success, result.gsr) == (True, -1.0)
+    assert result.message == "no score: the bridge did not answer within 2 s"
+
+
+def test_a_cancel_does_not_wait_for_a_score_that_never_comes(graph: Graph) -> None:
+    class Undecided(ScriptedWorld):
+        asked = False
+
+        def score(self) -> Pending[Score | None]:
+            self.asked = True
+            return Pending()
+
+    world = Undecided()
+    graph.household({"root": ["Act: done"]}, world=world, decision_timeout=3600.0)
+    goal = graph.task()
+    graph.until(lambda: world.asked)
+    goal.cancel()
+    assert (goal.status, goal.result.error_code) == (GoalStatus.STATUS_CANCELED, Result.CANCELED)
+
+
+def test_a_bridge_that_is_not_there_is_named_and_the_planner_goes_on_when_it_comes(graph: Graph) -> None:
+    graph.inference(ScriptedModel({"root": ACT}))
+    graph.planner(server_timeout=0.3)
+    assert_error(graph.task(), "no observation: household_bridge/observe is not there (for 0.3 s)")
+    graph.bridge(ScriptedWorld())
+    assert graph.task().result.success
+
+
+def test_a_task_waits_for_a_bridge_that_comes_in_time(graph: Graph) -> None:
+    graph.inference(ScriptedModel({"root": ACT}))
+    planner = graph.planner(server_timeout=600.0)
+    goal = graph.task()
+    assert goal.accepted
+    graph.until(lambda: planner._tree.count > 2)
+    graph.bridge(ScriptedWorld())
+    assert goal.result.success
+
+
+def test_an_inactive_bridge_is_named(graph: Graph) -> None:
+    graph.inference(ScriptedModel({"root": ACT}))
+    bridge = graph.bridge(ScriptedWorld(), active=False)
+    bridge.trigger_configure()
+    graph.planner()
+    assert_error(graph.task(), "no observation: household_bridge: the bridge is not active")
+    bridge.trigger_activate()
+    assert graph.task().result.success
+
+
+def test_a_bridge_that_dies_in_the_midst_of_a_skill_is_named_and_the_next_task_finds_its_successor(
+    graph: Graph,
+) -> None:
+    class Other(ScriptedWorld):
+        def available_skills(self) -> Pending[Sequence[str]]:
+            return Pending.of(("go to garden 1",))
+
+    world = HeldWorld()
+    model = ScriptedModel({"root": ["Act: go to kitchen 1", "Act: open fridge 1", "Act: go to garden 1", "Act: done"]})
+    graph.inference(model)
+    bridge = graph.bridge(world, alone=True)
+    graph.planner(server_timeout=0.3)
+    goal = graph.task()
+    graph.until(lambda: world.held)
+    world.finish()
+    graph.until(lambda: world.held)
+    graph.kill(bridge)
+    assert_error(goal, "'open fridge 1' failed: household_bridge/execute_skill has gone (for 0.3 s)")
+    graph.bridge(Other())
+    assert graph.task().result.success
+    may_say = model.requests[2].may_say
+    assert isinstance(may_say, DecisionGrammar)
+    assert "go to garden 1" in may_say.skills, "what may be tried is asked of the new bridge"
+    assert "open fridge 1" not in may_say.skills
+
+
+def test_a_bridge_that_is_restarted_in_the_midst_of_a_skill_has_forgotten_it(graph: Graph) -> None:
+    world = HeldWorld()
+    graph.inference(ScriptedModel({"root": ["Act: open fridge 1", *ACT]}))
+    bridge = graph.bridge(world, alone=True)
+    planner = graph.planner(server_timeout=3600.0)
+    goal = graph.task()
+    graph.until(lambda: world.held)
+    graph.kill(bridge)
+    let_tick(graph, planner)
+    graph.bridge(ScriptedWorld())
+    assert_error(
+        goal,
+        "'open fridge 1' failed: household_bridge/execute_skill was restarted; what it was asked for is lost",
+    )
+    assert graph.task().result.success
+
+
+def test_a_bridge_whose_successor_is_there_before_it_has_gone_has_forgotten_the_skill(graph: Graph) -> None:
+    world = HeldWorld()
+    graph.inference(ScriptedModel({"root": ["Act: open fridge 1", *ACT]}))
+    bridge = graph.bridge(world, alone=True)
+    planner = graph.planner(server_timeout=3600.0)
+    goal = graph.task()
+    graph.until(lambda: world.held)
+    let_tick(graph, planner)  # so that the result is asked for
+    graph.halt(bridge)  # killed, but the middleware has not noticed yet
+    graph.bridge(ScriptedWorld())
+    let_tick(graph, planner)
+    graph.kill(bridge)
+    assert_error(
+        goal,
+        "'open fridge 1' failed: household_bridge/execute_skill was restarted; what it was asked for is lost",
+    )
+    assert graph.task().result.success
+
+
+def test_a_skill_that_is_given_up_is_stopped_where_it_still_runs(graph: Graph) -> None:
+    world = HeldWorld()
+    planner = graph.household({"root": ["Act: open fridge 1"]}, world=world, server_timeout=3600.0)
+    goal = graph.task()
+    graph.until(lambda: world.held)
+    let_tick(graph, planner)  # so that the result is asked for
+    other = graph.bridge(ScriptedWorld(), alone=True)
+    graph.halt(other)
+    let_tick(graph, planner)
+    graph.kill(other)  # which of the two has the skill cannot be seen
+    assert goal.result.error_code == Result.AGENT_NODE_ERROR
+    graph.until(lambda: world.cancelled)
+    assert world.cancelled == {"open fridge 1": 1}
+
+
+# ---------------------------------------------------------------------- the inference node
+
+
+def test_an_inference_node_that_is_not_there_is_named_and_the_planner_goes_on_when_it_comes(graph: Graph) -> None:
+    graph.bridge(ScriptedWorld())
+    graph.planner(server_timeout=0.3)
+    assert_error(graph.task(), "no reply: inference/generate is not there (for 0.3 s)")
+    graph.inference(ScriptedModel({"root": ACT}))
+    assert graph.task().result.success
+
+
+def test_a_slow_inference_node_is_waited_for_while_the_planner_ticks_on(graph: Graph) -> None:
+    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
+    planner = graph.household({}, model=model)
+    goal = graph.task()
+    graph.until(lambda: model.in_flight)
+    let_tick(graph, planner)
+    let_tick(graph, planner)
+    model.settle_all()
+    assert goal.result.success
+
+
+def test_a_decision_that_never_comes_is_aborted_after_the_planners_bound(graph: Graph) -> None:
+    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
+    graph.household({}, model=model, decision_timeout=1.0)
+    assert_error(graph.task(), "no reply within 1 s")
+    graph.until(lambda: model.cancelled)
+    assert list(model.cancelled.values()) == [1]
+
+
+def test_an_inference_node_that_fails_is_named_and_the_next_task_works(graph: Graph) -> None:
+    model = ScriptedModel({"root": []})
+    graph.household({}, model=model)
+    assert_error(graph.task(), "no reply: pop from empty list")
+    model.script["root"] += ["Act: done"]
+    assert graph.task().result.success
+
+
+def test_an_inference_node_that_dies_in_the_midst_of_a_decision_is_named_and_the_next_task_finds_its_successor(
+    graph: Graph,
+) -> None:
+    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
+    inference = graph.inference(model, alone=True)
+    graph.bridge(ScriptedWorld())
+    graph.planner(server_timeout=0.3)
+    goal = graph.task()
+    graph.until(lambda: model.in_flight)
+    graph.kill(inference)
+    assert_error(goal, "no reply: inference/generate has gone (for 0.3 s)")
+    graph.inference(ScriptedModel({"root": ["Act: done"]}))
+    assert graph.task().result.success
+
+
+def test_an_inference_node_that_is_restarted_in_the_midst_of_a_decision_has_forgotten_it(graph: Graph) -> None:
+    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
+    inference = graph.inference(model, alone=True)
+    graph.bridge(ScriptedWorld())
+    planner = graph.planner(server_timeout=3600.0)
+    goal = graph.task()
+    graph.until(lambda: model.in_flight)
+    graph.kill(inference)
+    let_tick(graph, planner)
+    graph.inference(ScriptedModel({"root": ["Act: done"]}))
+    assert_error(goal, "no reply: inference/generate was restarted; what it was asked for is lost")
+    assert graph.task().result.success
+
+
+def test_an_inference_node_that_is_deactivated_in_the_midst_of_a_decision_is_named(graph: Graph) -> None:
+    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
+    inference = graph.inference(model)
+    graph.bridge(ScriptedWorld())
+    graph.planner()
+    goal = graph.task()
+    graph.until(lambda: model.in_flight)
+    inference.trigger_deactivate()
+    assert_error(goal, "no reply: aborted")
