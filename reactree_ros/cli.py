@@ -166,13 +166,9 @@ def _task(instruction: str | None, house: str | None, tasks: Path | None, task_i
     if instruction is None:
         return found[0], True
     for task in found:
-        if any(_same_words(instruction, wording) for wording in task.nl_instructions):
+        if task.asks_for(instruction):
             return task, True
     return found[0], False
-
-
-def _same_words(one: str, other: str) -> bool:
-    return one.lower().strip(" .").split() == other.lower().strip(" .").split()
 
 
 @contextmanager

@@ -92,8 +92,12 @@ class RosWorld(World):
         return self._now
 
     def score(self) -> Pending[Score | None]:
-        """Ask how far the goal is reached."""
-        response = self._checked(self._calls.call(self._evaluate, EvaluateGoal.Request()))
+        """Ask how far the goal of the world's task is reached."""
+        return self.score_of("")
+
+    def score_of(self, instruction: str) -> Pending[Score | None]:
+        """Ask how far an instruction's goal is reached; None where it is not one of the world's task."""
+        response = self._checked(self._calls.call(self._evaluate, EvaluateGoal.Request(instruction=instruction)))
         return mapped(response, lambda msg: Score(msg.gsr, msg.ssr) if msg.has_goal else None)
 
     def _checked(self, response: Pending[Any]) -> Pending[Any]:

@@ -313,7 +313,8 @@ class BridgeNode(LifecycleNode):
     ) -> EvaluateGoal.Response:
         if self._ready(response) and self._world is not None:
             answer = await self._world_says(self._world.score, response)
-            if answer is not None and answer[0] is not None:
+            own = self._given is not None or not request.instruction or self._task.asks_for(request.instruction)
+            if own and answer is not None and answer[0] is not None:
                 response.has_goal, response.gsr, response.ssr = True, answer[0].gsr, answer[0].ssr
         return response
 

@@ -104,6 +104,7 @@ class PlannerNode(Node):
         self._task: Task | None = None
         self._queue: deque[Any] = deque()
         self._stopping = False
+        self._streams: set[str] = set()
         self._decisions = self.create_publisher(DecisionMsg, "~/decisions", 100)
         self._wake = self.create_guard_condition(self._tick)
         self._timer = self.create_timer(1.0 / rate, self._regular_tick)
@@ -230,8 +231,10 @@ class PlannerNode(Node):
         problem = ""
         if not self._stopping:
             limit = LAST_SCORE if task.stopped else self.get_parameter("decision_timeout").value
+            goal = task.goal_handle.request
+            asked = goal.instruction.strip() if goal.task_id < 0 else ""  # a task's goal is its own in any words
             try:
-                score = await self._answered(task, self._world.score(), limit)
+                score = await self._answered(task, self._world.score_of(asked), limit)
             except Exception as error:
                 problem = f"no score: {error}"
         result = run.result(score, problem)
@@ -310,6 +313,10 @@ class PlannerNode(Node):
     def _regular_tick(self) -> None:
         self._calls.watch()
         self._tick()
+        streams = set(self._tree.snapshot_streams)
+        if self._task is None and streams - self._streams and self._tree.tree_update_handler is not None:
+            self._tree.tree_update_handler()  # who begins to watch between two tasks sees the tree of the last one
+        self._streams = streams
 
     def _tick(self) -> None:
         """Tick the task that runs; ends it where the tree has ended or it is to stop."""

@@ -106,6 +106,10 @@ class Task(_Document):
         """The instruction that is used: the first."""
         return self.nl_instructions[0]
 
+    def asks_for(self, instruction: str) -> bool:
+        """Whether an instruction is one of the task's own; case, spaces and full stops at its ends do not matter."""
+        return any(_words(instruction) == _words(own) for own in self.nl_instructions)
+
     @cached_property
     def goal(self) -> tuple[GoalCondition, ...]:
         """The goal conditions in the order of the file; those that ask for none of a thing are left out."""
@@ -208,3 +212,7 @@ def _condition(key: str, count: int) -> GoalCondition:
 
 def _path(place: tuple[int | str, ...]) -> str:
     return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+
+
+def _words(text: str) -> list[str]:
+    return text.lower().strip(" .").split()

@@ -88,6 +88,12 @@ def test_a_task_without_instruction_is_carried_out_by_its_own(processes: Process
     assert "Success (end: done, GSR 1.00, SSR 1.00)" in launch.output
 
 
+def test_an_instruction_that_is_no_task_of_the_house_is_judged_by_its_tree(processes: Processes) -> None:
+    launch = processes.launch("instruction:=Pick up 1 apple")
+    assert ended_cleanly(launch, 0)
+    assert "Success (end: done)" in launch.output
+
+
 def test_an_instruction_arrives_as_it_was_written(processes: Processes, tmp_path: Path) -> None:
     instruction = "--put \"Käse\" 'n' $(env HOME) on\nthe table: 1 # apple"
     saving = parameters(tmp_path, planner={"save_to": str(tmp_path / "saved")})

@@ -152,6 +152,18 @@ def test_the_seed_reaches_the_model(graph: Graph) -> None:
     assert model.requests[0].seed == -7
 
 
+def test_what_may_be_tried_is_asked_anew_when_a_task_begins(graph: Graph) -> None:
+    model, world = ScriptedModel({"root": ["Act: open fridge 1", "Act: done", "Act: done"]}), ScriptedWorld()
+    graph.household({}, model=model, world=world)
+    assert graph.task().result.success
+    world.skills = ["go to garden 1"]  # somebody else was at work
+    assert graph.task().result.success
+    may_say = model.requests[-1].may_say
+    assert isinstance(may_say, DecisionGrammar)
+    assert may_say.skills[-1] == "go to garden 1"
+    assert "open fridge 1" not in may_say.skills
+
+
 # ---------------------------------------------------------------------- malformed goals
 
 

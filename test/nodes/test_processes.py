@@ -76,7 +76,7 @@ def test_watchers_see_the_tree_grow_while_it_runs(processes: Processes) -> None:
     bridge, inference = processes.held("bridge"), processes.held("inference")
     start_planner(processes)
     assert processes.node("bring_up", "held_inference", "held_bridge").end() == 0
-    processes.node("execute_task", INSTRUCTION)
+    task = processes.node("execute_task", INSTRUCTION)
     inference.wait_for("holds: a decision")
 
     watcher = processes.start("py-trees-tree-watcher")
@@ -92,3 +92,8 @@ def test_watchers_see_the_tree_grow_while_it_runs(processes: Processes) -> None:
         "--> move the apple on the coffee table\n",
     ):
         assert line in watcher.output
+
+    release(bridge)
+    assert task.end() == 0
+    late = processes.start("py-trees-tree-watcher")
+    late.wait_for("--> put down apple 2")
