@@ -111,6 +111,8 @@ class Processes:
     def __init__(self, domain: int) -> None:
         self._domain = domain
         self._started: list[Process] = []
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a background job, and so in what it starts
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def start(self, *command: str) -> Process:
         """Start a command."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -203,7 +204,10 @@ class Graph:
         executor.shutdown()
 
     def close(self) -> None:
-        """Take everything down."""
+        """Take everything down, so that nothing of it is left in the domain."""
+        for client in self._clients.values():
+            if isinstance(client, ActionClient):
+                client.destroy()
         for node, executor in self._executors.items():
             if node is not None:
                 executor.remove_node(node)
@@ -213,6 +217,9 @@ class Graph:
         for executor in self._executors.values():
             executor.shutdown()
         self.context.try_shutdown()
+        for kept in (self._clients, self._executors, self.nodes):
+            kept.clear()
+        gc.collect()  # what refers to each other would be there for a while yet
 
     # ------------------------------------------------------------------ waiting
 

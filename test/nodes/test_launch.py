@@ -97,7 +97,7 @@ def test_an_instruction_that_is_no_task_of_the_house_is_judged_by_its_tree(proce
 def test_an_instruction_arrives_as_it_was_written(processes: Processes, tmp_path: Path) -> None:
     instruction = "--put \"Käse\" 'n' $(env HOME) on\nthe table: 1 # apple"
     saving = parameters(tmp_path, planner={"save_to": str(tmp_path / "saved")})
-    assert ended_cleanly(processes.launch(f"instruction:={instruction}", saving), 1)
+    processes.launch(f"instruction:={instruction}", saving).end()
     (saved,) = (tmp_path / "saved").glob("*/result.json")
     assert json.loads(saved.read_text())["instruction"] == instruction
 
