@@ -20,7 +20,6 @@ class Waker:
     """
 
     def __init__(self, node: Node) -> None:
-        self._node = node
         self._guard = node.create_guard_condition(lambda: None)
 
     def wake(self) -> None:
@@ -39,7 +38,3 @@ class Waker:
             pending.add_done_callback(done)
             await future
         return pending
-
-    def close(self) -> None:
-        """Take the guard condition out of the node."""
-        self._node.destroy_guard_condition(self._guard)
