@@ -66,3 +66,21 @@ class Pending(Future[T]):
         if not self.done():
             raise TimeoutError("the result is not there yet")
         return self.result()
+
+
+def pass_on(source: Future[T], target: Pending[T]) -> None:
+    """Settle a pending result as another one is settled; cancelling it cancels the other one.
+
+    Where the source is cancelled by somebody else, the target is cancelled, too.
+    """
+
+    def settle(done: Future[T]) -> None:
+        if done.cancelled():
+            target.cancel()
+        elif (error := done.exception()) is not None:
+            target.fail(error)
+        else:
+            target.succeed(done.result())
+
+    target.add_done_callback(lambda _: source.cancel() if target.cancelled() else None)
+    source.add_done_callback(settle)

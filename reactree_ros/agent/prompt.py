@@ -98,6 +98,10 @@ def header(subgoal: str, siblings: Siblings | None, observation: str) -> str:
     return "\n".join([*lines, observation, ""])
 
 
+TARGET = "\nTarget_domain:\n"
+"""What separates system text and examples from the agent node's own text."""
+
+
 def prompt_start(system: str, examples: Sequence[str]) -> str:
     """Return what stands before an agent node's own text: system text and in-context examples."""
-    return f"{system}\nSource domain:\n{chr(10).join(examples)}\nTarget_domain:\n"
+    return f"{system}\nSource domain:\n{chr(10).join(examples)}{TARGET}"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import llguidance
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactree_ros.agent.decision import Act, ControlFlow, Decision, Expand, Think
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.grammar import DecisionGrammar, chosen_of_json, text_of_json
 from reactree_ros.agent.parser import MalformedDecision, parse_decision, split_subgoals
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\n\r,", exclude_categories=("C", "Z")), min_size=1)
@@ -52,7 +53,15 @@ def test_a_control_flow_that_is_not_allowed_does_not_match() -> None:
 
 def accepts(ebnf: str, text: str) -> bool:
     """Whether a maintained grammar engine, the one servers use, takes the whole text."""
-    grammar = llguidance.LLMatcher.grammar_from_lark(llguidance.gbnf_to_lark.gbnf_to_lark(ebnf))
+    return takes(llguidance.LLMatcher.grammar_from_lark(llguidance.gbnf_to_lark.gbnf_to_lark(ebnf)), text)
+
+
+def accepts_regex(pattern: str, text: str) -> bool:
+    """The same for a regular expression."""
+    return takes(llguidance.LLMatcher.grammar_from_regex(pattern), text)
+
+
+def takes(grammar: str, text: str) -> bool:
     tokenizer = llguidance.LLTokenizer("byte")
     matcher = llguidance.LLMatcher(tokenizer, grammar)
     assert not matcher.is_error(), matcher.get_error()
@@ -80,8 +89,76 @@ def test_both_renderings_of_the_grammar_take_the_same_texts(text: str, allowed: 
     grammar = DecisionGrammar(
         ["go to kitchen 1", "pick up slice of bread 1", "done"], [ControlFlow.SEQUENCE, ControlFlow.FALLBACK]
     )
-    assert bool(re.fullmatch(grammar.regex(), text)) == allowed
-    assert accepts(grammar.ebnf(), text) == allowed
+    for ended in (text, f"{text}\n"):
+        assert bool(re.fullmatch(grammar.regex(), ended)) == allowed
+        assert accepts_regex(grammar.regex(), ended) == allowed
+        assert accepts(grammar.ebnf(), ended) == allowed
+    for more in ("\n\n", "\nOK.", "\nAct: done"):
+        assert not re.fullmatch(grammar.regex(), text + more)
+        assert not accepts_regex(grammar.regex(), text + more)
+        assert not accepts(grammar.ebnf(), text + more)
+
+
+STRANGE = ['say "a|b" (1.5)', "a-b & c~d #2", "naïve [x] {2,3}", "back\\slash ^$*+?", "tab\there", "電話 1"]
+
+
+@pytest.mark.parametrize("skill", STRANGE)
+def test_a_skill_of_any_characters_can_be_said(skill: str) -> None:
+    for grammar in (DecisionGrammar(STRANGE), DecisionGrammar([skill])):
+        for text in (f"Act: {skill}", f"Act: {skill}\n"):
+            assert re.fullmatch(grammar.regex(), text)
+            assert accepts_regex(grammar.regex(), text)
+            assert accepts(grammar.ebnf(), text)
+        assert not accepts_regex(grammar.regex(), f"Act: {skill[:-1]}")
+        assert not accepts(grammar.ebnf(), f"Act: {skill[:-1]}")
+        assert not accepts_regex(grammar.regex(), f"Act: {skill}{skill}")
+        assert not accepts(grammar.ebnf(), f"Act: {skill}{skill}")
+
+
+SHORT = DecisionGrammar(["go to kitchen 1", "go to kitchen 12", "done"], max_characters=30)
+
+
+@given(st.from_regex(SHORT.regex(), fullmatch=True))
+def test_what_the_grammar_allows_is_a_decision_unless_its_line_is_blank(text: str) -> None:
+    *_, line = text.removesuffix("\n").split("\n")
+    what = line.partition(": ")[2]
+    if text.startswith("Think:") and not what.strip():
+        with pytest.raises(MalformedDecision, match="Nothing follows 'Think:'"):
+            parse_decision(text)
+        return
+    decision = parse_decision(text)
+    assert isinstance(decision, Think | Act | Expand)
+    if isinstance(decision, Act):
+        assert decision.skill in SHORT.skills
+    if isinstance(decision, Expand):
+        assert decision.subgoals or not re.sub(r"^and |[.,\s]", "", what)
+
+
+@given(st.from_regex(SHORT.regex(), fullmatch=True))
+@settings(max_examples=50)
+def test_a_grammar_engine_takes_whatever_the_regular_expression_allows(text: str) -> None:
+    assert accepts_regex(SHORT.regex(), text)
+    assert accepts(SHORT.ebnf(), text)
+
+
+@given(st.one_of(st.none(), st.booleans(), st.text(max_size=20), st.lists(st.text(max_size=5), max_size=3)), st.text())
+def test_what_is_not_of_the_schema_is_refused_in_one_line(value: object, text: str) -> None:
+    for refused in (text, json.dumps(value), json.dumps({"decision": value}), json.dumps({"choice2": value})):
+        for read in (text_of_json, chosen_of_json):
+            with pytest.raises(ValueError, match="Not of the JSON schema that was asked for") as raised:
+                read(refused)
+            assert "\n" not in str(raised.value)
+
+
+@given(decisions)
+def test_a_decision_in_json_is_read_in_the_words_of_the_grammar(decision: Decision) -> None:
+    if isinstance(decision, Expand):
+        what: object = {"control_flow": decision.control_flow.value, "subgoals": list(decision.subgoals)}
+    else:
+        what = decision.thought if isinstance(decision, Think) else decision.skill
+    text = text_of_json(json.dumps({"decision": {type(decision).__name__: what}}))
+    assert text == str(decision)
+    assert parse_decision(text) == decision
 
 
 @pytest.mark.parametrize(
