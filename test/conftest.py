@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # for doubles.py
+sys.path.insert(0, str(Path(__file__).parent / "llm"))  # for openai_peer.py
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from openai_peer import Exchange, Peer, fails
 
 from reactree_ros.cli import main
+from reactree_ros.llm.expert.policy import decide
 from reactree_ros.replay import load_recording
 from reactree_ros.world.houses import HOUSES
 from reactree_ros.world.tasks import load_tasks
@@ -29,6 +31,10 @@ KEYS = [
     "max_depth",
     "agent_nodes",
     "seconds",
+    "prompt_tokens",
+    "cached_tokens",
+    "output_tokens",
+    "model_seconds",
     "end",
     "message",
 ]
@@ -178,6 +184,147 @@ def test_a_run_that_reached_its_goal_is_remembered_and_gives_examples(cli: Cli, 
     assert cli("run", INSTRUCTION, "--memory", memory, "--save", saved, "--json").code == 0
 
 
+# ---------------------------------------------------------------------- language models behind a server
+
+
+def as_the_expert(prompt: str) -> str:
+    return decide(prompt) if "Your task is to: " in prompt else "Hello there."
+
+
+@pytest.fixture
+def peer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Peer]:
+    """A server whose language model plays the expert."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with Peer(say=as_the_expert, context=1_000_000) as one:
+        yield one
+
+
+def test_a_server_carries_out_an_instruction(cli: Cli, peer: Peer, tmp_path: Path) -> None:
+    arguments = ["run", INSTRUCTION, "--llm", "openai", "--base-url", peer.base_url]
+    ended = cli(*arguments, "--json", "--save", tmp_path / "saved", "--seed", 5)
+    assert (ended.code, ended.json["gsr"], ended.json["end"]) == (0, 1, "done")
+    assert list(ended.json) == KEYS
+    replies = [json.loads(line) for line in (tmp_path / "saved" / "replies.jsonl").read_text().splitlines()]
+    assert [request.body["seed"] for request in peer.asked] == [5] * len(replies)
+    assert ended.json["prompt_tokens"] == sum(len(request.prompt.split()) for request in peer.asked)
+    for key in ("prompt_tokens", "cached_tokens", "output_tokens"):
+        assert ended.json[key] == sum(reply[key] for reply in replies) > 0
+    assert ended.json["model_seconds"] > 0
+    assert {reply["answered_by"] for reply in replies} == {f"vllm 0.32.0 at {peer.base_url}"}
+    expert = cli("run", INSTRUCTION, "--json").json
+    assert [ended.json[key] for key in ("decisions", "steps", "agent_nodes", "max_depth")] == [
+        expert[key] for key in ("decisions", "steps", "agent_nodes", "max_depth")
+    ]
+    assert (expert["prompt_tokens"], expert["cached_tokens"], expert["output_tokens"]) == (None, None, None)
+
+
+def test_a_server_is_named_by_the_environment_and_shown_in_the_terminal(
+    cli: Cli, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", peer.base_url)
+    ended = cli("run", INSTRUCTION, "--llm", "openai", "--model", "tiny")
+    assert ended.code == 0
+    assert "Success (end: done, GSR 1.00, SSR 1.00)" in ended.out
+
+
+def test_settings_come_from_a_file(cli: Cli, peer: Peer, tmp_path: Path) -> None:
+    path = tmp_path / "models.yaml"
+    models = f"[{{llm: openai, base_url: '{peer.base_url}', constraints: [regex]}}, {{llm: expert}}]"
+    path.write_text(f"llm: fallback\nmodels: {models}\n", encoding="utf-8")
+    peer.script.extend([fails(400)] * 2)
+    ended = cli("run", INSTRUCTION, "--models", path, "--json", "--save", tmp_path / "saved")
+    assert (ended.code, ended.json["gsr"], len(peer.asked)) == (0, 1, 1)
+    replies = [json.loads(line) for line in (tmp_path / "saved" / "replies.jsonl").read_text().splitlines()]
+    assert {reply["answered_by"] for reply in replies} == {"expert"}
+
+
+def test_the_key_is_in_nothing_that_is_printed_or_saved(
+    cli: Cli, peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-hush-4711")
+    peer.key = "sk-hush-4711"
+    arguments = ["--llm", "openai", "--base-url", peer.base_url]
+    first = cli("run", INSTRUCTION, *arguments, "--save", tmp_path / "saved")
+    assert first.code == 0
+    checked = cli("llm", "check", *arguments)
+
+    def tell(exchange: Exchange) -> None:
+        fails(400, f"your key is {exchange.request.headers['authorization']}")(exchange)
+
+    peer.script.append(tell)
+    failed = cli("run", INSTRUCTION, *arguments, "--json", "--save", tmp_path / "failed")
+    assert (failed.code, failed.json["end"]) == (1, "error")
+    assert "your key is Bearer ***" in failed.json["message"]
+    peer.key = "another"
+    refused = cli("run", INSTRUCTION, *arguments)
+    assert (refused.code, refused.out) == (2, "")
+    assert "does not accept the key" in refused.err
+    files = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 4
+    shown = [text for ended in (first, checked, failed, refused) for text in (ended.out, ended.err)]
+    assert not [text for text in [*files, *shown] if "sk-hush" in text]
+
+
+def test_a_server_that_fails_on_the_way_ends_the_run_with_its_name(cli: Cli, peer: Peer) -> None:
+    peer.script.extend([peer.text, peer.text, fails(400, "out of luck")])
+    ended = cli("run", INSTRUCTION, "--llm", "openai", "--base-url", peer.base_url, "--json")
+    assert (ended.code, ended.json["end"]) == (1, "error")
+    assert ended.json["message"] == f"no reply: vllm 0.32.0 at {peer.base_url} answered HTTP 400: out of luck"
+
+
+def test_a_check_says_what_the_server_is_and_what_a_decision_takes(cli: Cli, peer: Peer) -> None:
+    peer.say = lambda prompt: "Think: [/b] go on"
+    ended = cli("llm", "check", "--base-url", peer.base_url)
+    assert ended.code == 0
+    out = " ".join(ended.out.split())
+    for text in (
+        f"vllm 0.32.0 at {peer.base_url}",
+        "choice, grammar, json_schema, regex",
+        "one_request",
+        "1000000",
+        "tiny",
+        "a decision, cold",
+        "a decision, warm",
+        "prompt tokens",
+        "Think: [/b] go on",
+    ):
+        assert text in out
+
+
+def test_a_check_names_what_could_be_better(cli: Cli, peer: Peer) -> None:
+    peer.owned_by, peer.obeys = "somebody", frozenset()
+    ended = cli("llm", "check", "--llm", "openai", "--base-url", peer.base_url)
+    assert ended.code == 1
+    assert "! it obeys no constraint: decisions are parsed, checked and asked for again; vLLM obeys" in ended.out
+    assert "! it does not say what its prefix cache serves" in ended.out
+
+
+def test_a_check_names_a_decision_that_fails(cli: Cli, peer: Peer) -> None:
+    peer.script.append(fails(400, "no luck"))
+    ended = cli("llm", "check", "--base-url", peer.base_url)
+    assert ended.code == 1
+    assert f"! no decision: vllm 0.32.0 at {peer.base_url} answered HTTP 400: no luck" in ended.out
+
+
+def test_a_check_of_the_expert_needs_no_server(cli: Cli) -> None:
+    ended = cli("llm", "check", "--llm", "expert")
+    assert ended.code == 0
+    assert "it said" in ended.out
+    assert "tokens" not in ended.out
+
+
+def test_a_server_that_is_not_there_is_named_in_one_line(cli: Cli, peer: Peer, tmp_path: Path) -> None:
+    peer.stop()
+    path = tmp_path / "models.yaml"
+    path.write_text(f"llm: openai\nbase_url: {peer.base_url}\nretries: 0\n", encoding="utf-8")
+    for command in (["run", INSTRUCTION], ["llm", "check"]):
+        ended = cli(*command, "--models", path)
+        assert (ended.code, ended.out) == (2, "")
+        message = f"error: the server at {peer.base_url} cannot be reached: nothing listens there\n"
+        assert ended.err.endswith(message)
+
+
 def bad_house(tmp_path: Path, content: str) -> Path:
     path = tmp_path / "house.json"
     path.write_text(content, encoding="utf-8")
@@ -216,6 +363,25 @@ BAD: dict[str, tuple[list[str], str]] = {
     "house of nine rooms": (["house", "--seed", "1", "--rooms", "9", "--out", "x.json"], "'--rooms'"),
     "house without file": (["house", "--seed", "1"], "Missing option '--out'"),
     "house into nowhere": (["house", "--seed", "1", "--out", "{nowhere}/x.json"], "No such file or directory"),
+    "server without URL": (["run", "--llm", "openai"], "llm 'openai' needs a base URL, e.g. http://127.0.0.1:8000/v1"),
+    "no URL": (["run", "--llm", "openai", "--base-url", "localhost"], "base_url 'localhost': is no URL of a server"),
+    "key's file": (
+        ["run", "--llm", "openai", "--base-url", "http://127.0.0.1:9/v1", "--api-key-file", "{nowhere}/key"],
+        "cannot be read",
+    ),
+    "model of the expert": (["run", "--model", "x"], "--model: the expert takes none; name another --llm"),
+    "server of the expert": (
+        ["run", "--llm", "expert", "--model", "x", "--base-url", "http://127.0.0.1:9/v1"],
+        "--base-url/--model: the expert takes none",
+    ),
+    "file and options": (["run", "--models", "x.yaml", "--llm", "openai"], "--models x.yaml and --llm exclude each"),
+    "models not there": (["run", "--models", "{nowhere}/x.yaml"], "No such file"),
+    "models of JSON": (["run", "--models", "{bad}"], "bad.json: "),
+    "models of a house": (["run", "--models", "{house}"], "holds no settings"),
+    "engine without model": (["run", "--llm", "vllm"], "llm is 'vllm', but no model is named"),
+    "fallback without file": (["run", "--llm", "fallback"], "llm is 'fallback', but models is empty"),
+    "check without URL": (["llm", "check"], "llm 'openai' needs a base URL"),
+    "check of nothing": (["llm", "check", "--llm", "gpt"], "'gpt' is not"),
     "memory not there": (["memory", "show", "--memory", "{nowhere}/m.db"], "there is no such memory"),
     "search not there": (["memory", "search", "x", "--memory", "{nowhere}/m.db"], "there is no such memory"),
     "export not there": (["memory", "export", "x.jsonl", "--memory", "{nowhere}/m.db"], "there is no such memory"),
@@ -230,6 +396,7 @@ def test_bad_input_is_refused_in_one_line_and_ends_with_two(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     (tmp_path / "bad.json").write_text("{", encoding="utf-8")

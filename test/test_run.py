@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand, scripted_run
@@ -10,7 +13,7 @@ from doubles import ScriptedModel, ScriptedWorld, expand, scripted_run
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.pending import Pending
-from reactree_ros.saved_run import experiences
+from reactree_ros.saved_run import experiences, save_run
 from reactree_ros.world.port import Score, WorldError
 
 
@@ -34,6 +37,75 @@ def test_a_score_that_cannot_be_had_is_named() -> None:
 
     result = scripted_run({"root": ["Act: done"]}, world=Scoreless()).run()
     assert (result.gsr, result.message, result.status) == (None, "no score: no graph", "success")
+
+
+def test_a_score_that_does_not_come_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent(ScriptedWorld):
+        def score(self) -> Pending[Score | None]:
+            return Pending()
+
+    monkeypatch.setattr("reactree_ros.run.SCORE_TIMEOUT", 0.01)
+    assert scripted_run({"root": ["Act: done"]}, world=Silent()).run().message == "no score: TimeoutError"
+
+
+class Counting(ScriptedModel):
+    """Answers with counts of its own."""
+
+    def __init__(self, texts: Sequence[str], counts: Sequence[tuple[int | None, int | None, int | None]]) -> None:
+        super().__init__({"root": texts})
+        self.counts = list(counts)
+
+    def settle_all(self) -> None:
+        settling, self.in_flight = self.in_flight, []
+        for pending, text in settling:
+            pending.succeed(Reply(text, "stop", *self.counts.pop(0), seconds=0.25, answered_by="me"))
+
+
+TEXTS = ("Think: a", "nonsense", "Act: open fridge 1", "Act: done")
+
+
+@pytest.mark.parametrize(
+    ("counts", "totals"),
+    [
+        ([(10, 0, 3), (20, 10, 4), (30, 20, 5), (40, 30, 6)], (100, 60, 18)),
+        ([(10, None, 3), (20, 10, 4), (30, None, 5), (40, None, None)], (100, 10, 12)),
+        ([(None, None, None)] * 4, (None, None, None)),
+    ],
+)
+def test_tokens_and_seconds_of_all_replies_are_added_up(
+    counts: list[tuple[int | None, int | None, int | None]], totals: tuple[int | None, ...]
+) -> None:
+    result = scripted_run({}, model=Counting(TEXTS, counts)).run()
+    assert (result.prompt_tokens, result.cached_tokens, result.output_tokens) == totals
+    assert result.model_seconds == 1.0
+
+
+def test_a_saved_run_holds_every_reply(tmp_path: Path) -> None:
+    run = scripted_run({}, model=Counting(TEXTS, [(10, 0, 3), (20, 10, 4), (30, None, 5), (40, 30, 6)]))
+    result = run.run()
+    save_run(run, result, tmp_path / "saved", task_name="test")
+    lines = (tmp_path / "saved" / "replies.jsonl").read_text().splitlines()
+    replies = [json.loads(line) for line in lines]
+    assert [(one["agent_node"], one["decision"], one["text"]) for one in replies] == [
+        (0, 1, "Think: a"),
+        (0, 2, "nonsense"),
+        (0, 3, "Act: open fridge 1"),
+        (0, 4, "Act: done"),
+    ]
+    assert replies[2] == {
+        "agent_node": 0,
+        "decision": 3,
+        "text": "Act: open fridge 1",
+        "finish_reason": "stop",
+        "prompt_tokens": 30,
+        "cached_tokens": None,
+        "output_tokens": 5,
+        "seconds": 0.25,
+        "answered_by": "me",
+        "objection": "",
+    }
+    saved = json.loads((tmp_path / "saved" / "result.json").read_text())
+    assert (saved["prompt_tokens"], saved["cached_tokens"], saved["output_tokens"]) == (100, 40, 18)
 
 
 def test_answers_from_another_thread_wake_the_run() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reactree_ros.agent.grammar import DecisionGrammar
@@ -11,6 +12,39 @@ from reactree_ros.pending import Pending
 
 class LanguageModelError(Exception):
     """The language model could not answer; the message says why and what to do."""
+
+
+class ServerUnavailable(LanguageModelError):
+    """The server or engine cannot be reached, has died, or is still busy after every retry."""
+
+
+class RequestRejected(LanguageModelError):
+    """The server or engine refuses this request; asking again would not help."""
+
+
+class NoAnswerInTime(LanguageModelError):
+    """The answer did not come within the time limit."""
+
+
+class InvalidReply(LanguageModelError):
+    """What was said is none of the options of a choice, after every retry."""
+
+
+class PromptTooLong(LanguageModelError):
+    """Prompt and longest reply do not fit into the model's context.
+
+    Args:
+        excess: How many tokens there are too many.
+        context: Tokens that the model's context holds.
+    """
+
+    def __init__(self, excess: int, context: int) -> None:
+        super().__init__(
+            f"the prompt is {excess} tokens too long for the model's context of {context} tokens; "
+            "use a model with a longer context, fewer examples or a lower max_tokens"
+        )
+        self.excess = excess
+        self.context = context
 
 
 @dataclass(frozen=True)
@@ -38,6 +72,9 @@ class DecisionRequest:
         temperature: Sampling temperature; 0 takes the likeliest token.
         seed: Seed of the sampling.
         id: Unique within a run; names the request in logs and when it is aborted.
+        said: Where in the prompt the model itself spoke, as (start, end) in characters, in order; a chat model gets
+            those stretches as its own turns.
+        planner: Who asks; requests that wait take turns between planners.
     """
 
     prompt: str
@@ -46,6 +83,8 @@ class DecisionRequest:
     temperature: float = 0.0
     seed: int = 0
     id: str = ""
+    said: tuple[tuple[int, int], ...] = ()
+    planner: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,6 +98,9 @@ class Reply:
         cached_tokens: How many of them a prefix cache served; None where unknown.
         output_tokens: Tokens generated; None where the model does not count.
         seconds: From request to answer.
+        answered_by: Which language model answered, where there are several.
+        objection: Why the text is no decision that may be said, where it is none even after every retry; empty
+            otherwise. An agent node refuses it, and the model is told.
     """
 
     text: str
@@ -67,6 +109,8 @@ class Reply:
     cached_tokens: int | None = None
     output_tokens: int | None = None
     seconds: float = 0.0
+    answered_by: str = ""
+    objection: str = ""
 
 
 class LanguageModel(abc.ABC):
@@ -79,9 +123,20 @@ class LanguageModel(abc.ABC):
         A failure is a :class:`LanguageModelError` in the pending reply.
         """
 
+    def ready(self) -> Pending[None]:
+        """Start getting ready (load, connect): settled when the model can answer, failed where it never will.
+
+        :meth:`decide` may be called before; it waits.
+        """
+        return Pending.of(None)
+
     def count_tokens(self, text: str) -> int | None:
         """Return the number of tokens of a text, or None where the model's tokenizer is not known."""
         return None
+
+    def status(self) -> Mapping[str, str]:
+        """Say what the model is and how it fares, in words, for diagnostics."""
+        return {}
 
     def close(self) -> None:  # noqa: B027
         """Release what the model holds."""

@@ -14,7 +14,7 @@ from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Expand, Thin
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.prompt import Siblings, header, prompt_start, system_text
-from reactree_ros.llm.port import DecisionRequest, Reply
+from reactree_ros.llm.port import DecisionRequest, PromptTooLong, Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.pending import Pending
 from reactree_ros.tree.context import RunContext
@@ -85,7 +85,10 @@ class AgentNode(Composite):
         self._requests = 0
         self._waiting: Mapping[str, Pending[Any]] = {}
         self._deadline = 0.0
+        self._system = ""
+        self._examples: Sequence[str] = ()
         self._prompt_start = ""
+        self._said: list[tuple[int, int]] = []  # where in the text the model itself spoke
         self._skills: Sequence[str] = ()
         self._expansion: Composite | None = None
 
@@ -126,7 +129,7 @@ class AgentNode(Composite):
         for child in self.children[1:]:
             self.remove_child(child)
         self.text, self.end, self.feedback_message = "", None, ""
-        self._requests, self._expansion = 0, None
+        self._requests, self._expansion, self._said = 0, None, []
         self.index = len(self._context.nodes)
         self._context.nodes.append(self)
         self.start = self._context.budget.decisions + 1
@@ -195,6 +198,9 @@ class AgentNode(Composite):
         for name, pending in waiting.items():
             try:
                 came[name] = pending.take()
+            except PromptTooLong as error:
+                self._shorten(error)
+                return None
             except Exception as error:
                 self._fail(f"no {name}: {error}")
                 return None
@@ -210,8 +216,9 @@ class AgentNode(Composite):
             observation: Observation = came["observation"]
             context.remember(observation)
             flows = context.options.allowed_control_flows
-            system = system_text(context.options.domain, expand=bool(flows), recall=recall)
-            self._prompt_start = prompt_start(system, came.get("examples", ()))
+            self._system = system_text(context.options.domain, expand=bool(flows), recall=recall)
+            self._examples = came.get("examples", ())
+            self._prompt_start = prompt_start(self._system, self._examples)
             self.text = header(self.subgoal, self._siblings, observation.text)
             context.listener.node_started(self)
         self._ask()
@@ -224,6 +231,7 @@ class AgentNode(Composite):
             self._finish(End.FAILURE, limit.value)
             return
         self._requests += 1
+        start = len(self._prompt_start)
         request = DecisionRequest(
             prompt=self._prompt_start + self.text,
             may_say=DecisionGrammar(self._skills, context.options.allowed_control_flows),
@@ -231,13 +239,33 @@ class AgentNode(Composite):
             temperature=context.options.temperature,
             seed=context.options.seed,
             id=f"{self.index}.{self._requests}",
+            said=tuple((start + begin, start + end) for begin, end in self._said),
+            planner=context.planner,
         )
         self._wait(Phase.DECIDING, {"reply": context.model.decide(request)})
+
+    def _shorten(self, error: PromptTooLong) -> None:
+        """Drop as many of the least similar examples as are too much, and ask again; give up where there are none."""
+        kept, excess = list(self._examples), error.excess
+        while kept and excess > 0:
+            excess -= self._context.count_tokens(kept.pop())
+        if not self._examples:
+            self._fail(f"no reply: {error}")
+            return
+        dropped = len(self._examples) - len(kept)
+        self._examples = kept
+        self._prompt_start = prompt_start(self._system, kept)
+        self._context.listener.shortened(self, dropped, error.excess)
+        self._ask()
 
     # ------------------------------------------------------------------ carrying a decision out
 
     def _apply(self, reply: Reply) -> None:
         context, said = self._context, reply.text.strip("\n")
+        context.replies.append((self.index, context.budget.decisions + 1, reply))
+        if reply.objection:
+            self._refuse(said, reply.objection)
+            return
         try:
             decision = parse_decision(said, keep_and=context.options.keep_and)
         except MalformedDecision as error:
@@ -253,16 +281,16 @@ class AgentNode(Composite):
         context.budget.count_decision()
         context.listener.decided(self, decision, reply)
         if isinstance(decision, Think):
-            self.text += f"{said}\nOK.\n"
+            self._speak(said, "\nOK.\n")
             self._ask()
         else:
-            self.text += f"{said}\n"
+            self._speak(said)
             self._expand(decision)
 
     def _act(self, act: Act, said: str, reply: Reply) -> None:
         context = self._context
         if act.ends:
-            self.text += said
+            self._speak(said, "")
             context.listener.decided(self, act, reply)
             self._finish(End.SUCCESS if act.skill == DONE else End.FAILURE, act.skill)
             return
@@ -271,7 +299,7 @@ class AgentNode(Composite):
             return
         context.budget.count_step()
         context.listener.decided(self, act, reply)
-        self.text += f"{said}\n"
+        self._speak(said)
         if context.working_memory is not None and act.skill.startswith(RECALL):
             self._take_in(Observation(context.working_memory.recall(act.skill[len(RECALL) :])))
             self._ask()
@@ -303,6 +331,11 @@ class AgentNode(Composite):
         self._context.growth.request(self, self._expansion)
         self._context.wake()
 
+    def _speak(self, said: str, then: str = "\n") -> None:
+        """Add what the model said to the text, and what follows it."""
+        self._said.append((len(self.text), len(self.text) + len(said)))
+        self.text += said + then
+
     def _take_in(self, observation: Observation) -> None:
         self._context.remember(observation)
         self.text += f"{observation.text}\n"
@@ -311,7 +344,7 @@ class AgentNode(Composite):
     def _refuse(self, said: str, reason: str) -> None:
         """Count a decision that is not carried out and tell the model why."""
         self._context.budget.count_decision()
-        self.text += f"{said}\n{reason}\n"
+        self._speak(said, f"\n{reason}\n")
         self._context.listener.refused(self, said, reason)
         self._ask()
 

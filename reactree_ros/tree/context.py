@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.decision import Decision
 from reactree_ros.llm.port import LanguageModel, Reply
+from reactree_ros.memory.episodic import approximate_tokens
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending
 from reactree_ros.tree.growth import Growth
@@ -31,6 +32,9 @@ class Listener:
 
     def refused(self, node: AgentNode, said: str, reason: str) -> None:
         """What an agent node said was not carried out; the reason goes back to the model."""
+
+    def shortened(self, node: AgentNode, dropped: int, excess: int) -> None:
+        """A prompt was ``excess`` tokens too long: its ``dropped`` least similar examples are left out from now on."""
 
     def observed(self, node: AgentNode, observation: Observation) -> None:
         """A skill or a recall has ended."""
@@ -55,6 +59,8 @@ class RunContext:
         wake: Called, from any thread, when something that is waited for has ended: a tick is worth its while.
         clock: Seconds, never going back.
         nodes: Every agent node that started, in order.
+        planner: Who asks; a language model that answers several planners lets them take turns.
+        replies: Every reply of the model, with the agent node's index and the decision's number, from 1.
         errors: What went wrong outside of the decisions: a server that failed, a world that is gone.
     """
 
@@ -69,7 +75,14 @@ class RunContext:
     wake: Callable[[], None] = lambda: None
     clock: Callable[[], float] = time.monotonic
     nodes: list[AgentNode] = field(default_factory=list)
+    planner: str = ""
+    replies: list[tuple[int, int, Reply]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+
+    def count_tokens(self, text: str) -> int:
+        """Count tokens with the model's tokenizer, or, where it is not at hand, about as many."""
+        count = self.model.count_tokens(text)
+        return approximate_tokens(text) if count is None else count
 
     def remember(self, observation: Observation) -> None:
         """Let working memory take in an observation."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import pytest
 from doubles import SKILLS, START, Clock, ScriptedModel, ScriptedWorld, expand, scripted_run
@@ -10,7 +11,8 @@ from py_trees.common import Status
 
 from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.decision import ControlFlow, Decision
-from reactree_ros.llm.port import DecisionRequest, LanguageModelError, Reply
+from reactree_ros.llm.chat import chat_turns
+from reactree_ros.llm.port import DecisionRequest, LanguageModelError, PromptTooLong, Reply
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending
 from reactree_ros.run import Run
@@ -290,3 +292,145 @@ def test_the_listener_hears_everything_in_order() -> None:
         "end a FAILURE",
         "end root FAILURE",
     ]
+
+
+class SmallModel(ScriptedModel):
+    """Has room for so many words; counts words as its tokens, unless it does not count."""
+
+    def __init__(self, script: dict[str, Sequence[str]], *, context: int, counts: bool = True) -> None:
+        super().__init__(script)
+        self.context, self.counts = context, counts
+        self.refused: list[DecisionRequest] = []
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        excess = len(request.prompt.split()) - self.context
+        if excess > 0:
+            self.refused.append(request)
+            return Pending.failed(PromptTooLong(excess, self.context))
+        return super().decide(request)
+
+    def count_tokens(self, text: str) -> int | None:
+        return len(text.split()) if self.counts else None
+
+
+class Shortened(Listener):
+    """Hears what is left out."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, int, int]] = []
+
+    def shortened(self, node: AgentNode, dropped: int, excess: int) -> None:
+        self.heard.append((node.subgoal, dropped, excess))
+
+
+EXAMPLES = tuple(f"example{number} {'word ' * 99}".strip() for number in range(5))  # 100 words each
+
+
+def with_examples(model: SmallModel, listener: Listener, examples: Sequence[str] = EXAMPLES) -> Run:
+    run = scripted_run({}, model=model, listener=listener)
+    run.context.examples = lambda subgoal: Pending.of(tuple(examples))
+    return run
+
+
+def words_without_examples() -> int:
+    model = ScriptedModel({"root": ["Act: done"]})
+    scripted_run({}, model=model).run()
+    return len(model.requests[0].prompt.split())
+
+
+def test_a_prompt_that_is_too_long_loses_its_least_similar_examples() -> None:
+    bare = words_without_examples()
+    model = SmallModel({"root": ["Think: a", "Act: done"]}, context=bare + 320)
+    listener = Shortened()
+    result = with_examples(model, listener).run()
+    assert (result.status, result.decisions, len(model.refused)) == ("success", 1, 1)
+    assert listener.heard == [("root", 2, 180)]
+    for request in model.requests:
+        kept = [number for number in range(5) if f"example{number} " in request.prompt]
+        assert kept == [0, 1, 2]
+        said = [request.prompt[start:end] for start, end in request.said]
+        assert said == ["Think: a"][: len(said)]
+    ids = [request.id for request in [*model.refused, *model.requests]]
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_prompt_that_becomes_too_long_on_the_way_loses_examples_then() -> None:
+    model = SmallModel({"root": ["Think: " + "w " * 50, "Act: done"]}, context=words_without_examples() + 220)
+    listener = Shortened()
+    result = with_examples(model, listener, EXAMPLES[:2]).run()
+    assert (result.status, result.decisions) == ("success", 1)
+    assert [dropped for _, dropped, _ in listener.heard] == [1]
+    (start, end) = model.requests[-1].said[0]
+    assert model.requests[-1].prompt[start:end].startswith("Think: w w")
+
+
+def test_a_prompt_that_is_too_long_without_examples_too_ends_the_node_and_names_the_error() -> None:
+    model = SmallModel({}, context=words_without_examples() - 10)
+    listener = Shortened()
+    run = with_examples(model, listener)
+    result = run.run()
+    assert (result.status, result.end, result.decisions, result.steps) == ("failure", "error", 0, 0)
+    assert result.message.startswith("no reply: the prompt is 10 tokens too long for the model's context of")
+    assert listener.heard == [("root", 5, 510)]
+    assert run.context.budget.decisions == 0
+
+
+def test_where_tokens_are_not_counted_examples_go_until_the_prompt_fits() -> None:
+    model = SmallModel({"root": ["Act: done"]}, context=words_without_examples() + 20, counts=False)
+    listener = Shortened()
+    assert with_examples(model, listener).run().status == "success"
+    assert sum(dropped for _, dropped, _ in listener.heard) == 5
+    assert "example0" not in model.requests[-1].prompt
+
+
+def test_each_agent_node_shortens_its_own_prompt() -> None:
+    script = {"root": [expand("sequence", "a", "b")], "a": ["Act: done"], "b": ["Act: done"]}
+    model = SmallModel(script, context=words_without_examples() + 360)
+    listener = Shortened()
+    assert with_examples(model, listener).run().status == "success"
+    assert [subgoal for subgoal, _, _ in listener.heard] == ["root", "a", "b"]
+
+
+def test_the_spans_are_what_the_model_said_and_nothing_else() -> None:
+    said = [
+        "Think: a",
+        "nonsense",
+        "Act: open fridge 1",
+        "Act: fly",
+        expand("parallel", " "),
+        "\nAct: pick up apple 1\n",
+        "Act: recall location of apple",
+        expand("sequence", "x"),
+    ]
+    model = ScriptedModel({"root": said, "x": ["Think: b", "Act: done"]})
+    run = scripted_run({}, model=model, working_memory=WorkingMemory())
+    run.context.examples = lambda subgoal: Pending.of(("Think: an example", "Act: of another"))
+    assert run.run().status == "success"
+    roots, xs = model.requests[: len(said)], model.requests[len(said) :]
+    for number, request in enumerate(roots):
+        assert [request.prompt[start:end] for start, end in request.said] == [one.strip("\n") for one in said[:number]]
+    assert [[request.prompt[start:end] for start, end in request.said] for request in xs] == [[], ["Think: b"]]
+    (turns,) = [chat_turns(roots[-1].prompt, roots[-1].said)]
+    assert [turn["content"] for turn in turns if turn["role"] == "assistant"] == [one.strip("\n") for one in said[:-1]]
+
+
+def test_a_reply_with_an_objection_is_refused_and_counted() -> None:
+    class Objected(ScriptedModel):
+        def settle_all(self) -> None:
+            settling, self.in_flight = self.in_flight, []
+            for pending, text in settling:
+                pending.succeed(Reply(text, objection="It was cut." if "fridge" in text else ""))
+
+    world = ScriptedWorld()
+    run = scripted_run({}, model=Objected({"root": ["Act: open fridge 1", "Act: done"]}), world=world)
+    result = run.run()
+    assert (result.status, result.decisions, result.steps, world.executed) == ("success", 1, 0, [])
+    assert "\nAct: open fridge 1\nIt was cut.\nAct: done" in root_of(run).text
+
+
+def test_the_requests_say_whose_they_are() -> None:
+    model = ScriptedModel({"root": ["Act: done"]})
+    run = scripted_run({}, model=model)
+    run.context.planner = "kitchen robot"
+    run.run()
+    assert [request.planner for request in model.requests] == ["kitchen robot"]

@@ -1,0 +1,114 @@
+"""The inner port of language models: whatever turns one prompt into one text, held to at most one constraint."""
+
+from __future__ import annotations
+
+import abc
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+class ConstraintKind(enum.Enum):
+    """How a generation can be held to what may be said."""
+
+    GRAMMAR = "grammar"
+    """An EBNF grammar in the GBNF notation."""
+    REGEX = "regex"
+    """A regular expression that the whole reply matches."""
+    JSON_SCHEMA = "json_schema"
+    """A JSON schema, as a dict."""
+    CHOICE = "choice"
+    """A list of texts, one of which is the reply."""
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What one generation is held to: a str for GRAMMAR and REGEX, a dict for JSON_SCHEMA, a list for CHOICE."""
+
+    kind: ConstraintKind
+    value: Any
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One text to generate.
+
+    Attributes:
+        prompt: The whole text so far.
+        said: Where in the prompt the model itself spoke, as (start, end) in characters.
+        begun: How the reply begins; it is said already, and the text generated follows it.
+        constraint: What the text is held to; None: nothing.
+        stops: Strings that end the text; they are not part of it.
+        max_tokens: Longest text, in tokens.
+        temperature: 0 takes the likeliest token.
+        seed: Seed of the sampling.
+        id: Names the request.
+    """
+
+    prompt: str
+    said: tuple[tuple[int, int], ...] = ()
+    begun: str = ""
+    constraint: Constraint | None = None
+    stops: tuple[str, ...] = ()
+    max_tokens: int = 512
+    temperature: float = 0.0
+    seed: int = 0
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A generated text, without what ended it; token counts are None where they are unknown."""
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class Engine(abc.ABC):
+    """Generates texts. All coroutines run in one event loop; cancelling one stops its generation.
+
+    Attributes:
+        name: What it is, in a few words without secrets, e.g. ``vllm 0.32.0 at http://127.0.0.1:8000/v1``; final
+            after :meth:`open`.
+        constraints: What it obeys; final after :meth:`open`.
+        context: Tokens that prompt and reply may have together; None where unknown; final after :meth:`open`.
+        lost: Whether it has died and is to be opened again.
+    """
+
+    name: str = ""
+    constraints: frozenset[ConstraintKind] = frozenset()
+    context: int | None = None
+    lost: bool = False
+
+    @abc.abstractmethod
+    async def open(self) -> None:
+        """Connect or load; called before the first generation, and again where it failed or the engine has died.
+
+        Raises:
+            LanguageModelError: It cannot be; the message says why and what to do.
+        """
+
+    @abc.abstractmethod
+    async def generate(self, generation: Generation) -> Generated:
+        """Generate one text.
+
+        Raises:
+            ServerUnavailable: The engine is gone or stays busy; retries, where they make sense, were made.
+            RequestRejected: The engine refuses this request.
+            PromptTooLong: It does not fit into the context.
+        """
+
+    async def close(self) -> None:  # noqa: B027
+        """Release what it holds; it may be opened again."""
+
+    def count_tokens(self, text: str) -> int | None:
+        """Count the tokens of a text; None where the tokenizer is not at hand. Called from any thread."""
+        return None
+
+    def status(self) -> Mapping[str, str]:
+        """Say more about it, in words, for diagnostics and ``reactree llm check``."""
+        return {}

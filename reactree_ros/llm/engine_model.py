@@ -1,0 +1,112 @@
+"""A language model on top of an engine: pending replies, a time limit, an event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from reactree_ros.llm.engine import Engine
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, NoAnswerInTime, Reply
+from reactree_ros.llm.saying import Method, method_for, say
+from reactree_ros.pending import Pending, pass_on
+
+#: Longest wait for an engine to close, in seconds.
+CLOSE_TIMEOUT = 30.0
+
+
+class EngineModel(LanguageModel):
+    """Answers decision requests by an engine.
+
+    The engine is opened at the first request (or by :meth:`ready`), and again at the next one where it failed.
+
+    Args:
+        engine: Generates the texts.
+        method: How a decision is asked for; None: the best that the engine obeys.
+        time_limit: Longest time for one reply, in seconds, all retries included; opening does not count.
+        retries: How often a reply that is not what may be said is asked for again.
+    """
+
+    def __init__(
+        self, engine: Engine, *, method: Method | None = None, time_limit: float = 120.0, retries: int = 3
+    ) -> None:
+        self.engine = engine
+        self._method = method
+        self._time_limit = time_limit
+        self._retries = retries
+        self._opening: asyncio.Task[None] | None = None
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="language-model", daemon=True)
+        self._thread.start()
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        """Start answering; cancelling closes the connection or aborts the generation in the engine."""
+        return self._start(self._answer(request))
+
+    def ready(self) -> Pending[None]:
+        """Start opening the engine."""
+        return self._start(self._open())
+
+    def count_tokens(self, text: str) -> int | None:
+        """Count with the engine's tokenizer."""
+        return self.engine.count_tokens(text)
+
+    def status(self) -> Mapping[str, str]:
+        """Say what the engine is and what it obeys."""
+        engine = self.engine
+        method = self._method or method_for(engine.constraints)
+        return {
+            "engine": engine.name,
+            "constraints": ", ".join(sorted(kind.value for kind in engine.constraints)) or "none",
+            "method": method.value,
+            "context in tokens": "unknown" if engine.context is None else str(engine.context),
+            **engine.status(),
+        }
+
+    def close(self) -> None:
+        """Stop what runs, close the engine, end the thread."""
+        if self._loop.is_closed():
+            return
+        asyncio.run_coroutine_threadsafe(self._shut(), self._loop)
+        self._thread.join(CLOSE_TIMEOUT)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+    async def _shut(self) -> None:
+        try:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            await asyncio.wait_for(self.engine.close(), CLOSE_TIMEOUT / 2)
+        finally:
+            self._loop.stop()
+
+    async def _answer(self, request: DecisionRequest) -> Reply:
+        await self._open()
+        try:
+            return await asyncio.wait_for(
+                say(self.engine, request, method=self._method, retries=self._retries), self._time_limit
+            )
+        except asyncio.TimeoutError:
+            raise NoAnswerInTime(f"{self.engine.name}: no answer within {self._time_limit:g} s") from None
+
+    async def _open(self) -> None:
+        """Open the engine once; whoever comes meanwhile waits for the same attempt."""
+        if self._opening is None or (self._opening.done() and (self.engine.lost or self._failed(self._opening))):
+            self._opening = asyncio.ensure_future(self.engine.open())
+        await asyncio.shield(self._opening)
+
+    @staticmethod
+    def _failed(opening: asyncio.Task[None]) -> bool:
+        return opening.cancelled() or opening.exception() is not None
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> Pending[Any]:
+        if self._loop.is_closed():
+            work.close()
+            return Pending.failed(LanguageModelError("the language model is closed"))
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        pending: Pending[Any] = Pending()
+        pass_on(future, pending)
+        return pending

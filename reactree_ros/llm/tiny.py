@@ -1,0 +1,311 @@
+"""A tiny language model of random weights, made on the spot, and a vLLM server for it: for tests and trying out."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib.util
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from reactree_ros.errors import UserError
+
+#: Tokens that the model's context holds.
+CONTEXT = 16384
+#: Name under which it is served.
+NAME = "tiny"
+_MADE = "made_by_reactree_ros.json"
+_CHAT_TEMPLATE = (
+    "{% for turn in messages %}{{ '<|' + turn['role'] + '|>\n' + turn['content'] + '<|end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}"
+)
+# Runs the server and ends the whole group when the server has ended, or when the process that started it has: then its
+# end of the pipe closes. A signal on the parent's death is lost while vLLM starts, and comes when only a thread ends.
+_KEEPER = """
+import os, signal, subprocess, sys, threading
+
+def end():
+    os.killpg(0, signal.SIGKILL)
+
+signal.signal(signal.SIGTERM, lambda *_: None)
+threading.Thread(target=lambda: (sys.stdin.buffer.read(), end()), daemon=True).start()
+subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL)
+end()
+"""
+
+
+def make_tiny_model(folder: str | Path, *, seed: int = 0, chat: bool = False) -> Path:
+    """Make a Llama model of about 3 million random weights, with a tokenizer trained on household texts.
+
+    Does nothing where the folder holds that very model already.
+
+    Args:
+        folder: Where to; made if it does not exist.
+        seed: Of the weights.
+        chat: Give the tokenizer a chat template.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UserError: The folder holds something else, or torch or transformers are not installed.
+    """
+    folder = Path(folder).resolve()
+    made = json.dumps({"seed": seed, "chat": chat, "context": CONTEXT})
+    with contextlib.suppress(OSError):
+        if (folder / _MADE).read_text(encoding="utf-8") == made:
+            return folder
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder}: holds something else; name a new folder for the tiny model")
+    if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
+        raise UserError("the tiny model needs torch and transformers: pip install 'reactree_ros[transformers]'")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Made beside it and then renamed, so that what is cut short leaves no half model.
+    half = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        _write_model(half, seed, chat)
+        (half / _MADE).write_text(made, encoding="utf-8")
+        half.chmod(0o755)
+        half.replace(folder)
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+    return folder
+
+
+def _write_model(folder: Path, seed: int, chat: bool) -> None:
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    tokenizer = _tokenizer(chat)
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=256,
+        intermediate_size=512,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=CONTEXT,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    LlamaForCausalLM(config).float().save_pretrained(folder)
+
+
+def _tokenizer(chat: bool) -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    pieces = Tokenizer(models.BPE())
+    pieces.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    pieces.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=8000,
+        special_tokens=["<|begin|>", "<|end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    pieces.train_from_iterator(_household_texts(), trainer)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=pieces, bos_token="<|begin|>", eos_token="<|end|>")
+    if chat:
+        tokenizer.chat_template = _CHAT_TEMPLATE
+    return tokenizer
+
+
+def _household_texts() -> Iterator[str]:
+    """System texts, and what a walk through the shipped houses shows."""
+    from reactree_ros.agent.prompt import Domain, header, prompt_start, system_text
+    from reactree_ros.world.houses import HOUSES
+    from reactree_ros.world.symbolic import SymbolicWorld
+    from reactree_ros.world.tasks import load_tasks
+
+    for domain in Domain:
+        yield prompt_start(system_text(domain), ())
+    draw = random.Random(0)
+    for house in HOUSES.values():
+        for task in load_tasks(house):
+            world = SymbolicWorld(task)
+            yield header(task.instruction, None, world.observe().take().text)
+            for _ in range(60):
+                skill = draw.choice(list(world.available_skills().take()))
+                yield f"Think: I need to {skill} now.\nOK.\nAct: {skill}\n{world.execute(skill).take().text}\n"
+            yield "Expand:\n- control flow: sequence\n- subgoals: find and pick up the apple, put it down\n"
+
+
+class TinyServer:
+    """A vLLM server of a tiny model, in a process group of its own, on this machine only.
+
+    Args:
+        model: The model's folder.
+        port: Port to listen at; 0: a free one.
+        max_model_len: Tokens that its context holds.
+        api_key: Key that the server asks for; empty: none.
+        arguments: Further arguments of vLLM's server.
+        log: File for what it prints; None: a temporary one.
+
+    Attributes:
+        port: Port it listens at.
+
+    Raises:
+        UserError: vLLM is not installed, or the port is in use.
+    """
+
+    def __init__(
+        self,
+        model: Path,
+        *,
+        port: int = 0,
+        max_model_len: int = CONTEXT,
+        api_key: str = "",
+        arguments: Sequence[str] = (),
+        log: Path | None = None,
+    ) -> None:
+        if importlib.util.find_spec("vllm") is None:
+            raise UserError("serving needs the vLLM engine: pip install 'reactree_ros[vllm]'")
+        self.port = _free(port)
+        self._model = model
+        self._max_model_len = max_model_len
+        self._api_key = api_key
+        self._arguments = arguments
+        self._log = log or Path(tempfile.mkdtemp(prefix="tiny-server-")) / "server.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def base_url(self) -> str:
+        """Base URL for clients."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def start(self) -> None:
+        """Start it; it answers some time later."""
+        command = [sys.executable, "-c", _KEEPER, sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
+        command += ["--model", str(self._model), "--served-model-name", NAME]
+        command += ["--host", "127.0.0.1", "--port", str(self.port)]
+        command += ["--max-model-len", str(self._max_model_len), "--dtype", "float32", "--enforce-eager"]
+        command += ["--distributed-executor-backend", "uni", "--enable-prompt-tokens-details"]
+        command += ["--structured-outputs-config.backend", "guidance", *self._arguments]
+        environment = {
+            **os.environ,
+            "VLLM_CPU_KVCACHE_SPACE": "1",
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+            "OMP_NUM_THREADS": "1",
+            "VLLM_NO_USAGE_STATS": "1",
+            "DO_NOT_TRACK": "1",
+            **({"VLLM_API_KEY": self._api_key} if self._api_key else {}),
+        }
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        atexit.register(self.stop)
+
+    def wait_until_ready(self, timeout: float = 180.0) -> None:
+        """Wait until it answers.
+
+        Raises:
+            UserError: It ended, or did not answer in time; the message has the last line of its log.
+        """
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            if self._process is None or self._process.poll() is not None:
+                raise UserError(f"the tiny server has ended: {self._last_words()}")
+            if self._answers():
+                return
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.2)
+        raise UserError(f"the tiny server did not answer within {timeout:g} s: {self._last_words()}")
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=2):
+                return True
+        except OSError:
+            return False
+
+    def _last_words(self) -> str:
+        lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
+        return f"{lines[-1].strip() if lines else 'it said nothing'} (all of it: {self._log})"
+
+    def wait(self) -> None:
+        """Wait until it ends."""
+        if self._process is not None:
+            self._process.wait()
+
+    def kill(self) -> None:
+        """End it at once, with all of its processes."""
+        self._signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End it, and kill what has not ended after a while."""
+        self._signal(signal.SIGTERM, 10.0)
+        self._signal(signal.SIGKILL)
+        atexit.unregister(self.stop)
+
+    def _signal(self, number: signal.Signals, patience: float = 30.0) -> None:
+        if self._process is None:
+            return
+        if self._process.poll() is None:  # else its number may be another's by now
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience)
+
+    def __enter__(self) -> TinyServer:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _free(port: int) -> int:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise UserError(f"port {port} cannot be used ({error.strerror}); name another: --port {port + 1}") from None
+        return int(probe.getsockname()[1])
+
+
+def serve_tiny(*, port: int = 8000, folder: Path | None = None, chat: bool = False) -> None:
+    """Make the tiny model and serve it until Ctrl-C.
+
+    Args:
+        port: Port to listen at, on 127.0.0.1.
+        folder: Where the model lies; None: in the user's cache.
+        chat: With a chat template.
+
+    Raises:
+        UserError: It cannot be made or served.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reactree_ros"
+    server = TinyServer(folder or cache / ("tiny_chat" if chat else "tiny"), port=port)
+    make_tiny_model(server._model, chat=chat)
+    with server:
+        print("Starting vLLM with a tiny model of random weights (half a minute) ...", flush=True)  # noqa: T201
+        server.wait_until_ready()
+        print(f"It listens at {server.base_url} until Ctrl-C. In another terminal:", flush=True)  # noqa: T201
+        print(f"reactree llm check --base-url {server.base_url}", flush=True)  # noqa: T201
+        server.wait()
+        raise UserError(f"the tiny server has ended: {server._last_words()}")

@@ -1,0 +1,100 @@
+"""Bounds how many requests a language model answers at once; those that wait take turns between planners."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Mapping
+
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.pending import Pending, pass_on
+
+
+class TakingTurns(LanguageModel):
+    """A language model with a bound on what it answers at once.
+
+    Of the planners that have requests waiting, each gets one answered before any of them gets its next; the requests
+    of one planner are answered in order.
+
+    Args:
+        model: Answers.
+        at_most: Requests it answers at once.
+
+    Attributes:
+        running: Number of requests that are being answered.
+    """
+
+    def __init__(self, model: LanguageModel, at_most: int) -> None:
+        if at_most < 1:
+            raise ValueError(f"at_most is {at_most}; it must be at least 1")
+        self.model = model
+        self.running = 0
+        self._at_most = at_most
+        self._lock = threading.Lock()
+        self._here = threading.local()
+        self._queues: dict[str, deque[tuple[DecisionRequest, Pending[Reply]]]] = {}  # whose turn is next comes first
+
+    @property
+    def waiting(self) -> int:
+        """Number of requests that wait."""
+        with self._lock:
+            return sum(not pending.done() for queue in self._queues.values() for _, pending in queue)
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        """Answer now or when it is the planner's turn; one that is cancelled while it waits is never asked."""
+        pending: Pending[Reply] = Pending()
+        with self._lock:
+            self._queues.setdefault(request.planner, deque()).append((request, pending))
+        self._go_on()
+        return pending
+
+    def _go_on(self) -> None:
+        """Ask as long as there is room and something waits."""
+        if getattr(self._here, "asking", False):  # a reply came at once; the loop below goes on after it
+            return
+        self._here.asking = True
+        try:
+            while (turn := self._next()) is not None:
+                request, pending = turn
+                try:
+                    answer = self.model.decide(request)
+                except Exception as error:
+                    answer = Pending.failed(error)
+                pass_on(answer, pending)
+                answer.add_done_callback(self._ended)
+        finally:
+            self._here.asking = False
+
+    def _next(self) -> tuple[DecisionRequest, Pending[Reply]] | None:
+        with self._lock:
+            while self.running < self._at_most and self._queues:
+                planner = next(iter(self._queues))
+                queue = self._queues.pop(planner)
+                turn = queue.popleft()
+                if queue:
+                    self._queues[planner] = queue  # behind the others
+                if not turn[1].done():
+                    self.running += 1
+                    return turn
+        return None
+
+    def _ended(self, _: object) -> None:
+        with self._lock:
+            self.running -= 1
+        self._go_on()
+
+    def ready(self) -> Pending[None]:
+        """Start getting the model ready."""
+        return self.model.ready()
+
+    def count_tokens(self, text: str) -> int | None:
+        """Count with the model's tokenizer."""
+        return self.model.count_tokens(text)
+
+    def status(self) -> Mapping[str, str]:
+        """Say what the model says, and how many requests run and wait."""
+        return {**self.model.status(), "requests running": str(self.running), "requests waiting": str(self.waiting)}
+
+    def close(self) -> None:
+        """Release the model."""
+        self.model.close()

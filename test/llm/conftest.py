@@ -1,0 +1,58 @@
+"""The real engine for tests: a tiny model of random weights, and a vLLM server of it, once per session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from metered_server import MeteredServer
+
+from reactree_ros.llm.tiny import make_tiny_model
+
+# Of torch and of vLLM in this process: several threads of several engines on few cores wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if find_spec("torch") is None or find_spec("transformers") is None:
+        pytest.skip("needs torch and transformers; `make test-llm` has them")
+    return make_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def tiny_server(tiny_model: Path) -> Iterator[MeteredServer]:
+    """One server for all tests that leave it alive."""
+    _need_vllm()
+    with MeteredServer(tiny_model, max_model_len=8192) as server:
+        server.wait_until_ready(180)
+        yield server
+
+
+@pytest.fixture
+def make_server(tiny_model: Path) -> Iterator[Callable[..., MeteredServer]]:
+    """Start further servers; they are ended with the test."""
+    _need_vllm()
+    servers: list[MeteredServer] = []
+
+    def make(**options: Any) -> MeteredServer:
+        server = MeteredServer(tiny_model, **{"max_model_len": 8192} | options)
+        servers.append(server)
+        server.start()
+        server.wait_until_ready(180)
+        return server
+
+    yield make
+    for server in servers:
+        server.stop()
+
+
+def _need_vllm() -> None:
+    if find_spec("vllm") is None:
+        pytest.skip("needs the vLLM engine; `make test-llm` has it")

@@ -1,0 +1,26 @@
+"""A tiny server whose metrics can be read, and how tests wait."""
+
+from __future__ import annotations
+
+import time
+import urllib.request
+from collections.abc import Callable
+
+from reactree_ros.llm.tiny import TinyServer
+
+
+def wait_until(condition: Callable[[], object], *, seconds: float = 30.0) -> None:
+    """Wait until a condition holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not within {seconds:g} s"
+        time.sleep(0.01)
+
+
+class MeteredServer(TinyServer):
+    """A tiny server whose metrics can be read."""
+
+    def metric(self, name: str) -> float:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name} ", f"{name}{{")))

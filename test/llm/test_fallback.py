@@ -1,0 +1,213 @@
+"""Several language models in order: who answers, who rests, what is said where nobody can."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import CancelledError
+
+import pytest
+from doubles import Clock
+
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.llm.fallback import REST, Backup, FallbackModel
+from reactree_ros.llm.port import (
+    DecisionRequest,
+    LanguageModel,
+    LanguageModelError,
+    PromptTooLong,
+    Reply,
+    RequestRejected,
+    ServerUnavailable,
+)
+from reactree_ros.pending import Pending
+
+PATIENCE = 20.0
+REQUEST = DecisionRequest("x", DecisionGrammar(["done"]))
+
+
+class Moody(LanguageModel):
+    """Answers with a text, fails with an error, raises it, or (None) keeps its answer for itself."""
+
+    def __init__(self, mood: str | Exception | None, *, raises: bool = False) -> None:
+        self.mood, self.raises = mood, raises
+        self.asked = 0
+        self.held: list[Pending[Reply]] = []
+        self.cancelled = threading.Event()
+        self.getting_ready: Pending[None] = Pending()
+        self.closed = False
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.asked += 1
+        if isinstance(self.mood, str):
+            return Pending.of(Reply(self.mood, answered_by="what the engine says"))
+        if self.mood is not None and self.raises:
+            raise self.mood
+        if self.mood is not None:
+            return Pending.failed(self.mood)
+        self.held.append(Pending(on_cancel=self.cancelled.set))
+        return self.held[-1]
+
+    def ready(self) -> Pending[None]:
+        return self.getting_ready
+
+    def count_tokens(self, text: str) -> int:
+        return len(text)
+
+    def status(self) -> dict[str, str]:
+        return {"mood": str(self.mood)}
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def together(*models: Moody, clock: Clock | None = None, time_limit: float = PATIENCE) -> FallbackModel:
+    names = ("first", "second", "third")
+    backups = [Backup(model, name, time_limit) for model, name in zip(models, names, strict=False)]
+    return FallbackModel(backups, clock=clock or Clock())
+
+
+def test_the_first_that_can_answers_and_is_named() -> None:
+    first, second = Moody("hello"), Moody("hi")
+    reply = together(first, second).decide(REQUEST).take()
+    assert (reply.text, reply.answered_by) == ("hello", "first")
+    assert second.asked == 0
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_the_next_one_answers_where_one_fails(raises: bool) -> None:
+    first, second = Moody(ServerUnavailable("gone"), raises=raises), Moody("hi")
+    reply = together(first, second).decide(REQUEST).take()
+    assert (reply.text, reply.answered_by, first.asked) == ("hi", "second", 1)
+
+
+def test_the_next_one_answers_where_one_takes_too_long_and_that_one_is_stopped() -> None:
+    first, second = Moody(None), Moody("hi")
+    model = together(first, second, time_limit=0.05)
+    assert model.decide(REQUEST).result(PATIENCE).answered_by == "second"
+    assert first.cancelled.wait(PATIENCE)
+    assert model.decide(REQUEST).result(PATIENCE).answered_by == "second"
+    assert first.asked == 1
+
+
+def test_an_answer_that_comes_in_time_stops_the_clock() -> None:
+    first = Moody(None)
+    model = together(first)
+    pending = model.decide(REQUEST)
+    first.held[0].succeed(Reply("late but there"))
+    assert pending.take().text == "late but there"
+    timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+    assert all(timer.finished.is_set() for timer in timers)
+
+
+def test_one_that_failed_rests_and_comes_back() -> None:
+    clock, first, second = Clock(), Moody(ServerUnavailable("gone")), Moody("hi")
+    model = together(first, second, clock=clock)
+    model.decide(REQUEST).take()
+    assert model.status()["first"] == "0 answers, rests after a failure"
+    first.mood = "back"
+    clock.now = REST - 0.1
+    assert model.decide(REQUEST).take().answered_by == "second"
+    clock.now = REST
+    assert model.decide(REQUEST).take().answered_by == "first"
+    assert model.status() == {
+        "first": "1 answers",
+        "first: mood": "back",
+        "second": "2 answers",
+        "second: mood": "hi",
+    }
+
+
+def test_where_all_rest_all_are_asked() -> None:
+    first, second = Moody(ServerUnavailable("gone")), Moody(ServerUnavailable("gone"))
+    model = together(first, second)
+    for _ in range(2):
+        with pytest.raises(LanguageModelError):
+            model.decide(REQUEST).take()
+    assert (first.asked, second.asked) == (2, 2)
+    second.mood = "hi"
+    assert model.decide(REQUEST).take().answered_by == "second"
+
+
+def test_where_all_fail_the_error_names_each() -> None:
+    model = together(Moody(ServerUnavailable("gone")), Moody(RequestRejected("no")), Moody(ValueError("broken")))
+    with pytest.raises(LanguageModelError) as raised:
+        model.decide(REQUEST).take()
+    assert str(raised.value) == "no language model answered: first: gone; second: no; third: broken"
+
+
+def test_where_all_take_too_long_the_error_says_so() -> None:
+    with pytest.raises(LanguageModelError, match=r"first: no answer within 0.05 s; second: no answer within 0.05 s"):
+        together(Moody(None), Moody(None), time_limit=0.05).decide(REQUEST).result(PATIENCE)
+
+
+def test_a_prompt_too_long_for_one_may_fit_the_next_and_is_no_reason_to_rest() -> None:
+    first, second = Moody(PromptTooLong(100, 1000)), Moody("hi")
+    model = together(first, second)
+    assert model.decide(REQUEST).take().answered_by == "second"
+    assert model.decide(REQUEST).take().answered_by == "second"
+    assert first.asked == 2
+
+
+def test_a_prompt_too_long_for_all_has_the_smallest_excess() -> None:
+    model = together(Moody(PromptTooLong(300, 1000)), Moody(PromptTooLong(100, 1200)), Moody(PromptTooLong(200, 1100)))
+    with pytest.raises(PromptTooLong) as raised:
+        model.decide(REQUEST).take()
+    assert (raised.value.excess, raised.value.context) == (100, 1200)
+
+
+def test_a_prompt_that_may_be_shortened_for_one_is_too_long_though_others_failed() -> None:
+    with pytest.raises(PromptTooLong):
+        together(Moody(PromptTooLong(300, 1000)), Moody(ServerUnavailable("gone"))).decide(REQUEST).take()
+
+
+def test_cancelling_stops_whoever_answers() -> None:
+    first, second, third = Moody(ServerUnavailable("gone")), Moody(None), Moody("hi")
+    model = together(first, second, third)
+    pending = model.decide(REQUEST)
+    assert pending.cancel()
+    assert second.cancelled.is_set()
+    assert third.asked == 0
+    assert "rests" not in model.status()["second"]
+
+
+def test_one_that_was_closed_ends_the_request() -> None:
+    first, second = Moody(None), Moody("hi")
+    pending = together(first, second).decide(REQUEST)
+    first.held[0].cancel()
+    with pytest.raises(CancelledError):
+        pending.take()
+
+
+def test_it_is_ready_when_one_is() -> None:
+    first, second = Moody("a"), Moody("b")
+    ready = together(first, second).ready()
+    first.getting_ready.fail(ServerUnavailable("gone"))
+    assert not ready.done()
+    second.getting_ready.succeed(None)
+    assert ready.take() is None
+    ready = together(first, second).ready()
+    assert ready.done()
+
+
+def test_it_never_is_where_none_is_and_the_error_names_each() -> None:
+    first, second = Moody("a"), Moody("b")
+    ready = together(first, second).ready()
+    second.getting_ready.cancel()
+    assert not ready.done()
+    first.getting_ready.fail(ServerUnavailable("gone"))
+    with pytest.raises(LanguageModelError) as raised:
+        ready.take()
+    assert str(raised.value) == "no language model is ready: second: was closed; first: gone"
+
+
+def test_it_counts_as_the_first_and_closes_all() -> None:
+    first, second = Moody("a"), Moody("b")
+    model = together(first, second)
+    assert model.count_tokens("four") == 4
+    model.close()
+    assert (first.closed, second.closed) == (True, True)
+
+
+def test_there_is_at_least_one() -> None:
+    with pytest.raises(ValueError, match="there is no language model"):
+        FallbackModel([])

@@ -1,0 +1,597 @@
+"""Any OpenAI-compatible server: what it is asked, what it is found to obey, and what every failure becomes."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai_peer import (
+    CHOICE,
+    GRAMMAR,
+    JSON_SCHEMA,
+    REGEX,
+    Behaviour,
+    Peer,
+    answers,
+    babbles,
+    breaks_off,
+    fails,
+    hangs_up,
+    never_answers,
+    says,
+    says_the_key,
+    shows_a_page,
+)
+
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.prompt import TARGET
+from reactree_ros.errors import UserError
+from reactree_ros.llm.engine import ConstraintKind
+from reactree_ros.llm.models import ModelSettings, make_model
+from reactree_ros.llm.port import (
+    Choice,
+    DecisionRequest,
+    FreeText,
+    InvalidReply,
+    LanguageModel,
+    LanguageModelError,
+    NoAnswerInTime,
+    PromptTooLong,
+    Reply,
+    RequestRejected,
+    ServerUnavailable,
+)
+
+PATIENCE = 20.0
+SECRET = "sk-hush-4711"
+THOUGHT = "Think: well"
+GRAMMAR_OF_THREE = DecisionGrammar(("done", "failure", "go to kitchen 1"))
+
+Model = Callable[..., LanguageModel]
+
+
+@pytest.fixture(autouse=True)
+def _no_server_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    with Peer(say=lambda prompt: THOUGHT) as one:
+        yield one
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    """Makes language models of a peer; without settings that say otherwise, what it obeys need not be tried out."""
+    made: list[LanguageModel] = []
+
+    def make(peer: Peer | str, **settings: Any) -> LanguageModel:
+        defaults: dict[str, Any] = {"constraints": ("grammar",), "chat": False, "retries": 1, "time_limit": PATIENCE}
+        url = peer if isinstance(peer, str) else peer.base_url
+        one = make_model(ModelSettings(llm="openai", base_url=url, **(defaults | settings)))
+        made.append(one)
+        return one
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def ask(model: LanguageModel, prompt: str = "Say.", **more: Any) -> Reply:
+    more.setdefault("may_say", GRAMMAR_OF_THREE)
+    return model.decide(DecisionRequest(prompt, **more)).result(PATIENCE)
+
+
+def refusal(model: LanguageModel, prompt: str = "Say.", **more: Any) -> LanguageModelError:
+    with pytest.raises(LanguageModelError) as raised:
+        ask(model, prompt, **more)
+    assert "\n" not in str(raised.value)
+    return raised.value
+
+
+# ---------------------------------------------------------------------- failures
+
+FAILURES: dict[str, tuple[Behaviour, type[LanguageModelError], str, int]] = {
+    "500": (fails(500, "CUDA error"), ServerUnavailable, "answered HTTP 500: CUDA error", 2),
+    "503": (fails(503, "loading model"), ServerUnavailable, "answered HTTP 503: loading model", 2),
+    "429": (fails(429, "slow down"), ServerUnavailable, "answered HTTP 429: slow down", 2),
+    "400": (fails(400, "bad\ngrammar"), RequestRejected, "answered HTTP 400: bad grammar", 1),
+    "422": (fails(422, "no such field"), RequestRejected, "answered HTTP 422: no such field", 1),
+    "404": (fails(404, "The model `tiny` does not exist."), RequestRejected, "The model `tiny` does not exist", 1),
+    "401": (fails(401, "no"), RequestRejected, "does not accept the key (HTTP 401); set OPENAI_API_KEY or api_key", 1),
+    "403": (fails(403, "no"), RequestRejected, "does not accept the key (HTTP 403); set OPENAI_API_KEY or api_key", 1),
+    "no JSON": (babbles, ServerUnavailable, "answered with garbage", 1),
+    "a web page": (shows_a_page, ServerUnavailable, "no completion: '<html>Welcome</html>'", 1),
+    "another JSON": (answers({"message": "hi"}), ServerUnavailable, "no completion: {'message': 'hi'}", 1),
+    "a list": (answers([]), ServerUnavailable, "no completion: []", 1),
+    "null": (answers(None), ServerUnavailable, "no completion: None", 1),
+    "no choices": (answers({"choices": []}), ServerUnavailable, "no completion", 1),
+    "half an answer": (breaks_off, ServerUnavailable, "closed the connection in the middle of an answer", 2),
+    "no word": (hangs_up, ServerUnavailable, "closed the connection in the middle of a request", 2),
+}
+
+
+@pytest.mark.parametrize(("behaviour", "error", "message", "sent"), FAILURES.values(), ids=FAILURES)
+def test_a_failure_is_named_and_the_next_request_succeeds(
+    peer: Peer, model: Model, behaviour: Behaviour, error: type[LanguageModelError], message: str, sent: int
+) -> None:
+    one = model(peer)
+    peer.script.extend([behaviour] * sent)
+    failure = refusal(one)
+    assert type(failure) is error
+    assert message in str(failure)
+    assert f"vllm 0.32.0 at {peer.base_url}" in str(failure)
+    assert len(peer.asked) == sent
+    assert ask(one).text == THOUGHT
+
+
+@pytest.mark.parametrize(
+    "behaviour", [fails(500), fails(429), hangs_up, breaks_off], ids=["500", "429", "gone", "half"]
+)
+def test_a_passing_failure_is_asked_again(peer: Peer, model: Model, behaviour: Behaviour) -> None:
+    peer.script.append(behaviour)
+    assert ask(model(peer)).text == THOUGHT
+    assert [request.body for request in peer.asked] == [peer.asked[0].body] * 2
+
+
+def test_a_server_that_is_not_there_is_named_and_used_when_it_is(peer: Peer, model: Model) -> None:
+    peer.stop()
+    one = model(peer, retries=0)
+    for _ in range(2):
+        failure = refusal(one)
+        assert type(failure) is ServerUnavailable
+        assert str(failure) == f"the server at {peer.base_url} cannot be reached: nothing listens there"
+    with pytest.raises(ServerUnavailable, match="nothing listens there"):
+        one.ready().result(PATIENCE)
+    peer.start()
+    assert ask(one).text == THOUGHT
+
+
+def test_a_server_that_dies_between_requests_is_named_and_used_when_it_is_back(peer: Peer, model: Model) -> None:
+    one = model(peer, retries=0)
+    assert ask(one).text == THOUGHT
+    peer.stop()
+    assert "nothing listens there" in str(refusal(one))
+    peer.start()
+    assert ask(one).text == THOUGHT
+
+
+def test_a_server_that_dies_in_a_request_is_named_and_used_when_it_is_back(peer: Peer, model: Model) -> None:
+    one = model(peer, retries=0)
+    peer.script.append(lambda exchange: (peer.stop(), exchange.hang_up())[1])
+    assert type(refusal(one)) is ServerUnavailable
+    peer.start()
+    assert ask(one).text == THOUGHT
+
+
+def test_a_host_without_an_address_is_named(model: Model) -> None:
+    failure = refusal(model("http://nowhere.invalid/v1", retries=0))
+    assert type(failure) is ServerUnavailable
+    assert "http://nowhere.invalid/v1 cannot be reached" in str(failure)
+
+
+def test_an_answer_that_does_not_come_in_time_is_given_up_and_the_server_is_told(peer: Peer, model: Model) -> None:
+    peer.script.append(never_answers)
+    one = model(peer, time_limit=0.5)
+    failure = refusal(one)
+    assert type(failure) is NoAnswerInTime
+    assert str(failure).endswith("no answer within 0.5 s")
+    assert peer.gone.get(timeout=PATIENCE).prompt == "Say."
+    assert ask(one).text == THOUGHT
+
+
+def test_cancelling_closes_the_connection(peer: Peer, model: Model) -> None:
+    one = model(peer)
+    peer.script.append(never_answers)
+    pending = one.decide(DecisionRequest("Stop me.", GRAMMAR_OF_THREE))
+    peer.held.get(timeout=PATIENCE)
+    assert ask(one, "Not me.").text == THOUGHT
+    assert pending.cancel()
+    assert peer.gone.get(timeout=PATIENCE).prompt == "Stop me."
+    assert [request.prompt for request in peer.asked] == ["Stop me.", "Not me."]
+
+
+def test_closing_ends_what_is_in_flight(peer: Peer, model: Model) -> None:
+    one = model(peer)
+    peer.script.append(never_answers)
+    pending = one.decide(DecisionRequest("Say.", GRAMMAR_OF_THREE))
+    peer.held.get(timeout=PATIENCE)
+    one.close()
+    with pytest.raises(BaseException, match=r"^$"):
+        pending.result(PATIENCE)
+    assert peer.gone.get(timeout=PATIENCE).prompt == "Say."
+    assert "closed" in str(refusal(one))
+    one.close()
+
+
+# ---------------------------------------------------------------------- a prompt that is too long
+
+
+@pytest.mark.parametrize("owner", ["vllm", "llamacpp", "sglang", "tgi", "openai"])
+def test_a_prompt_that_is_too_long_says_by_how_much(model: Model, owner: str) -> None:
+    with Peer(owned_by=owner, context=3000, say=lambda prompt: THOUGHT) as peer:
+        kinds: Any = (JSON_SCHEMA,) if owner in ("tgi", "openai") else (GRAMMAR,)
+        one = model(peer, constraints=kinds)
+        for words, excess in ((3000, 200), (4900, 2100)):
+            failure = refusal(one, "word " * words, max_tokens=200)
+            assert isinstance(failure, PromptTooLong)
+            assert (failure.excess, failure.context) == (excess, 3000)
+        assert len(peer.asked) == 2
+
+
+def test_a_reply_that_was_cut_because_the_context_was_full_means_a_prompt_that_is_too_long(model: Model) -> None:
+    with Peer(owned_by="llamacpp", context=3000, say=lambda prompt: "Think: " + "well " * 300) as peer:
+        failure = refusal(model(peer), "word " * 2900, max_tokens=200)
+        assert isinstance(failure, PromptTooLong)
+        assert (failure.excess, failure.context) == (100, 3000)
+
+
+def test_the_excess_is_what_tokenize_counts(model: Model) -> None:
+    with Peer(context=100, chats=True, say=lambda prompt: THOUGHT) as peer:
+        one = model(peer, chat=True)
+        failure = refusal(one, f"System{TARGET}task {'word ' * 200}", max_tokens=50)
+        assert isinstance(failure, PromptTooLong)
+        assert (peer.requests[-1].path, peer.requests[-1].body["messages"]) == (
+            "/tokenize",
+            peer.asked[0].body["messages"],
+        )
+        assert failure.excess == len(peer.requests[-1].prompt.split()) + 50 - 100
+
+
+# ---------------------------------------------------------------------- the key
+
+
+@pytest.fixture(params=["environment", "file"])
+def key_settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
+    """The key, given in one of the two ways."""
+    if request.param == "environment":
+        monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+        return {}
+    (tmp_path / "key").write_text(f"{SECRET}\n", encoding="utf-8")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
+    return {"api_key_file": str(tmp_path / "key")}
+
+
+def test_the_key_reaches_the_server_and_nothing_else(
+    model: Model, key_settings: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    for name in ("openai", "httpx", "httpx2", "httpcore", "httpcore2", "asyncio"):
+        caplog.set_level(logging.DEBUG, name)
+    long = answers({"an answer that is no completion " + "x" * 68: SECRET})
+    with Peer(key=SECRET, say=lambda prompt: THOUGHT) as peer:
+        one = model(peer, constraints=None, chat=None, **key_settings)
+        shown = [repr(ask(one))]
+        for behaviour in (says_the_key, fails(500, f"I know {SECRET}"), fails(500, f"I know {SECRET}"), long):
+            peer.script.append(behaviour)
+        for _ in range(3):
+            failure = refusal(one)
+            shown += [str(failure), repr(failure), repr(failure.__cause__), repr(failure.__context__)]
+        assert all(request.headers["authorization"] == f"Bearer {SECRET}" for request in peer.requests)
+        peer.key = "another"
+        shown.append(str(refusal(one)))
+        shown += [repr(one), repr(one.status()), repr(vars(one).keys())]
+    assert "Incorrect key: Bearer ***" in shown[1]
+    assert "does not accept the key (HTTP 401)" in shown[-4]
+    for text in [*shown, caplog.text]:
+        assert "sk-" not in text
+    assert "httpx" in caplog.text or "openai" in caplog.text
+
+
+def test_a_wrong_key_is_refused_when_the_server_is_opened(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    with Peer(key="another") as peer, pytest.raises(RequestRejected, match="does not accept the key") as refused:
+        model(peer).ready().result(PATIENCE)
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read (No such file or directory)"),
+        (b"", "holds no key"),
+        (b" \n", "holds no key"),
+        (b"sk-hush two\n", "holds no key"),
+        ("sk-hush-ä".encode(), "holds no key"),
+        (b"sk-hush\xff", "cannot be read"),
+    ],
+)
+def test_a_file_without_a_key_is_named_and_not_repeated(
+    peer: Peer, model: Model, tmp_path: Path, content: bytes | None, message: str
+) -> None:
+    path = tmp_path / "key"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError, match=re.escape(message)) as refused:
+        model(peer, api_key_file=str(path))
+    assert str(path) in str(refused.value)
+    assert "hush" not in str(refused.value)
+
+
+# ---------------------------------------------------------------------- the URL
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "127.0.0.1:8000",
+        "localhost/v1",
+        "ftp://localhost/v1",
+        "http://",
+        "http:///v1",
+        "http://localhost:0/v1",
+        "http://localhost:99999/v1",
+        "http://localhost:port/v1",
+        "http://[::1/v1",
+        "http://local host/v1",
+        "http://localhost/v1#part",
+        "http://localhost/v1\n",
+    ],
+)
+def test_what_is_no_url_is_refused_in_one_line(model: Model, url: str) -> None:
+    with pytest.raises(UserError) as refused:
+        model(url)
+    assert "it looks like http://127.0.0.1:8000/v1" in str(refused.value)
+    assert repr(url)[1:-1] in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://user:{SECRET}@localhost/v1",
+        f"http://{SECRET}@localhost/v1",
+        f"http://localhost/v1?key={SECRET}",
+        f"http://user:{SECRET}@localhost:99999/v1",
+        f"http://user:{SECRET}@[::1/v1",
+        f"ftp://user:{SECRET}@localhost/v1",
+        f"user:{SECRET}@localhost",
+    ],
+)
+def test_a_url_with_a_secret_is_refused_and_not_repeated(model: Model, url: str) -> None:
+    with pytest.raises(UserError, match="must hold no user, password or query") as refused:
+        model(url)
+    assert SECRET not in str(refused.value)
+
+
+def test_the_url_may_come_from_the_environment_and_without_a_path(
+    peer: Peer, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UserError, match=r"needs a base URL, e\.g\. http://127\.0\.0\.1:8000/v1"):
+        model("")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{peer.port}/")
+    assert ask(model("")).text == THOUGHT
+
+
+# ---------------------------------------------------------------------- the model
+
+
+def test_the_first_model_is_taken_unless_one_is_named(model: Model) -> None:
+    with Peer(models=("a", "b"), say=lambda prompt: THOUGHT) as peer:
+        ask(model(peer))
+        ask(model(peer, model="b"))
+        assert [request.body["model"] for request in peer.asked] == ["a", "b"]
+        failure = refusal(model(peer, model="c"))
+        assert type(failure) is RequestRejected
+        assert str(failure).endswith("has no model 'c'; it has a, b")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "message"),
+    [
+        (answers({"object": "list", "data": []}), "has no model"),
+        (answers({"hello": "you"}), "lists no models; is its base URL right?"),
+        (answers({"data": [{}]}), "lists no models; is its base URL right?"),
+        (shows_a_page, "lists no models; is its base URL right?"),
+        (babbles, "answered with garbage"),
+        (fails(404, "Not Found"), "answered HTTP 404: Not Found"),
+    ],
+)
+def test_a_server_of_something_else_is_named_and_asked_anew(
+    peer: Peer, model: Model, behaviour: Behaviour, message: str
+) -> None:
+    peer.on_models = behaviour
+    one = model(peer)
+    failure = refusal(one)
+    assert type(failure) in (ServerUnavailable, RequestRejected)
+    assert message in str(failure)
+    assert peer.base_url in str(failure)
+    peer.on_models = None
+    assert ask(one).text == THOUGHT
+
+
+# ---------------------------------------------------------------------- what a request holds
+
+
+def test_a_completion_holds_what_was_asked_for(peer: Peer, model: Model) -> None:
+    reply = ask(model(peer), "Once upon a time.", max_tokens=77, temperature=0.5, seed=9)
+    (request,) = peer.asked
+    assert request.path == "/v1/completions"
+    assert request.body == {
+        "model": "tiny",
+        "prompt": "Once upon a time.",
+        "max_tokens": 77,
+        "temperature": 0.5,
+        "seed": 9,
+        "structured_outputs": {"grammar": GRAMMAR_OF_THREE.ebnf()},
+    }
+    assert (reply.prompt_tokens, reply.cached_tokens, reply.output_tokens) == (4, 2, 2)
+    assert reply.answered_by == f"vllm 0.32.0 at {peer.base_url}"
+
+
+def test_a_server_that_does_not_say_what_was_cached_leaves_it_unknown(model: Model) -> None:
+    with Peer(owned_by="llamacpp", say=lambda prompt: THOUGHT) as peer:
+        reply = ask(model(peer))
+    assert (reply.prompt_tokens, reply.cached_tokens, reply.output_tokens) == (1, None, 2)
+
+
+def test_free_text_is_sent_with_its_stops(peer: Peer, model: Model) -> None:
+    peer.say = lambda prompt: "a subgoal\nand more"
+    assert ask(model(peer), may_say=FreeText(("\n",))).text == "a subgoal"
+    assert peer.asked[0].body["stop"] == ["\n"]
+
+
+def test_a_chat_has_what_the_model_said_as_its_turns(model: Model) -> None:
+    prompt = f"System.\nSource domain:\nexample{TARGET}Your task is to: x\nThink: a\nOK.\nAct: b\nYou b.\n"
+    spans = [(prompt.index(said), prompt.index(said) + len(said)) for said in ("Think: a", "Act: b")]
+    with Peer(chats=True, say=lambda prompt: THOUGHT) as peer:
+        assert ask(model(peer, chat=None), prompt, said=tuple(spans)).text == THOUGHT
+        (request,) = peer.asked
+        assert request.path == "/v1/chat/completions"
+        assert request.body["messages"] == [
+            {"role": "system", "content": "System.\nSource domain:\nexample\nTarget_domain:"},
+            {"role": "user", "content": "Your task is to: x"},
+            {"role": "assistant", "content": "Think: a"},
+            {"role": "user", "content": "OK."},
+            {"role": "assistant", "content": "Act: b"},
+            {"role": "user", "content": "You b."},
+        ]
+        assert "continue_final_message" not in request.body
+
+
+def test_what_a_chat_has_begun_to_say_is_its_last_turn_to_be_continued(model: Model) -> None:
+    with Peer(chats=True, choose=lambda options: options[1 if "Act:" in options else 0]) as peer:
+        one = model(peer, chat=True, constraints=("choice",))
+        assert ask(one, f"System.{TARGET}task\n").text == "Act: done"
+        first, second = peer.asked
+        assert first.body["messages"][-1] == {"role": "user", "content": "task"}
+        assert second.body["messages"][-2:] == [first.body["messages"][-1], {"role": "assistant", "content": "Act:"}]
+        assert (second.body["continue_final_message"], second.body["add_generation_prompt"]) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("chats", "completes", "path"), [(True, True, "chat/"), (False, True, ""), (True, False, "chat/")]
+)
+def test_the_chat_is_used_where_there_is_one(model: Model, chats: bool, completes: bool, path: str) -> None:
+    with Peer(chats=chats, completes=completes, say=lambda prompt: THOUGHT) as peer:
+        one = model(peer, chat=None)
+        assert ask(one, f"a{TARGET}b").text == THOUGHT
+        assert peer.asked[0].path == f"/v1/{path}completions"
+        assert one.status()["prompts"] == ("chat" if chats else "completion")
+
+
+def test_an_openai_chat_has_its_limit_under_its_newer_name(model: Model) -> None:
+    with Peer(owned_by="system", speaks="openai", chats=True, say=lambda prompt: THOUGHT) as peer:
+        assert ask(model(peer, chat=True, constraints=("json_schema",)), max_tokens=70).text == THOUGHT
+        assert peer.asked[0].body["max_completion_tokens"] == 70
+        assert "max_tokens" not in peer.asked[0].body
+        (form,) = [peer.asked[0].body["response_format"]]
+        assert (form["type"], form["json_schema"]["strict"]) == ("json_schema", True)
+
+
+# ---------------------------------------------------------------------- what it obeys
+
+EVERYTHING = {GRAMMAR, REGEX, JSON_SCHEMA, CHOICE}
+OWNERS = {
+    "vllm": ("vllm", "vllm", EVERYTHING),
+    "llama.cpp": ("llamacpp", "llamacpp", {GRAMMAR, JSON_SCHEMA}),
+    "SGLang": ("sglang", "sglang", {GRAMMAR, REGEX, JSON_SCHEMA}),
+    "TGI": ("tgi", "tgi", {REGEX, JSON_SCHEMA}),
+    "OpenAI": ("system", "openai", {JSON_SCHEMA}),
+    "Ollama": ("library", "openai", {JSON_SCHEMA}),
+    "a gateway to vLLM": ("my company", "vllm", EVERYTHING),
+    "a gateway to llama.cpp": ("", "llamacpp", {GRAMMAR, JSON_SCHEMA}),
+    "a gateway to OpenAI": ("me", "openai", {JSON_SCHEMA}),
+}
+
+
+@pytest.mark.parametrize(("owner", "speaks", "obeys"), OWNERS.values(), ids=OWNERS)
+def test_what_a_server_obeys_is_found_out_in_its_own_words(
+    model: Model, owner: str, speaks: str, obeys: set[ConstraintKind]
+) -> None:
+    with Peer(owned_by=owner, speaks=speaks, say=lambda prompt: THOUGHT) as peer:
+        one = model(peer, constraints=None)
+        assert ask(one).text == THOUGHT
+        assert one.status()["constraints"] == ", ".join(sorted(kind.value for kind in obeys))
+        assert one.status()["method"] == "one_request"
+        assert len(peer.asked) == 1
+
+
+SOME = {
+    "grammar only": ({GRAMMAR}, "one_request", 1),
+    "regex only": ({REGEX}, "one_request", 1),
+    "JSON only": ({JSON_SCHEMA}, "one_request", 1),
+    "choice only": ({CHOICE}, "rounds", 2),
+    "regex and choice": ({REGEX, CHOICE}, "one_request", 1),
+}
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["ignored", "refused"])
+@pytest.mark.parametrize(("obeys", "method", "requests"), SOME.values(), ids=SOME)
+def test_constraints_that_are_ignored_or_refused_are_not_relied_on(
+    model: Model, obeys: set[ConstraintKind], method: str, requests: int, refused: bool
+) -> None:
+    act = "Act: go to kitchen 1"
+    wanted = ("Act:", " go to kitchen 1")
+    choose = lambda options: next((one for one in options if one in wanted), options[0])  # noqa: E731
+    others = EVERYTHING - obeys if refused else ()
+    with Peer(obeys=obeys, refuses=others, say=lambda prompt: act, choose=choose) as peer:
+        one = model(peer, constraints=None)
+        reply = ask(one)
+        assert (reply.text, one.status()["method"], len(peer.asked)) == (act, method, requests)
+
+
+def test_a_choice_is_asked_for_in_whatever_the_server_obeys(model: Model) -> None:
+    options = ("go to kitchen 1", 'say "a|b" (1.5)', "end")
+    for kind in ConstraintKind:
+        with Peer(obeys={kind}, choose=lambda options: options[len(options) // 2]) as peer:
+            assert ask(model(peer, constraints=None), may_say=Choice(options)).text == options[1]
+
+
+def test_a_server_that_obeys_nothing_is_asked_again_with_the_reason(model: Model) -> None:
+    texts = [says(text) for text in ("I would go.", "Act: fly", "Act: done\nYou are done.\n" + "more " * 600)]
+    with Peer(obeys=()) as peer:
+        peer.script.extend(texts)
+        one = model(peer, constraints=None)
+        assert ask(one, "Do.\n").text == "Act: done"
+        assert one.status()["method"] == "unconstrained"
+        assert [request.prompt for request in peer.asked] == [
+            "Do.\n",
+            "Do.\nI would go.\nA decision starts with 'Think: ', 'Act: ' or 'Expand:', not with 'I would go.'.\n",
+            "Do.\nAct: fly\n'fly' is not among what is available now.\n",
+        ]
+
+
+def test_a_server_that_never_says_what_may_be_said_is_given_up(model: Model) -> None:
+    with Peer(obeys=(), say=lambda prompt: "Act: fly") as peer:
+        one = model(peer, constraints=None)
+        reply = ask(one)
+        assert (reply.text, reply.objection) == ("Act: fly", "'fly' is not among what is available now.")
+        assert len(peer.asked) == 4
+        failure = refusal(one, may_say=Choice(("walk", "swim")))
+        assert type(failure) is InvalidReply
+        assert str(failure).startswith("'Act: fly' is not among what is available now.")
+        assert "was asked 4 times" in str(failure)
+        assert len(peer.asked) == 8
+
+
+def test_constraints_that_are_configured_are_not_tried_out(peer: Peer, model: Model) -> None:
+    assert ask(model(peer, constraints=("regex",))).text == THOUGHT
+    assert [request.path for request in peer.requests] == ["/v1/models", "/version", "/v1/completions"]
+    assert peer.asked[0].body["structured_outputs"] == {"regex": GRAMMAR_OF_THREE.regex()}
+
+
+def test_constraints_that_the_server_has_no_words_for_are_refused(model: Model) -> None:
+    with Peer(owned_by="tgi") as peer:
+        failure = refusal(model(peer, constraints=("grammar", "regex")))
+    assert type(failure) is RequestRejected
+    assert str(failure).endswith("cannot be asked for grammar; leave constraints empty")
+
+
+def test_a_method_that_the_server_cannot_do_is_refused(peer: Peer, model: Model) -> None:
+    failure = refusal(model(peer, constraints=("choice",), method="one_request"))
+    assert type(failure) is RequestRejected
+    assert "obeys none of grammar, json_schema, regex; the method 'one_request' needs one of them" in str(failure)
+
+
+def test_a_reply_that_was_cut_is_asked_for_again(peer: Peer, model: Model) -> None:
+    cut = "Expand:\n- control flow: sequence\n- subgoals: find the ju"
+    peer.script.extend([says(cut, finish="length"), says("Act: done")])
+    assert ask(model(peer)).text == "Act: done"
+    assert peer.asked[1].prompt.startswith(f"Say.{cut}\n")

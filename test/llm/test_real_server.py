@@ -1,0 +1,248 @@
+"""A vLLM server with a tiny model of random weights: whatever it says, every decision may be carried out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from metered_server import MeteredServer, wait_until
+
+from reactree_ros.agent.budget import Budget
+from reactree_ros.agent.decision import Act, Expand
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.parser import parse_decision
+from reactree_ros.llm.engine import Constraint, ConstraintKind, Generation
+from reactree_ros.llm.models import ModelSettings, make_model
+from reactree_ros.llm.openai_server import OpenAIServer
+from reactree_ros.llm.port import (
+    Choice,
+    DecisionRequest,
+    FreeText,
+    LanguageModel,
+    PromptTooLong,
+    Reply,
+    RequestRejected,
+    ServerUnavailable,
+)
+from reactree_ros.llm.saying import Method
+from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.pending import Pending
+from reactree_ros.run import Run, RunResult
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.houses import HOUSES
+from reactree_ros.world.symbolic import SymbolicWorld
+from reactree_ros.world.tasks import load_tasks
+
+pytestmark = pytest.mark.llm
+
+PATIENCE = 120.0
+SECRET = "sk-hush-4711"
+LONG = DecisionRequest("Tell me.\n", FreeText(("this is never said",)), max_tokens=6000, temperature=1.0)
+
+Model = Callable[..., LanguageModel]
+
+
+class Watched(LanguageModel):
+    """Passes on what is asked and keeps it with what came."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self.model = model
+        self.said: list[tuple[DecisionRequest, Pending[Reply]]] = []
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.said.append((request, self.model.decide(request)))
+        return self.said[-1][1]
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Model]:
+    """Makes language models of a server."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    made: list[LanguageModel] = []
+
+    def make(server: MeteredServer, **settings: Any) -> LanguageModel:
+        settings.setdefault("retries", 0)
+        made.append(make_model(ModelSettings(llm="openai", base_url=server.base_url, **settings)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def running(server: MeteredServer, number: int) -> None:
+    """Wait until the server generates for so many requests."""
+    wait_until(lambda: server.metric("vllm:num_requests_running") == number)
+
+
+def posted(url: str, body: dict[str, Any]) -> Any:
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        return json.load(answer)
+
+
+def run_of(model: LanguageModel, *, temperature: float, seed: int, decisions: int) -> tuple[RunResult, Watched]:
+    """Carry out the task of the shipped house."""
+    task = load_tasks(HOUSES["apartment"])[0]
+    watched = Watched(model)
+    context = RunContext(
+        model=watched,
+        world=SymbolicWorld(task),
+        budget=Budget(max_decisions=decisions, max_steps=100),
+        options=TreeOptions(temperature=temperature, seed=seed, max_tokens=48),
+        working_memory=WorkingMemory(),
+    )
+    return Run(task.instruction, context, task_id=task.task_id).run(), watched
+
+
+def check_decisions(watched: Watched) -> None:
+    """Every reply is a decision that may be said at that point, or says why it is none; a skill never is wrong."""
+    assert watched.said
+    for request, pending in watched.said:
+        reply = pending.take()
+        if reply.objection:
+            assert "Act:" not in reply.text
+            continue
+        decision = parse_decision(reply.text)
+        grammar = request.may_say
+        assert isinstance(grammar, DecisionGrammar)
+        if isinstance(decision, Act):
+            assert decision.skill in grammar.skills
+        if isinstance(decision, Expand):
+            assert decision.subgoals
+            assert decision.control_flow in grammar.control_flows
+
+
+@pytest.mark.parametrize(
+    ("temperature", "seed", "method"),
+    [
+        (0.0, 0, Method.ONE_REQUEST),
+        (1.0, 1, Method.ONE_REQUEST),
+        (1.0, 2, Method.ONE_REQUEST),
+        (0.0, 0, Method.ROUNDS),
+        (1.0, 1, Method.ROUNDS),
+    ],
+)
+def test_every_decision_of_a_run_may_be_said_and_the_budget_ends_it(
+    tiny_server: MeteredServer, model: Model, temperature: float, seed: int, method: Method
+) -> None:
+    one = model(tiny_server, method=method)
+    result, watched = run_of(one, temperature=temperature, seed=seed, decisions=5)
+    check_decisions(watched)
+    assert result.end in ("out_of_decisions", "done", "failure")
+    assert result.message == ""
+    assert result.decisions <= 5
+    assert {"choice", "grammar", "regex"} <= set(one.status()["constraints"].split(", "))
+    assert None not in (result.prompt_tokens, result.cached_tokens, result.output_tokens)
+    print(  # noqa: T201
+        f"\n{method.value}, temperature {temperature:g}: {result.end} after {result.decisions} decisions, "
+        f"{result.agent_nodes} agent nodes, {result.model_seconds:.1f} s, {result.output_tokens} output tokens"
+    )
+
+
+def test_a_prefix_cache_serves_most_of_a_run(tiny_server: MeteredServer, model: Model) -> None:
+    result, watched = run_of(model(tiny_server), temperature=1.0, seed=7, decisions=10)
+    check_decisions(watched)
+    assert result.prompt_tokens
+    assert result.cached_tokens is not None
+    share = result.cached_tokens / result.prompt_tokens
+    print(f"\n{share:.0%} of {result.prompt_tokens} prompt tokens came from the prefix cache")  # noqa: T201
+    assert share > 0.5
+
+
+@pytest.mark.parametrize("constraint", list(ConstraintKind))
+def test_a_choice_is_one_of_its_options(tiny_server: MeteredServer, model: Model, constraint: ConstraintKind) -> None:
+    one = model(tiny_server, constraints=(constraint,))
+    things = ("tv", "a|b (1.5)", "é")
+    options = tuple(f"{verb} {thing} {n}" for verb in ("go to", "open") for thing in things for n in range(1, 12))
+    draw = random.Random(constraint.value)
+    seeds = [draw.randrange(1000) for _ in range(4)]
+    requests = [DecisionRequest("Choose: ", Choice(options), temperature=1.0, seed=seed) for seed in seeds]
+    assert all(pending.result(PATIENCE).text in options for pending in map(one.decide, requests))
+
+
+@pytest.mark.parametrize("constraint", [ConstraintKind.REGEX, ConstraintKind.GRAMMAR, ConstraintKind.JSON_SCHEMA])
+def test_a_decision_is_one_in_every_notation(
+    tiny_server: MeteredServer, model: Model, constraint: ConstraintKind
+) -> None:
+    grammar = DecisionGrammar(("done", 'say "a|b" (1.5)', "go to kitchen 1", "go to kitchen 12"), max_characters=60)
+    watched = Watched(model(tiny_server, constraints=(constraint,)))
+    for seed in range(3):
+        watched.decide(DecisionRequest("Decide.\n", grammar, temperature=1.0, seed=seed, max_tokens=200))
+    for _, pending in watched.said:
+        pending.result(PATIENCE)
+    check_decisions(watched)
+
+
+def test_fields_of_older_servers_hold_it_to_nothing(tiny_server: MeteredServer) -> None:
+    word = "Zq7kx"
+
+    def said(**fields: Any) -> str:
+        body = {"model": "tiny", "prompt": "Say a word: ", "max_tokens": 16, "temperature": 0, **fields}
+        return str(posted(f"{tiny_server.base_url}/completions", body)["choices"][0]["text"])
+
+    assert said(structured_outputs={"choice": [word]}) == word
+    assert said(guided_choice=[word]) != word
+    assert said(guided_regex=word) != word
+
+
+def test_cancelling_stops_the_generation(tiny_server: MeteredServer, model: Model) -> None:
+    one = model(tiny_server)
+    pending = one.decide(LONG)
+    running(tiny_server, 1)
+    assert pending.cancel()
+    running(tiny_server, 0)
+    assert one.decide(DecisionRequest("Go on.\n", Choice(("yes", "no")))).result(PATIENCE).text in ("yes", "no")
+
+
+def test_a_grammar_that_is_none_is_refused(tiny_server: MeteredServer) -> None:
+    async def refused() -> str:
+        server = OpenAIServer(base_url=tiny_server.base_url, constraints=[ConstraintKind.GRAMMAR])
+        await server.open()
+        try:
+            with pytest.raises(RequestRejected) as raised:
+                await server.generate(Generation("x", constraint=Constraint(ConstraintKind.GRAMMAR, 'root ::= "a')))
+            return str(raised.value)
+        finally:
+            await server.close()
+
+    assert "answered HTTP 400: Invalid grammar" in asyncio.run(refused())
+
+
+def test_a_prompt_that_is_too_long_says_by_how_much(tiny_server: MeteredServer, model: Model) -> None:
+    prompt = "You see kitchen cabinet (1). " * 1200
+    with pytest.raises(PromptTooLong) as raised:
+        model(tiny_server).decide(DecisionRequest(prompt, DecisionGrammar(["done"]), max_tokens=100)).result(PATIENCE)
+    url = f"{tiny_server.base_url.removesuffix('/v1')}/tokenize"
+    tokens = posted(url, {"model": "tiny", "prompt": prompt})["count"]
+    assert (raised.value.excess, raised.value.context) == (tokens + 100 - 8192, 8192)
+
+
+def test_a_server_with_a_key_that_dies_in_a_request_and_comes_back(
+    make_server: Callable[..., MeteredServer], model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = make_server(api_key=SECRET)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
+    with pytest.raises(RequestRejected, match=r"does not accept the key \(HTTP 401\)") as refused:
+        model(server).ready().result(PATIENCE)
+    assert "sk-" not in str(refused.value)
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    one = model(server)
+    one.ready().result(PATIENCE)
+    pending = one.decide(LONG)
+    running(server, 1)
+    server.kill()
+    with pytest.raises(ServerUnavailable) as gone:
+        pending.result(PATIENCE)
+    assert server.base_url in str(gone.value)
+    with pytest.raises(ServerUnavailable, match="cannot be reached: nothing listens there"):
+        one.decide(LONG).result(PATIENCE)
+    server.start()
+    server.wait_until_ready(180)
+    assert one.decide(DecisionRequest("Go on.\n", Choice(("yes", "no")))).result(PATIENCE).text in ("yes", "no")

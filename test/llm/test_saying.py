@@ -1,0 +1,416 @@
+"""How a decision is got out of an engine: what is asked, what is taken, what is asked for again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reactree_ros.agent.decision import Act, ControlFlow, Expand
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.parser import parse_decision
+from reactree_ros.llm.engine import ConstraintKind, Engine, Generated, Generation
+from reactree_ros.llm.port import (
+    Choice,
+    DecisionRequest,
+    FreeText,
+    InvalidReply,
+    LanguageModelError,
+    PromptTooLong,
+    Reply,
+    RequestRejected,
+)
+from reactree_ros.llm.saying import Method, method_for, say
+
+GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
+    ConstraintKind.GRAMMAR,
+    ConstraintKind.REGEX,
+    ConstraintKind.JSON_SCHEMA,
+    ConstraintKind.CHOICE,
+)
+SKILLS = ("done", "failure", "go to kitchen 1", "go to kitchen 12")
+ALLOWED = DecisionGrammar(SKILLS)
+PROMPT = "Your task is to: x\n"
+EXPANSION = "Expand:\n- control flow: sequence\n- subgoals: find it, and bring it"
+
+Said = str | tuple[str, str]
+
+
+class ScriptedEngine(Engine):
+    """Says what a script says, as ``text`` or as ``(text, finish reason)``, whatever it is held to."""
+
+    name = "a script"
+
+    def __init__(
+        self, *script: Said | Exception, obeys: Iterable[ConstraintKind] = (GRAMMAR,), context: int | None = None
+    ) -> None:
+        self.script = list(script)
+        self.constraints = frozenset(obeys)
+        self.context = context
+        self.asked: list[Generation] = []
+        self.counts: list[tuple[int | None, int | None, int | None]] = []
+
+    async def open(self) -> None:
+        """Nothing to open."""
+
+    async def generate(self, generation: Generation) -> Generated:
+        self.asked.append(generation)
+        said = self.script.pop(0)
+        if isinstance(said, Exception):
+            raise said
+        text, finish = said if isinstance(said, tuple) else (said, "stop")
+        return Generated(text, finish, *(self.counts.pop(0) if self.counts else (10, 5, 2)))
+
+
+def get(
+    engine: Engine, may_say: Any = ALLOWED, *, method: Method | None = None, retries: int = 3, **more: Any
+) -> Reply:
+    request = DecisionRequest(more.pop("prompt", PROMPT), may_say, **more)
+    return asyncio.run(say(engine, request, method=method, retries=retries))
+
+
+# ---------------------------------------------------------------------- one request
+
+
+@pytest.mark.parametrize(
+    ("obeys", "kind", "value"),
+    [
+        ({GRAMMAR, REGEX, JSON_SCHEMA, CHOICE}, REGEX, ALLOWED.regex()),
+        ({GRAMMAR, JSON_SCHEMA, CHOICE}, GRAMMAR, ALLOWED.ebnf()),
+        ({JSON_SCHEMA, CHOICE}, JSON_SCHEMA, ALLOWED.json_schema()),
+    ],
+)
+def test_the_whole_decision_is_one_request_with_the_best_constraint(
+    obeys: set[ConstraintKind], kind: ConstraintKind, value: Any
+) -> None:
+    text = json.dumps({"decision": {"Act": "done"}}) if kind is JSON_SCHEMA else "Act: done\n"
+    engine = ScriptedEngine(text, obeys=obeys)
+    reply = get(engine, temperature=0.7, seed=3, id="0.1", said=((0, 4),), max_tokens=100)
+    assert (reply.text, reply.finish_reason, reply.answered_by) == ("Act: done", "stop", "a script")
+    (asked,) = engine.asked
+    assert asked.constraint is not None
+    assert (asked.constraint.kind, asked.constraint.value) == (kind, value)
+    assert (asked.prompt, asked.said, asked.begun, asked.stops) == (PROMPT, ((0, 4),), "", ())
+    assert (asked.max_tokens, asked.temperature, asked.seed, asked.id) == (100, 0.7, 3, "0.1")
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ({"Think": "two\nlines "}, "Think: two lines"),
+        ({"Act": "go to kitchen 12"}, "Act: go to kitchen 12"),
+        ({"Expand": {"control_flow": "sequence", "subgoals": ["find it", "and bring it"]}}, EXPANSION),
+    ],
+)
+def test_a_reply_in_json_is_read_in_the_words_of_the_grammar(said: Any, text: str) -> None:
+    assert get(ScriptedEngine(json.dumps({"decision": said}), obeys=[JSON_SCHEMA])).text == text
+
+
+@pytest.mark.parametrize(
+    ("obeys", "method"),
+    [
+        ({GRAMMAR}, Method.ONE_REQUEST),
+        ({REGEX, CHOICE}, Method.ONE_REQUEST),
+        ({JSON_SCHEMA}, Method.ONE_REQUEST),
+        ({CHOICE}, Method.ROUNDS),
+        (set(), Method.UNCONSTRAINED),
+    ],
+)
+def test_the_best_method_is_the_one_with_the_fewest_requests(obeys: set[ConstraintKind], method: Method) -> None:
+    assert method_for(frozenset(obeys)) is method
+
+
+@pytest.mark.parametrize(("method", "obeys"), [(Method.ONE_REQUEST, CHOICE), (Method.ROUNDS, JSON_SCHEMA)])
+def test_a_method_that_the_engine_cannot_do_is_refused_unasked(method: Method, obeys: ConstraintKind) -> None:
+    engine = ScriptedEngine(obeys=[obeys])
+    with pytest.raises(RequestRejected, match=f"a script obeys none of .*'{method.value}' needs one"):
+        get(engine, method=method)
+    assert engine.asked == []
+
+
+# ---------------------------------------------------------------------- what is asked for again
+
+
+def test_a_skill_that_is_not_available_is_asked_for_again_with_the_reason() -> None:
+    engine = ScriptedEngine("Think: a", "Act: fly\n", "Act: done")
+    assert get(engine).text == "Think: a"
+    assert get(engine, said=((0, 4),)).text == "Act: done"
+    again = engine.asked[-1]
+    assert again.prompt == f"{PROMPT}Act: fly\n'fly' is not among what is available now.\n"
+    assert [again.prompt[start:end] for start, end in again.said] == [PROMPT[:4], "Act: fly"]
+
+
+REFUSED: dict[str, tuple[Said, str]] = {
+    "nothing": ("", "starts with 'Think: '"),
+    "no decision": ("I would go", "not with 'I would go'"),
+    "no thought": ("Think: ", "Nothing follows 'Think:'"),
+    "two lines": ("Act: done\nAct: done", "followed by one line"),
+    "no subgoals": ("Expand:\n- control flow: sequence\n- subgoals: , ", "empty or was cut"),
+    "a cut list": (("Expand:\n- control flow: sequence\n- subgoals: find the ju", "length"), "empty or was cut"),
+    "a cut expansion": (("Expand:\n- control flow: seq", "length"), "followed by exactly two lines"),
+    "a cut skill": (("Act: go to kitchen 1", "length"), "'go to kitchen 1' was cut"),
+    "half a skill": (("Act: go to kitch", "length"), "'go to kitch' is not among what is available now."),
+}
+
+
+@pytest.mark.parametrize(("said", "reason"), REFUSED.values(), ids=REFUSED)
+def test_what_may_not_be_said_is_asked_for_again_and_comes_with_the_objection_in_the_end(
+    said: Said, reason: str
+) -> None:
+    engine = ScriptedEngine(said, "Act: done")
+    reply = get(engine)
+    assert (reply.text, reply.objection) == ("Act: done", "")
+    text = said if isinstance(said, str) else said[0]
+    assert engine.asked[1].prompt.startswith(f"{PROMPT}{text}\n")
+    assert reason in engine.asked[1].prompt
+    engine = ScriptedEngine(*[said] * 3)
+    reply = get(engine, retries=2)
+    assert reply.text == text
+    assert reason in reply.objection
+    assert (len(engine.asked), reply.prompt_tokens) == (3, 30)
+
+
+def test_without_retries_it_is_asked_once() -> None:
+    assert get(ScriptedEngine("Act: fly"), retries=0).objection == "'fly' is not among what is available now."
+    with pytest.raises(InvalidReply, match=r"'fly' is not among what is available now. \(a script was asked 1 times\)"):
+        get(ScriptedEngine("fly"), Choice(("walk", "swim")), retries=0)
+
+
+def test_only_the_last_refusal_is_shown() -> None:
+    engine = ScriptedEngine("Act: fly", "Act: swim", "Act: done")
+    get(engine)
+    assert engine.asked[2].prompt == f"{PROMPT}Act: swim\n'swim' is not among what is available now.\n"
+
+
+def test_what_is_no_json_is_shown_as_it_was_said() -> None:
+    engine = ScriptedEngine(
+        '{"decision": {"Act": "fly"}}', '{"decision"', '{"decision": {"Act": "done"}}', obeys=[JSON_SCHEMA]
+    )
+    assert get(engine).text == "Act: done"
+    assert engine.asked[1].prompt.startswith(f'{PROMPT}{{"decision": {{"Act": "fly"}}}}\n\'fly\' is not')
+    assert engine.asked[2].prompt.startswith(f'{PROMPT}{{"decision"\nNot of the JSON schema')
+
+
+def test_a_control_flow_that_is_not_allowed_is_refused() -> None:
+    engine = ScriptedEngine("Expand:\n- control flow: parallel\n- subgoals: a", "Act: done")
+    assert get(engine, DecisionGrammar(SKILLS, [ControlFlow.SEQUENCE])).text == "Act: done"
+    assert "The control flow 'parallel' is not allowed here." in engine.asked[1].prompt
+
+
+@pytest.mark.parametrize("said", ["Think: I was cu", "Act: done", "Act: go to kitchen 12", "Act: go to kitchen 1\n"])
+def test_what_is_whole_is_taken_though_the_limit_was_reached(said: str) -> None:
+    assert get(ScriptedEngine((said, "length"))).text == said.strip()
+
+
+def test_an_error_of_the_engine_is_not_asked_again() -> None:
+    engine = ScriptedEngine(LanguageModelError("gone"))
+    with pytest.raises(LanguageModelError, match="gone"):
+        get(engine)
+    assert len(engine.asked) == 1
+
+
+# ---------------------------------------------------------------------- rounds
+
+
+def test_the_rounds_of_an_expansion() -> None:
+    engine = ScriptedEngine("Expand:", " sequence", " find it, and bring it", obeys=[CHOICE])
+    reply = get(engine, max_tokens=77)
+    assert reply.text == EXPANSION
+    assert (reply.prompt_tokens, reply.cached_tokens, reply.output_tokens) == (30, 15, 6)
+    kind, flow, subgoals = engine.asked
+    assert [(asked.begun, asked.constraint and asked.constraint.value, asked.stops) for asked in engine.asked] == [
+        ("", ["Think:", "Act:", "Expand:"], ()),
+        ("Expand:\n- control flow:", [" sequence", " fallback", " parallel"], ()),
+        ("Expand:\n- control flow: sequence\n- subgoals:", None, ("\n",)),
+    ]
+    assert {asked.prompt for asked in engine.asked} == {PROMPT}
+    assert (kind.max_tokens, flow.max_tokens, subgoals.max_tokens) == (77, 77, 77)
+
+
+def test_the_rounds_of_a_skill_and_of_a_thought() -> None:
+    engine = ScriptedEngine("Act:", " go to kitchen 1", "Think:", " well", obeys=[CHOICE])
+    assert [get(engine).text, get(engine).text] == ["Act: go to kitchen 1", "Think: well"]
+    assert [(asked.begun, asked.constraint and asked.constraint.value) for asked in engine.asked] == [
+        ("", ["Think:", "Act:", "Expand:"]),
+        ("Act:", [f" {skill}" for skill in SKILLS]),
+        ("", ["Think:", "Act:", "Expand:"]),
+        ("Think:", None),
+    ]
+
+
+def test_rounds_offer_only_what_may_be_said() -> None:
+    engine = ScriptedEngine("Think:", " a", "Think:", " b", obeys=[CHOICE])
+    get(engine, DecisionGrammar(SKILLS, []))
+    get(engine, DecisionGrammar([], [ControlFlow.FALLBACK]))
+    offered = [asked.constraint.value for asked in engine.asked if asked.constraint]
+    assert offered == [["Think:", "Act:"], ["Think:", "Expand:"]]
+
+
+@pytest.mark.parametrize("kind", [CHOICE, REGEX, GRAMMAR])
+def test_rounds_go_with_every_constraint_that_makes_a_choice(kind: ConstraintKind) -> None:
+    engine = ScriptedEngine("Act:\n", " done\n", obeys=[kind])
+    assert get(engine, method=Method.ROUNDS).text == "Act: done"
+    assert [asked.constraint and asked.constraint.kind for asked in engine.asked] == [kind, kind]
+
+
+def test_rounds_are_checked_too() -> None:
+    engine = ScriptedEngine("Act:", " fly", "Act:", " done", obeys=[CHOICE])
+    assert get(engine).text == "Act: done"
+    assert engine.asked[2].prompt == f"{PROMPT}Act: fly\n'fly' is not among what is available now.\n"
+    engine = ScriptedEngine(
+        "Act:", (" go to kitchen 1", "length"), "Expand:", " fallback", (" a, b", "length"), "Think:", (" w", "length"),
+        obeys=[CHOICE],
+    )  # fmt: skip
+    assert get(engine).text == "Think: w"
+    assert "'go to kitchen 1' was cut." in engine.asked[2].prompt
+    assert "The list of subgoals is empty or was cut" in engine.asked[5].prompt
+
+
+# ---------------------------------------------------------------------- without a constraint
+
+
+def test_what_follows_a_decision_is_left_out() -> None:
+    more = "\nYou go to kitchen 12.\nand so on"
+    for said in ("Act: go to kitchen 1", "Think: hm", EXPANSION):
+        engine = ScriptedEngine((f"\n {said} {more}", "length"), obeys=())
+        assert get(engine).text == said
+        (asked,) = engine.asked
+        assert asked.constraint is None
+        assert "\nThink:" in asked.stops
+        assert "\n" not in asked.stops
+
+
+def test_a_decision_that_was_cut_is_not_taken_without_a_constraint_either() -> None:
+    engine = ScriptedEngine(("Act: go to kitchen 1", "length"), (EXPANSION, "length"), "Act: done", obeys=())
+    assert get(engine).text == "Act: done"
+    assert "'go to kitchen 1' was cut." in engine.asked[1].prompt
+    assert engine.asked[2].prompt.startswith(f"{PROMPT}{EXPANSION}\nThe list of subgoals is empty or was cut")
+
+
+def test_only_the_decision_is_shown_again_without_a_constraint() -> None:
+    engine = ScriptedEngine("Act: fly\nYou fly.\nAct: land", "Act: done", obeys=())
+    assert get(engine).text == "Act: done"
+    assert engine.asked[1].prompt == f"{PROMPT}Act: fly\n'fly' is not among what is available now.\n"
+
+
+# ---------------------------------------------------------------------- choices and free text
+
+
+@pytest.mark.parametrize("kind", [None, *ConstraintKind])
+def test_a_choice_is_one_of_its_options_or_asked_for_again(kind: ConstraintKind | None) -> None:
+    wrap = (lambda text: json.dumps({"choice": text})) if kind is JSON_SCHEMA else (lambda text: f"{text}\n")
+    engine = ScriptedEngine(wrap("grape"), wrap("apple"), obeys=[] if kind is None else [kind])
+    assert get(engine, Choice(("apple", "pear"))).text == "apple"
+    assert engine.asked[1].prompt.endswith("'grape' is not among what is available now.\n")
+    assert [asked.constraint and asked.constraint.kind for asked in engine.asked] == [kind, kind]
+
+
+def test_a_cut_choice_is_taken_only_where_it_can_be_no_other() -> None:
+    engine = ScriptedEngine(("apple", "length"), ("apple pie", "length"), obeys=[CHOICE])
+    assert get(engine, Choice(("apple", "apple pie"))).text == "apple pie"
+
+
+def test_free_text_is_taken_as_it_is() -> None:
+    engine = ScriptedEngine((" anything\tgoes", "length"))
+    assert get(engine, FreeText(("\n", "."))).text == " anything\tgoes"
+    assert (engine.asked[0].stops, engine.asked[0].constraint) == (("\n", "."), None)
+
+
+# ---------------------------------------------------------------------- counts and limits
+
+
+def test_counts_are_those_of_all_requests_and_unknown_where_one_is() -> None:
+    engine = ScriptedEngine("Act: fly", "Act: swim", "Act: done")
+    engine.counts = [(10, 0, 3), (20, 10, 4), (30, None, 5)]
+    reply = get(engine)
+    assert (reply.prompt_tokens, reply.cached_tokens, reply.output_tokens) == (60, None, 12)
+
+
+phrases = st.lists(st.text("abcé家1", min_size=1, max_size=20), min_size=1, max_size=5).map(" ".join)
+
+
+@given(st.lists(phrases, min_size=1, max_size=5), st.integers(1, 40))
+def test_the_limit_leaves_room_for_every_skill(skills: list[str], limit: int) -> None:
+    grammar = DecisionGrammar(skills)
+    engine = ScriptedEngine("Think: a", obeys=[REGEX])
+    get(engine, grammar, max_tokens=limit)
+    assert engine.asked[0].max_tokens >= max(limit, *(len(f"Act: {skill}\n".encode()) for skill in skills))
+    engine = ScriptedEngine("Act:", f" {skills[0]}", obeys=[CHOICE])
+    get(engine, grammar, max_tokens=limit)
+    assert engine.asked[0].max_tokens >= max(limit, len("Expand:"))
+    assert engine.asked[1].max_tokens >= max(limit, *(len(f" {skill}\n".encode()) for skill in skills))
+
+
+def test_a_reply_that_was_cut_by_the_context_is_a_prompt_that_is_too_long() -> None:
+    engine = ScriptedEngine(("Think: a", "length"), context=1000)
+    engine.counts = [(900, 0, 100)]
+    with pytest.raises(PromptTooLong) as raised:
+        get(engine, max_tokens=300)
+    assert (raised.value.excess, raised.value.context) == (200, 1000)
+
+
+def test_a_reply_that_was_cut_by_its_own_limit_is_not() -> None:
+    engine = ScriptedEngine(("Think: a", "length"), context=1000)
+    engine.counts = [(900, 0, 50)]
+    assert get(engine, max_tokens=50).text == "Think: a"
+
+
+# ---------------------------------------------------------------------- whatever an engine says
+
+texts = st.one_of(
+    st.text(max_size=40),
+    st.sampled_from(["Think: a", "Act: done", "Act: go to kitchen 1", "Act: fly", EXPANSION, EXPANSION[:40]]),
+    st.builds("Act: {}\n{}".format, st.sampled_from(SKILLS), st.text(max_size=20)),
+    st.builds("Expand:\n- control flow: {}\n- subgoals: {}".format, st.sampled_from(["parallel", "x"]), st.text()),
+    st.builds(lambda kind, what: json.dumps({"decision": {kind: what}}), st.sampled_from(["Think", "Act"]), st.text()),
+)
+replies = st.lists(st.tuples(texts, st.sampled_from(["stop", "length"])), min_size=12, max_size=12)
+
+
+@given(replies, st.sampled_from([*ConstraintKind, None]), st.sampled_from([None, *Method]), st.integers(0, 2))
+def test_a_reply_is_what_may_be_said_or_comes_with_an_objection(
+    script: list[tuple[str, str]], kind: ConstraintKind | None, method: Method | None, retries: int
+) -> None:
+    engine = ScriptedEngine(*script, obeys=[] if kind is None else [kind])
+    try:
+        reply = get(engine, method=method, retries=retries)
+    except RequestRejected:
+        return
+    assert len(reply.objection.splitlines()) <= 1
+    if reply.objection:
+        return
+    decision = parse_decision(reply.text)
+    if isinstance(decision, Act):
+        assert decision.skill in SKILLS
+    if isinstance(decision, Expand):
+        assert decision.subgoals
+    for asked in engine.asked:
+        assert all(0 <= start <= end <= len(asked.prompt) for start, end in asked.said)
+
+
+@given(st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=6, unique=True), st.data())
+def test_a_choice_as_regular_expression_allows_its_options_and_no_other(
+    options: list[str], data: st.DataObject
+) -> None:
+    options = [option for option in options if not option.endswith("\n")] or ["a"]
+    engine = ScriptedEngine(options[0], obeys=[REGEX])
+    assert get(engine, Choice(tuple(options))).text == options[0]
+    assert engine.asked[0].constraint is not None
+    pattern: str = engine.asked[0].constraint.value
+    other = data.draw(st.text(max_size=20).filter(lambda text: text.removesuffix("\n") not in options))
+    assert all(re.fullmatch(pattern, option) and re.fullmatch(pattern, f"{option}\n") for option in options)
+    assert not re.fullmatch(pattern, other)
+
+
+def test_a_choice_of_many_keeps_its_order() -> None:
+    options: Sequence[str] = [f"go to cabinet {number}" for number in range(200)]
+    engine = ScriptedEngine(options[7], obeys=[CHOICE])
+    assert get(engine, Choice(tuple(options))).text == options[7]
+    assert engine.asked[0].constraint is not None
+    assert engine.asked[0].constraint.value == options
