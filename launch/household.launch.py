@@ -1,6 +1,6 @@
 """Brings up planner, household bridge and inference node; with an instruction, carries it out and ends with 0 or 1.
 
-The launch ends when one of the three nodes does. Everything of a robot is in `namespace`, but for /diagnostics,
+The launch ends when one of the nodes does. Everything of a robot is in `namespace`, but for /diagnostics,
 /parameter_events and /rosout, which all nodes of a domain share by convention; what is said there names its node.
 """
 
@@ -30,7 +30,12 @@ ARGUMENTS = [
     ("house", "apartment", "a shipped house (apartment, villa) or a file of `reactree house`"),
     ("tasks", "", "a task file in the WAH-NL schema, instead of a house"),
     ("task_id", "-1", "task of the file; -1: the first"),
-    ("llm", "expert", "who decides: expert (rule-based, no language model)"),
+    ("llm", "expert", "who decides: expert (rule-based, no language model), openai, vllm, transformers or fallback"),
+    ("model", "", "name or folder of the language model; with a server, empty: the first one that it has"),
+    ("base_url", "", "of an OpenAI-compatible server; empty: $OPENAI_BASE_URL (its key: $OPENAI_API_KEY)"),
+    ("api_key_file", "", "file with the server's key, instead of $OPENAI_API_KEY"),
+    ("models_file", "", "YAML file with every setting of one or several language models"),
+    ("start_inference", "true", "start an inference node; false: one runs elsewhere (inference.launch.py)"),
     ("planner", "reactree", "planner by name: reactree"),
     ("memory", "", "episodic memory, a file; empty: none"),
     ("policy", "", "skill policy, a YAML file; empty: every skill is carried out"),
@@ -39,7 +44,11 @@ ARGUMENTS = [
     ("use_viewer", "false", "also start py_trees_ros_viewer, where it is installed"),
     ("log_level", "info", "log level of all nodes"),
 ]
-CHOICES = {"use_viewer": ["true", "false"], "log_level": ["debug", "info", "warn", "error", "fatal"]}
+CHOICES = {
+    "use_viewer": ["true", "false"],
+    "start_inference": ["true", "false"],
+    "log_level": ["debug", "info", "warn", "error", "fatal"],
+}
 VIEWER = "py-trees-tree-viewer"
 
 
@@ -79,7 +88,7 @@ def start(context: LaunchContext) -> list:
     inference = Node(
         executable="inference_node",
         name="inference",
-        parameters=parameters("inference.yaml", "llm"),
+        parameters=parameters("inference.yaml", "llm", "model", "base_url", "api_key_file", "models_file"),
         **common,
     )
     bridge = Node(
@@ -94,17 +103,20 @@ def start(context: LaunchContext) -> list:
         parameters=parameters("planner.yaml", "planner", "memory"),
         **common,
     )
-    bring_up = Node(executable="bring_up", arguments=["inference", "household_bridge"], **common)
+    nodes, lifecycle = [bridge, planner], ["household_bridge"]
+    if value["start_inference"] == "true":
+        nodes, lifecycle = [inference, *nodes], ["inference", *lifecycle]
+    bring_up = Node(executable="bring_up", arguments=lifecycle, **common)
     task = Node(
         executable="execute_task", arguments=["--task-id", value["task_id"], "--", value["instruction"]], **common
     )
     one_task = bool({"instruction", "task_id"} & given)
     return [
         *([RegisterEventHandler(OnShutdown(on_shutdown=interrupted))] if one_task else []),
-        *[at_the_end_of(node, fail(f"{node.node_executable} has ended")) for node in (inference, bridge, planner)],
+        *[at_the_end_of(node, fail(f"{node.node_executable} has ended")) for node in nodes],
         at_the_end_of(bring_up, fail("the nodes could not be brought up"), well=[task] if one_task else []),
         at_the_end_of(task, fail("the goal was not reached"), well=[EmitEvent(event=Shutdown(reason="goal reached"))]),
-        *(inference, bridge, planner, bring_up),
+        *(*nodes, bring_up),
         *(viewer() if value["use_viewer"] == "true" else []),
     ]
 

@@ -19,9 +19,9 @@ from reactree_interfaces.srv import (
 )
 
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, Reply
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.nodes.calls import Calls, Waiting, settle
-from reactree_ros.nodes.messages import OUTCOMES, observation_from_msg, reply_from_msg, request_to_msg
+from reactree_ros.nodes.messages import OUTCOMES, error_from_msg, observation_from_msg, reply_from_msg, request_to_msg
 from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
 
@@ -189,6 +189,7 @@ class RosLanguageModel(LanguageModel):
         """Ask the inference node; cancelling stops the generation there."""
         msg = request_to_msg(request)
         msg.id = f"{self._prefix} {request.id}"  # unique among planners, and among their lives
+        msg.planner = request.planner or self._prefix
 
         def abort() -> None:
             if self._abort.service_is_ready():
@@ -200,7 +201,7 @@ class RosLanguageModel(LanguageModel):
     @staticmethod
     def _take_reply(msg: Generate.Response) -> Reply:
         if msg.error_code != Generate.Response.NONE:
-            raise LanguageModelError(msg.message)
+            raise error_from_msg(msg)
         return reply_from_msg(msg)
 
     def close(self) -> None:

@@ -2,36 +2,69 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
+import yaml
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from reactree_interfaces.srv import AbortGeneration, Generate
+from reactree_interfaces.srv import AbortGeneration, Generate, ModelReady
 
 from reactree_ros.errors import UserError
-from reactree_ros.llm.models import MODELS
+from reactree_ros.llm.models import NAMES, ModelSettings, load_settings, make_model, settings_of
 from reactree_ros.llm.port import LanguageModel, Reply
-from reactree_ros.nodes.messages import counted, request_from_msg
+from reactree_ros.llm.saying import Method
+from reactree_ros.llm.turns import TakingTurns
+from reactree_ros.nodes.messages import failed, reply_to_msg, request_from_msg
 from reactree_ros.nodes.parameters import declare
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.pending import Pending
+
+#: Name, default and meaning of parameters that may be any text or number; an empty text or 0 leaves it to the engine.
+PARAMETERS: tuple[tuple[str, Any, str], ...] = (
+    ("model", "", "name or folder of the model; empty with a server: the first one that it has"),
+    ("base_url", "", "of the server, e.g. http://127.0.0.1:8000/v1; empty: $OPENAI_BASE_URL"),
+    ("api_key_file", "", "file with the server's key; empty: $OPENAI_API_KEY, or none"),
+    ("constraints", "", "what the server obeys, of grammar, regex, json_schema, choice; empty: it is tried out"),
+    ("models_file", "", "YAML file with every setting of one or several language models; outranks the others here"),
+    ("dtype", "", "number type of the weights, e.g. bfloat16"),
+    ("tensor_parallel_size", 0, "GPUs that share the model"),
+    ("quantization", "", "how the weights are quantized, e.g. awq"),
+    ("max_model_len", 0, "tokens that prompt and reply may have together"),
+    ("gpu_memory_utilization", 0.0, "share of the GPU's memory that may be used"),
+    ("kv_cache_dtype", "", "number type of the KV cache, e.g. fp8"),
+    ("enable_prefix_caching", True, "keep what was computed for prompts that begin alike"),
+    ("engine_args", "", "further engine arguments as YAML, e.g. '{max_num_seqs: 64}'"),
+)
+ENGINE = (
+    "dtype",
+    "tensor_parallel_size",
+    "quantization",
+    "max_model_len",
+    "gpu_memory_utilization",
+    "kv_cache_dtype",
+)
 
 
 class InferenceNode(LifecycleNode):
     """Hosts a language model.
 
     Services:
-        ``~/generate`` (Generate): several requests at once, up to ``max_concurrent``; further ones wait their turn.
+        ``~/generate`` (Generate): several requests at once, up to ``max_concurrent``; further ones take turns between
+            planners.
         ``~/abort`` (AbortGeneration): stops one, waiting or running.
+        ``~/ready`` (ModelReady): whether the model can answer; loading one may take minutes. The node can be activated
+            when it can.
 
     Publishes:
-        ``/diagnostics`` (DiagnosticArray, once a second): requests waiting and running, tokens, latency.
+        ``/diagnostics`` (DiagnosticArray, once a second): what answers, requests waiting and running, tokens, latency.
 
     Parameters:
-        ``llm``, ``max_concurrent``, ``request_timeout``; read when the node is configured.
+        ``llm``, ``model``, ``base_url``, ``api_key_file``, ``chat``, ``method``, ``constraints``, ``retries``,
+        ``models_file``, ``max_concurrent``, ``request_timeout``, and of the engine ``dtype``, ``tensor_parallel_size``,
+        ``quantization``, ``max_model_len``, ``gpu_memory_utilization``, ``kv_cache_dtype``, ``enable_prefix_caching``,
+        ``engine_args``; read when the node is configured.
     """
 
     def __init__(self, name: str = "inference", *, model: LanguageModel | None = None, **kwargs: Any) -> None:
@@ -39,35 +72,68 @@ class InferenceNode(LifecycleNode):
 
         Args:
             name: Its name.
-            model: A language model to host instead of the one that the parameter names.
+            model: A language model to host instead of the one that the parameters name.
             kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
         """
         super().__init__(name, **kwargs)
-        declare(self, "llm", "expert", "which language model to host", one_of=tuple(MODELS))
+        for parameter in PARAMETERS:
+            declare(self, *parameter)
+        declare(self, "llm", "expert", "which language model to host", one_of=NAMES)
+        declare(self, "chat", "auto", "lay prompts out as turns of a chat", one_of=("auto", "true", "false"))
+        declare(self, "method", "auto", "how a decision is asked for", one_of=("auto", *(one.value for one in Method)))
+        declare(self, "retries", 3, "how often what failed for a passing reason is sent again", between=(0, 100))
         declare(self, "max_concurrent", 32, "requests that run at once", between=(1, 4096))
         declare(self, "request_timeout", 120.0, "longest time for one request, in seconds", between=(0.1, 86400.0))
         self._given = model
-        self._model: LanguageModel | None = None
+        self._model: TakingTurns | None = None
+        self._ready: Pending[None] = Pending.of(None)
         self._active = False
-        self._turns: deque[Pending[None]] = deque()
         self._running: dict[str, tuple[Pending[Reply], float]] = {}
-        self._waiting: dict[str, Pending[None]] = {}
         self._aborted: set[str] = set()
-        self._places = self.get_parameter("max_concurrent").value
         self._offered: list[Any] = []
-        self._count = self._errors = self._tokens = 0
+        self._count = self._errors = self._prompt_tokens = self._cached_tokens = self._tokens = 0
         self._latency = 0.0
+        self._answered_by = ""
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Load the language model, make the endpoints."""
+        """Start loading the language model, make the endpoints."""
+        places = self.get_parameter("max_concurrent").value
         try:
-            self._model = self._given or MODELS[str(self.get_parameter("llm").value)]()
+            model = self._given or make_model(self._settings())
         except UserError as error:
             self.get_logger().error(str(error))
             return TransitionCallbackReturn.FAILURE
+        self._model = model if isinstance(model, TakingTurns) else TakingTurns(model, places)
+        self._ready = self._model.ready()
         if not self._offered:
             self._offer()
         return TransitionCallbackReturn.SUCCESS
+
+    def _settings(self) -> ModelSettings:
+        """Return what the parameters say about the language model; a file of settings outranks them."""
+
+        def value(name: str) -> Any:
+            return self.get_parameter(name).value
+
+        limits = {"max_concurrent": value("max_concurrent"), "time_limit": value("request_timeout")}
+        if value("models_file"):
+            return load_settings(value("models_file"))
+        engine = {name: value(name) for name in ENGINE if value(name)}
+        try:
+            further = yaml.safe_load(value("engine_args")) or {}
+        except yaml.YAMLError as error:
+            raise UserError(f"parameter engine_args: {' '.join(str(error).split())}") from error
+        if not isinstance(further, dict):
+            raise UserError(
+                f"parameter engine_args is '{value('engine_args')}'; it must be like '{{max_num_seqs: 64}}'"
+            )
+        if value("llm") == "vllm":
+            engine["enable_prefix_caching"] = value("enable_prefix_caching")
+        named = {name: value(name) for name in ("llm", "model", "base_url", "api_key_file", "retries")}
+        chosen = {name: value(name) for name in ("chat", "method") if value(name) != "auto"}
+        if constraints := [one.strip() for one in value("constraints").split(",") if one.strip()]:
+            chosen["constraints"] = constraints
+        return settings_of({**named, **chosen, **limits, "engine": {**engine, **further}}, where="parameters")
 
     def _offer(self) -> None:
         """Make the endpoints; they stay, so that what is under way when the node is cleaned up can be answered."""
@@ -76,15 +142,34 @@ class InferenceNode(LifecycleNode):
         self._offered = [
             self.create_service(Generate, "~/generate", self._on_generate, callback_group=group),
             self.create_service(AbortGeneration, "~/abort", self._on_abort, callback_group=group),
+            self.create_service(ModelReady, "~/ready", self._on_ready, callback_group=group),
         ]
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.create_timer(1.0, self._diagnose)
         self.create_timer(0.1, self._look_after)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Begin to answer."""
+        """Begin to answer; fails as long as the model is not there."""
+        answer = self._on_ready(ModelReady.Request(), ModelReady.Response())
+        if answer.state != ModelReady.Response.READY:
+            log = self.get_logger()
+            (log.info if answer.state == ModelReady.Response.LOADING else log.error)(answer.message)
+            return TransitionCallbackReturn.FAILURE
         self._active = True
         return super().on_activate(state)
+
+    def _on_ready(self, request: ModelReady.Request, response: ModelReady.Response) -> ModelReady.Response:
+        if self._model is None:
+            response.state, response.message = ModelReady.Response.NONE, "the inference node is not configured"
+        elif not self._ready.done():
+            response.state = ModelReady.Response.LOADING
+            response.message = "the language model is being loaded; activate when ~/ready says that it is there"
+        elif self._ready.cancelled() or (error := self._ready.exception()) is not None:
+            response.state = ModelReady.Response.FAILED
+            response.message = f"{'stopped' if self._ready.cancelled() else error}"
+        else:
+            response.state, response.message = ModelReady.Response.READY, self._model.status().get("engine", "")
+        return response
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop what runs and refuse further requests."""
@@ -104,31 +189,26 @@ class InferenceNode(LifecycleNode):
 
     def _release(self) -> None:
         if self._model is not None:
+            self._ready.cancel()
             self._model.close()
             self._model = None
 
     async def _on_generate(self, msg: Generate.Request, response: Generate.Response) -> Generate.Response:
         if not self._active or self._model is None:
             return _failed(response, Generate.Response.NOT_ACTIVE, "the inference node is not active")
-        if msg.id in self._running or msg.id in self._waiting:
+        if msg.id in self._running:
             return _failed(response, Generate.Response.INVALID_REQUEST, f"id '{msg.id}' is in use; give each its own")
         try:
             request = request_from_msg(msg)
         except ValueError as error:
             return _failed(response, Generate.Response.INVALID_REQUEST, str(error))
-        if not await self._turn(msg.id):
-            return _failed(response, Generate.Response.ABORTED, "aborted while it waited for its turn")
-        try:
-            pending = self._model.decide(request)
-        except Exception as error:
-            pending = Pending.failed(error)
-        self._running[msg.id] = (pending, self._seconds())
+        pending = self._model.decide(request)
+        began = self._seconds()
+        self._running[msg.id] = (pending, began)
         await self._waker.settled(pending)
-        _, began = self._running.pop(msg.id)
-        self._next_turn()
+        del self._running[msg.id]
         self._count += 1
-        response.seconds = self._seconds() - began
-        self._latency = response.seconds
+        response.seconds = self._latency = self._seconds() - began
         if pending.cancelled():
             if msg.id in self._aborted or not self._active:
                 self._aborted.discard(msg.id)
@@ -139,46 +219,17 @@ class InferenceNode(LifecycleNode):
             reply = pending.take()
         except Exception as error:
             self._errors += 1
-            return _failed(response, Generate.Response.MODEL_ERROR, str(error))
-        response.text, response.finish_reason = reply.text, reply.finish_reason
-        response.prompt_tokens, response.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
-        response.output_tokens = counted(reply.output_tokens)
+            return failed(response, error)
         self._tokens += reply.output_tokens or 0
-        return response
-
-    async def _turn(self, request_id: str) -> bool:
-        """Wait for a free place, first come, first served; False where the request was aborted before."""
-        if self._places > 0:
-            self._places -= 1
-            return True
-        turn: Pending[None] = Pending()
-        self._turns.append(turn)
-        self._waiting[request_id] = turn
-        await self._waker.settled(turn)
-        del self._waiting[request_id]
-        if turn.cancelled():
-            return False
-        if self._active and request_id not in self._aborted:
-            return True
-        self._aborted.discard(request_id)  # aborted between its turn and now
-        self._next_turn()
-        return False
-
-    def _next_turn(self) -> None:
-        """Hand a place on to who waits longest, or give it back."""
-        while self._turns:
-            if self._turns.popleft().succeed(None):
-                return
-        self._places += 1
+        self._prompt_tokens += reply.prompt_tokens or 0
+        self._cached_tokens += reply.cached_tokens or 0
+        self._answered_by = reply.answered_by
+        return reply_to_msg(reply, response)
 
     def _on_abort(
         self, request: AbortGeneration.Request, response: AbortGeneration.Response
     ) -> AbortGeneration.Response:
-        if request.id in self._waiting:
-            response.aborted = True
-            if not self._waiting[request.id].cancel():
-                self._aborted.add(request.id)
-        elif request.id in self._running:
+        if request.id in self._running:
             response.aborted = self._running[request.id][0].cancel()
             if response.aborted:
                 self._aborted.add(request.id)
@@ -194,10 +245,12 @@ class InferenceNode(LifecycleNode):
     def _diagnose(self) -> None:
         values = {
             "llm": str(self.get_parameter("llm").value),
-            "requests running": len(self._running),
-            "requests waiting": len(self._waiting),
+            **({} if self._model is None else self._model.status()),
             "requests ended": self._count,
             "requests failed": self._errors,
+            "answered last": self._answered_by,
+            "prompt tokens": self._prompt_tokens,
+            "of them cached": self._cached_tokens,
             "output tokens": self._tokens,
             "last latency in seconds": f"{self._latency:.3f}",
         }
@@ -217,14 +270,12 @@ class InferenceNode(LifecycleNode):
     def begin_stop(self) -> None:
         """Stop what runs and what waits."""
         self._active = False
-        for turn in list(self._waiting.values()):
-            turn.cancel()
-        for pending, _ in list(self._running.values()):
+        for pending, _ in reversed(list(self._running.values())):  # what waits first, or it would begin
             pending.cancel()
 
     def stopped(self) -> bool:
         """Whether nothing runs."""
-        return not self._running and not self._waiting
+        return not self._running
 
     def destroy_node(self) -> None:
         """Release model and endpoints."""

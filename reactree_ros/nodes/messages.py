@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from builtin_interfaces.msg import Time
 from reactree_interfaces.action import ExecuteSkill
@@ -12,7 +13,18 @@ from reactree_interfaces.srv import Generate
 
 from reactree_ros.agent.decision import ControlFlow
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, Reply
+from reactree_ros.llm.port import (
+    Choice,
+    DecisionRequest,
+    FreeText,
+    InvalidReply,
+    LanguageModelError,
+    NoAnswerInTime,
+    PromptTooLong,
+    Reply,
+    RequestRejected,
+    ServerUnavailable,
+)
 from reactree_ros.world.port import Observation, Outcome, Seen
 
 #: Outcomes as the constants of ExecuteSkill.action.
@@ -63,6 +75,8 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
         max_tokens=request.max_tokens,
         temperature=request.temperature,
         seed=request.seed,
+        said=[place for span in request.said for place in span],
+        planner=request.planner,
     )
     may_say = request.may_say
     if isinstance(may_say, DecisionGrammar):
@@ -89,7 +103,15 @@ def request_from_msg(msg: Generate.Request) -> DecisionRequest:
         temperature=msg.temperature,
         seed=msg.seed,
         id=msg.id,
+        said=_spans(msg.said, len(msg.prompt)),
+        planner=msg.planner,
     )
+
+
+def _spans(places: Sequence[int], length: int) -> tuple[tuple[int, int], ...]:
+    if len(places) % 2 or any(one > other for one, other in pairwise([*places, length])):
+        raise ValueError(f"said is {list(places)}; it must be starts and ends within the prompt, in order")
+    return tuple(zip(places[::2], places[1::2], strict=True))
 
 
 def _may_say(msg: Generate.Request) -> DecisionGrammar | Choice | FreeText:
@@ -127,7 +149,45 @@ def reply_from_msg(msg: Generate.Response) -> Reply:
         cached_tokens=known(msg.cached_tokens),
         output_tokens=known(msg.output_tokens),
         seconds=msg.seconds,
+        answered_by=msg.answered_by,
+        objection=msg.objection,
     )
+
+
+def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
+    """Fill a service response with a reply; its time is the service's own."""
+    msg.text, msg.finish_reason = reply.text, reply.finish_reason
+    msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
+    msg.output_tokens = counted(reply.output_tokens)
+    msg.answered_by, msg.objection = reply.answered_by, reply.objection
+    return msg
+
+
+#: Error codes of Generate.srv by the errors of the port; the first that fits.
+ERROR_CODES: Mapping[type[LanguageModelError], int] = {
+    PromptTooLong: Generate.Response.PROMPT_TOO_LONG,
+    ServerUnavailable: Generate.Response.UNAVAILABLE,
+    RequestRejected: Generate.Response.REJECTED,
+    InvalidReply: Generate.Response.INVALID_REPLY,
+    NoAnswerInTime: Generate.Response.TIMEOUT,
+}
+
+
+def failed(response: Generate.Response, error: Exception) -> Generate.Response:
+    """Fill a service response with the error of a language model."""
+    codes = (code for kind, code in ERROR_CODES.items() if isinstance(error, kind))
+    response.error_code, response.message = next(codes, Generate.Response.MODEL_ERROR), str(error)
+    if isinstance(error, PromptTooLong):
+        response.excess_tokens, response.context_tokens = error.excess, error.context
+    return response
+
+
+def error_from_msg(msg: Generate.Response) -> LanguageModelError:
+    """Return the error that a service response stands for."""
+    if msg.error_code == Generate.Response.PROMPT_TOO_LONG:
+        return PromptTooLong(msg.excess_tokens, msg.context_tokens)
+    kinds = {code: kind for kind, code in ERROR_CODES.items()}
+    return kinds.get(msg.error_code, LanguageModelError)(msg.message)
 
 
 def known(count: int) -> int | None:

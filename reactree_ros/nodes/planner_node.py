@@ -256,6 +256,10 @@ class PlannerNode(Node):
             agent_nodes=result.agent_nodes,
             max_depth=result.max_depth,
             seconds=result.seconds,
+            prompt_tokens=counted(result.prompt_tokens),
+            cached_tokens=counted(result.cached_tokens),
+            output_tokens=counted(result.output_tokens),
+            model_seconds=result.model_seconds,
             error_code=code,
             message=message,
             saved_to=saved_to,
@@ -430,6 +434,7 @@ class _Reporter(Listener):
                 cached_tokens=counted(reply.cached_tokens),
                 output_tokens=counted(reply.output_tokens),
                 seconds=reply.seconds,
+                answered_by=reply.answered_by,
             )
         )
         self._feedback.last_decision = text

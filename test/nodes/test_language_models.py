@@ -1,0 +1,232 @@
+"""Language models behind the inference node: loading, settings, errors on their way to the planner, whole launches."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from openai_peer import Peer
+from processes import Process, Processes
+
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.llm.expert.policy import decide
+from reactree_ros.llm.port import (
+    DecisionRequest,
+    InvalidReply,
+    LanguageModel,
+    LanguageModelError,
+    NoAnswerInTime,
+    PromptTooLong,
+    Reply,
+    RequestRejected,
+    ServerUnavailable,
+)
+from reactree_ros.pending import Pending
+
+if importlib.util.find_spec("rclpy"):
+    from diagnostic_msgs.msg import DiagnosticArray
+    from rclpy.lifecycle import TransitionCallbackReturn
+    from reactree_interfaces.srv import Generate, ModelReady
+    from ros_graph import activate
+
+    from reactree_ros.nodes.adapters import RosLanguageModel
+    from reactree_ros.nodes.calls import Calls
+
+if TYPE_CHECKING:
+    from ros_graph import Graph
+
+pytestmark = pytest.mark.ros
+
+INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
+SECRET = "sk-hush-4711"
+
+
+class Failing(LanguageModel):
+    """Fails with one error, whatever it is asked."""
+
+    def __init__(self, error: LanguageModelError) -> None:
+        self.error = error
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        return Pending.failed(self.error)
+
+
+class Loading(LanguageModel):
+    """Is ready when the test says so."""
+
+    def __init__(self) -> None:
+        self.loaded: Pending[None] = Pending()
+        self.asked: list[DecisionRequest] = []
+
+    def ready(self) -> Pending[None]:
+        return self.loaded
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.asked.append(request)
+        return Pending.of(Reply("Think: so", answered_by="the loaded one", objection="of no use", cached_tokens=3))
+
+
+def ros_model(graph: Graph) -> RosLanguageModel:
+    calls = Calls(graph.probe, patience=3600.0)
+    graph.probe.create_timer(0.02, calls.watch)
+    return RosLanguageModel(graph.probe, "inference", calls)
+
+
+def readiness(graph: Graph) -> Any:
+    return graph.call(ModelReady, "inference/ready")
+
+
+# ---------------------------------------------------------------------- on the way to the planner
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PromptTooLong(17, 4096),
+        ServerUnavailable("it is gone"),
+        RequestRejected("it refuses"),
+        InvalidReply("it says something else"),
+        NoAnswerInTime("it is slow"),
+        LanguageModelError("it does not want to"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_of_the_model_is_the_same_over_ros(graph: Graph, error: LanguageModelError) -> None:
+    graph.inference(Failing(error))
+    pending = ros_model(graph).decide(DecisionRequest("p", DecisionGrammar(()), id="1"))
+    graph.until(pending.done)
+    with pytest.raises(type(error)) as caught:
+        pending.take()
+    assert (type(caught.value), str(caught.value)) == (type(error), str(error))
+    if isinstance(error, PromptTooLong):
+        assert (caught.value.excess, caught.value.context) == (17, 4096)  # type: ignore[attr-defined]
+
+
+def test_request_and_reply_travel_whole(graph: Graph) -> None:
+    model = Loading()
+    model.loaded.succeed(None)
+    graph.inference(model)
+    request = DecisionRequest(
+        "Zähl: eins\nzwei", DecisionGrammar(("a",)), id="1", said=((0, 5), (11, 15)), planner="me"
+    )
+    pending = ros_model(graph).decide(request)
+    graph.until(pending.done)
+    reply = pending.take()
+    assert (reply.text, reply.answered_by, reply.objection) == ("Think: so", "the loaded one", "of no use")
+    assert (reply.prompt_tokens, reply.cached_tokens) == (None, 3)
+    (came,) = model.asked
+    assert (came.prompt, came.said, came.planner) == (request.prompt, request.said, "me")
+
+
+@pytest.mark.parametrize("said", [[1], [3, 1], [0, 99]])
+def test_places_that_are_not_in_the_prompt_are_refused(graph: Graph, said: list[int]) -> None:
+    graph.inference()
+    response = graph.call(Generate, "inference/generate", id="1", prompt="prompt", max_tokens=8, said=said)
+    assert response.error_code == Generate.Response.INVALID_REQUEST
+    assert response.message == f"said is {said}; it must be starts and ends within the prompt, in order"
+
+
+# ---------------------------------------------------------------------- loading, settings
+
+
+def test_a_node_is_activated_when_its_model_is_loaded(graph: Graph) -> None:
+    model = Loading()
+    node = graph.inference(model, active=False)
+    assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+    assert node.trigger_activate() == TransitionCallbackReturn.FAILURE
+    assert readiness(graph).state == ModelReady.Response.LOADING
+    model.loaded.succeed(None)
+    assert readiness(graph).state == ModelReady.Response.READY
+    assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
+
+
+def test_a_model_that_cannot_be_loaded_is_named_and_can_be_tried_again(graph: Graph) -> None:
+    model = Loading()
+    node = graph.inference(model, active=False)
+    node.trigger_configure()
+    model.loaded.fail(ServerUnavailable("there is no such model"))
+    assert node.trigger_activate() == TransitionCallbackReturn.FAILURE
+    answer = readiness(graph)
+    assert (answer.state, answer.message) == (ModelReady.Response.FAILED, "there is no such model")
+    model.loaded = Pending.of(None)
+    assert node.trigger_cleanup() == TransitionCallbackReturn.SUCCESS
+    activate(node)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"llm": "vllm"},
+        {"llm": "fallback"},
+        {"llm": "openai", "base_url": "nonsense"},
+        {"llm": "openai", "base_url": "http://localhost", "constraints": "regex, magic"},
+        {"llm": "openai", "base_url": "http://localhost", "api_key_file": "/no/such/file"},
+        {"models_file": "/no/such/file"},
+        {"engine_args": "[1, 2]"},
+        {"engine_args": "{"},
+    ],
+)
+def test_settings_that_make_no_sense_fail_the_configuration(graph: Graph, parameters: dict[str, str]) -> None:
+    node = graph.inference(active=False, **parameters)
+    assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
+
+
+def test_a_key_is_in_no_parameter_and_no_diagnostics(graph: Graph, monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    (tmp_path / "key").write_text(SECRET)
+    with Peer(say=decide) as peer:
+        node = graph.inference(llm="openai", base_url=peer.base_url, api_key_file=str(tmp_path / "key"), active=False)
+        node.trigger_configure()
+        graph.until(lambda: readiness(graph).state == ModelReady.Response.READY)
+        assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
+        heard = graph.listen(DiagnosticArray, "/diagnostics")
+        graph.until(lambda: heard)
+        assert peer.requests
+        assert SECRET not in str(heard)
+        names = node._parameters
+        assert SECRET not in str([node.get_parameter(name).value for name in names])
+
+
+# ---------------------------------------------------------------------- whole launches
+
+
+@pytest.fixture
+def processes(domain: int) -> Iterator[Processes]:
+    processes = Processes(domain)
+    yield processes
+    processes.kill_all()
+
+
+def ended(process: Process, code: int) -> str:
+    assert process.end() == code, process.output
+    assert "Traceback" not in process.output
+    assert process.left() == []
+    return process.output
+
+
+def test_a_server_decides_for_the_launch(processes: Processes) -> None:
+    with Peer(say=lambda prompt: decide(prompt) if "Your task is to: " in prompt else "Hello.", context=10**6) as peer:
+        output = ended(
+            processes.launch(f"instruction:={INSTRUCTION}", "llm:=openai", f"base_url:={peer.base_url}", "model:=tiny"),
+            0,
+        )
+    assert "Success (end: done, GSR 1.00, SSR 1.00)" in output
+    assert "24 decisions, 16 steps" in output
+    assert "Your task is to: " in peer.asked[-1].prompt
+
+
+def test_a_server_that_is_not_there_ends_the_launch_with_1(processes: Processes) -> None:
+    output = ended(processes.launch(f"instruction:={INSTRUCTION}", "llm:=openai", "base_url:=http://127.0.0.1:9/v1"), 1)
+    assert "the server at http://127.0.0.1:9/v1 cannot be reached: nothing listens there" in output
+    assert "'inference' could not be activated" in output
+
+
+def test_the_inference_node_may_run_elsewhere(processes: Processes) -> None:
+    inference = processes.start("ros2", "launch", "reactree_ros", "inference.launch.py", "llm:=expert")
+    inference.wait_for("process has finished cleanly")
+    output = ended(processes.launch(f"instruction:={INSTRUCTION}", "start_inference:=false"), 0)
+    assert "inference_node" not in output
+    assert "Success (end: done, GSR 1.00, SSR 1.00)" in output
