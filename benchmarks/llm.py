@@ -3,10 +3,10 @@
     python benchmarks/llm.py --data ../shared/data/wah_nl [--guidance PYTHON]
 
 The model is tiny and random, the prompts are recorded ones (`--nodes` agent nodes of different tasks, each with
-examples of other tasks up to 5,000 tokens). A random model would always say the same kind of decision, so every way is
-steered to the recorded kind, and a thought or subgoal line is as many tokens long as the recorded one; the skill is the
-model's own choice among all that are available. Each way has a prefix cache that is cold at the start: a mark at the
-beginning of every prompt makes it so.
+examples of other tasks up to `--examples` tokens). A random model would always say the same kind of decision, so every
+way is steered to the recorded kind, and a thought or subgoal line is as many tokens long as the recorded one; the skill
+is the model's own choice among all that are available. Each way has a prefix cache that is cold at the start: a mark at
+the beginning of every prompt makes it so.
 
 - one request: (a), the grammar of the whole decision.
 - rounds: (b), the authors' way: select the kind, then generate or select.
@@ -78,7 +78,7 @@ class Recorded:
         return approximate_tokens(self.said.rpartition("subgoals: ")[2].removeprefix("Think: "))
 
 
-def recorded_nodes(data: Path, count: int) -> list[list[Recorded]]:
+def recorded_nodes(data: Path, count: int, tokens: int) -> list[list[Recorded]]:
     """One agent node of each of some tasks, with its first decisions; every other one expands in the end."""
     tasks = {task.task_id: task for task in load_tasks(data / "tasks.json")}
     lines = [json.loads(line) for line in (data / "trajectories" / "reactree_wm.jsonl").open(encoding="utf-8")]
@@ -90,7 +90,7 @@ def recorded_nodes(data: Path, count: int) -> list[list[Recorded]]:
     nodes = []
     for task, text in sorted(chosen.items())[:count]:
         others = [line["text"] for line in lines if int(line["task_id"]) != task]
-        examples, left = [], TOKEN_LIMIT
+        examples, left = [], tokens
         for example in others[task * 7 :] + others:
             if (left := left - approximate_tokens(example)) < 0:
                 break
@@ -277,12 +277,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared/data/wah_nl")
     parser.add_argument("--nodes", type=int, default=AT_ONCE, help="agent nodes")
+    parser.add_argument("--examples", type=int, default=TOKEN_LIMIT, help="tokens of examples in a prompt")
     parser.add_argument("--alone", type=int, default=4, help="agent nodes of what asks one at a time")
     parser.add_argument("--guidance", metavar="PYTHON", help="an interpreter that has guidance and transformers")
     options = parser.parse_args()
     if not options.data.exists():
         raise SystemExit(f"{options.data}: the recorded prompts are not there; give --data")
-    nodes = recorded_nodes(options.data, options.nodes)
+    nodes = recorded_nodes(options.data, options.nodes, options.examples)
     every = [one for node in nodes for one in node]
     kinds = ", ".join(f"{sum(one.kind == kind for one in every)} {kind}" for kind in KINDS)
     print(f"{len(nodes)} agent nodes, {len(every)} decisions ({kinds}), {len(every[0].skills)} skills in the first")
