@@ -177,9 +177,10 @@ def ask(model: TakingTurns, nodes: Sequence[Sequence[Recorded]], at_once: int, m
     waiting = list(enumerate(nodes))
     latencies: list[list[float]] = [[] for _ in nodes]
     replies: list[list[Any]] = [[] for _ in nodes]
-    lock = threading.Lock()
+    lock, together = threading.Lock(), threading.Barrier(at_once)
 
     def planner() -> None:
+        together.wait()
         while True:
             with lock:
                 if not waiting:
@@ -323,7 +324,7 @@ def compare(url: str, nodes: list[list[Recorded]], options: argparse.Namespace) 
         rates["ours"].append(measured.rate())
     ours, bare = statistics.median(rates["ours"]), statistics.median(rates["raw"])
     print(f"{AT_ONCE} planners: {ours:.2f} decisions/s, raw clients {bare:.2f}: {ours / bare:.1%}")
-    acts = [one for one in nodes[0] if one.kind == "Act"][:8]
+    acts = max(([one for one in node if one.kind == "Act"] for node in nodes), key=len)
     for at_most in (AT_ONCE, 8):
         model = model_for(url, Method.ONE_REQUEST, at_most)
         measured = ask(model, [acts] * AT_ONCE, AT_ONCE, f"fair {at_most}", choice=False)
