@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import difflib
-import gc
 import importlib.util
 import itertools
 import os
@@ -155,8 +154,6 @@ class VllmEngine(Engine):
         llm, self._llm = self._llm, None
         if llm is not None:
             llm.shutdown()
-            del llm
-            gc.collect()  # now: at the interpreter's end its destructor leaves a traceback
 
     def count_tokens(self, text: str) -> int | None:
         """Count with the model's tokenizer; None before it is loaded."""
