@@ -83,6 +83,11 @@ def text_of_json(text: str) -> str:
         raise ValueError(_NOT_OF_SCHEMA.format(text[:200])) from error
 
 
+def choice_regex(options: Sequence[str]) -> str:
+    """Render a choice as a regular expression; a line end may follow."""
+    return f"(?:{'|'.join(map(re.escape, options))})\\n?"
+
+
 def choice_ebnf(options: Sequence[str]) -> str:
     """Render a choice as an EBNF grammar; a line end may follow."""
     return f'root ::= ({" | ".join(map(_quoted, options))}) "\\n"?'

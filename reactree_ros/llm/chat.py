@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from reactree_ros.agent.prompt import TARGET
+from reactree_ros.llm.engine import Generation
 
 #: A turn: role (``system``, ``user``, ``assistant``) and content.
 Turn = dict[str, str]
@@ -29,3 +31,16 @@ def chat_turns(prompt: str, said: Sequence[tuple[int, int]] = (), begun: str = "
         begin = end
     turns += [("user", prompt[begin:]), ("assistant", begun)]
     return [{"role": role, "content": content.strip("\n")} for role, content in turns if content.strip("\n")]
+
+
+def prompt_tokens(tokenizer: Any, generation: Generation, *, chat: bool) -> list[int]:
+    """Return the tokens of a prompt and of how its reply begins, by a Hugging Face tokenizer."""
+    if not chat:
+        return list(tokenizer.encode(generation.prompt + generation.begun))
+    text = tokenizer.apply_chat_template(
+        chat_turns(generation.prompt, generation.said, generation.begun),
+        tokenize=False,
+        add_generation_prompt=not generation.begun,
+        continue_final_message=bool(generation.begun),
+    )
+    return list(tokenizer.encode(text, add_special_tokens=False))

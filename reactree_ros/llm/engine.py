@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import abc
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from reactree_ros.agent.grammar import choice_ebnf, choice_regex, choice_schema, chosen_of_json
 
 
 class ConstraintKind(enum.Enum):
@@ -28,6 +30,26 @@ class Constraint:
 
     kind: ConstraintKind
     value: Any
+
+    @classmethod
+    def choice(cls, kind: ConstraintKind, options: Sequence[str]) -> Constraint:
+        """Return what holds a text to one of some options; :func:`chosen` reads what comes back."""
+        render: dict[ConstraintKind, Callable[[Sequence[str]], Any]] = {
+            ConstraintKind.GRAMMAR: choice_ebnf,
+            ConstraintKind.REGEX: choice_regex,
+            ConstraintKind.JSON_SCHEMA: choice_schema,
+            ConstraintKind.CHOICE: list,
+        }
+        return cls(kind, render[kind](options))
+
+
+def chosen(kind: ConstraintKind, text: str) -> str:
+    """Return the option that was said.
+
+    Raises:
+        ValueError: The text is not of the JSON schema that was asked for.
+    """
+    return chosen_of_json(text) if kind is ConstraintKind.JSON_SCHEMA else text.removesuffix("\n")
 
 
 @dataclass(frozen=True)

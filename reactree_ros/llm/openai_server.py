@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from reactree_ros.agent.grammar import choice_ebnf, choice_schema, chosen_of_json
 from reactree_ros.errors import UserError
 from reactree_ros.llm.chat import chat_turns
-from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generated, Generation
+from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generated, Generation, chosen
 from reactree_ros.llm.port import LanguageModelError, PromptTooLong, RequestRejected, ServerUnavailable
 
 _GRAMMAR, _REGEX, _JSON, _CHOICE = (
@@ -175,16 +174,10 @@ class OpenAIServer(Engine):
 
     async def _obeys(self, kind: ConstraintKind) -> bool:
         """Ask for a word that no model says, and see whether it comes."""
-        value = {
-            _GRAMMAR: choice_ebnf([_WORD]),
-            _REGEX: f"{_WORD}\\n?",
-            _JSON: choice_schema([_WORD]),
-            _CHOICE: [_WORD],
-        }[kind]
-        generation = Generation("Say a word: ", constraint=Constraint(kind, value), max_tokens=_TRIAL_TOKENS)
+        constraint = Constraint.choice(kind, [_WORD])
+        generation = Generation("Say a word: ", constraint=constraint, max_tokens=_TRIAL_TOKENS)
         try:
-            text = (await self._complete(generation)).text
-            return (chosen_of_json(text) if kind is _JSON else text.removesuffix("\n")) == _WORD
+            return chosen(kind, (await self._complete(generation)).text) == _WORD
         except (RequestRejected, ValueError):
             return False
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import enum
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from reactree_ros.agent.decision import Act, Expand
-from reactree_ros.agent.grammar import DecisionGrammar, choice_ebnf, choice_schema, chosen_of_json, text_of_json
+from reactree_ros.agent.grammar import DecisionGrammar, text_of_json
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
-from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generated, Generation
+from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generated, Generation, chosen
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, InvalidReply, PromptTooLong, Reply, RequestRejected
 
 
@@ -143,10 +142,8 @@ class _Spoken:
         longest = max(asked.max_tokens, *map(_most_tokens, options))
         if kind is None:
             return (await self._generate(replace(asked, stops=("\n",), max_tokens=longest))).strip()
-        text = await self._generate(replace(asked, constraint=_choice(kind, options), max_tokens=longest))
-        if kind is ConstraintKind.JSON_SCHEMA:
-            return chosen_of_json(text)
-        return text.removesuffix("\n")
+        text = await self._generate(replace(asked, constraint=Constraint.choice(kind, options), max_tokens=longest))
+        return chosen(kind, text)
 
     async def _generate(self, generation: Generation) -> str:
         generated = await self.engine.generate(generation)
@@ -216,14 +213,6 @@ def _one_of(text: str, options: Sequence[str], cut: bool) -> str:
     if cut and any(option != text and option.startswith(text) for option in options):
         raise ValueError(f"'{text[:80]}' was cut.")
     return text
-
-
-def _choice(kind: ConstraintKind, options: Sequence[str]) -> Constraint:
-    if kind is ConstraintKind.REGEX:
-        return Constraint(kind, f"(?:{'|'.join(map(re.escape, options))})\\n?")
-    if kind is ConstraintKind.GRAMMAR:
-        return Constraint(kind, choice_ebnf(options))
-    return Constraint(kind, choice_schema(options) if kind is ConstraintKind.JSON_SCHEMA else list(options))
 
 
 def _first_decision(text: str) -> str:

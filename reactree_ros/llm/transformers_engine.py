@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from reactree_ros.errors import UserError
-from reactree_ros.llm.chat import chat_turns
+from reactree_ros.llm.chat import prompt_tokens
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generated, Generation
 from reactree_ros.llm.port import PromptTooLong, RequestRejected, ServerUnavailable
 
@@ -80,7 +80,7 @@ class TransformersEngine(Engine):
     def _generate(self, generation: Generation, stopped: threading.Event) -> Generated:
         import torch
 
-        prompt = self._tokens(generation)
+        prompt = prompt_tokens(self._tokenizer, generation, chat=bool(self._chat))
         context = self.context or 0
         if (excess := len(prompt) + generation.max_tokens - context) > 0:
             raise PromptTooLong(excess, context)
@@ -153,17 +153,6 @@ class TransformersEngine(Engine):
         if surplus := len(known) - shared[best]:
             cache.crop(-surplus)
         return shared[best], cache
-
-    def _tokens(self, generation: Generation) -> list[int]:
-        if not self._chat:
-            return list(self._tokenizer.encode(generation.prompt + generation.begun))
-        text = self._tokenizer.apply_chat_template(
-            chat_turns(generation.prompt, generation.said, generation.begun),
-            tokenize=False,
-            add_generation_prompt=not generation.begun,
-            continue_final_message=bool(generation.begun),
-        )
-        return list(self._tokenizer.encode(text, add_special_tokens=False))
 
     async def close(self) -> None:
         """Forget the model."""

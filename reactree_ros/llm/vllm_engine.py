@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reactree_ros.errors import UserError
-from reactree_ros.llm.chat import chat_turns
+from reactree_ros.llm.chat import prompt_tokens
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generated, Generation
 from reactree_ros.llm.port import PromptTooLong, RequestRejected, ServerUnavailable
 
@@ -94,7 +94,7 @@ class VllmEngine(Engine):
         llm = self._llm
         if llm is None:
             raise ServerUnavailable(f"{self.name} is not open")
-        tokens = self._tokens(generation)
+        tokens = prompt_tokens(self._tokenizer, generation, chat=bool(self._chat))
         context = self.context or 0
         if (excess := len(tokens) + generation.max_tokens - context) > 0:
             raise PromptTooLong(excess, context)
@@ -122,17 +122,6 @@ class VllmEngine(Engine):
 
     def _rejected(self, error: Exception) -> RequestRejected:
         return RequestRejected(f"{self.name} refuses the request: {' '.join(str(error).split())[:400]}")
-
-    def _tokens(self, generation: Generation) -> list[int]:
-        if not self._chat:
-            return list(self._tokenizer.encode(generation.prompt + generation.begun))
-        text = self._tokenizer.apply_chat_template(
-            chat_turns(generation.prompt, generation.said, generation.begun),
-            tokenize=False,
-            add_generation_prompt=not generation.begun,
-            continue_final_message=bool(generation.begun),
-        )
-        return list(self._tokenizer.encode(text, add_special_tokens=False))
 
     @staticmethod
     def _sampling(generation: Generation) -> Any:

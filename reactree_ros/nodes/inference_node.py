@@ -28,22 +28,17 @@ PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ("api_key_file", "", "file with the server's key; empty: $OPENAI_API_KEY, or none"),
     ("constraints", "", "what the server obeys, of grammar, regex, json_schema, choice; empty: it is tried out"),
     ("models_file", "", "YAML file with every setting of one or several language models; outranks the others here"),
+    ("enable_prefix_caching", True, "keep what was computed for prompts that begin alike"),
+    ("engine_args", "", "further engine arguments as YAML, e.g. '{max_num_seqs: 64}'"),
+)
+#: Likewise; passed on to the engine by the same names.
+ENGINE_PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ("dtype", "", "number type of the weights, e.g. bfloat16"),
     ("tensor_parallel_size", 0, "GPUs that share the model"),
     ("quantization", "", "how the weights are quantized, e.g. awq"),
     ("max_model_len", 0, "tokens that prompt and reply may have together"),
     ("gpu_memory_utilization", 0.0, "share of the GPU's memory that may be used"),
     ("kv_cache_dtype", "", "number type of the KV cache, e.g. fp8"),
-    ("enable_prefix_caching", True, "keep what was computed for prompts that begin alike"),
-    ("engine_args", "", "further engine arguments as YAML, e.g. '{max_num_seqs: 64}'"),
-)
-ENGINE = (
-    "dtype",
-    "tensor_parallel_size",
-    "quantization",
-    "max_model_len",
-    "gpu_memory_utilization",
-    "kv_cache_dtype",
 )
 
 
@@ -76,7 +71,7 @@ class InferenceNode(LifecycleNode):
             kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
         """
         super().__init__(name, **kwargs)
-        for parameter in PARAMETERS:
+        for parameter in (*PARAMETERS, *ENGINE_PARAMETERS):
             declare(self, *parameter)
         declare(self, "llm", "expert", "which language model to host", one_of=NAMES)
         declare(self, "chat", "auto", "lay prompts out as turns of a chat", one_of=("auto", "true", "false"))
@@ -115,10 +110,10 @@ class InferenceNode(LifecycleNode):
         def value(name: str) -> Any:
             return self.get_parameter(name).value
 
-        limits = {"max_concurrent": value("max_concurrent"), "time_limit": value("request_timeout")}
         if value("models_file"):
             return load_settings(value("models_file"))
-        engine = {name: value(name) for name in ENGINE if value(name)}
+        limits = {"max_concurrent": value("max_concurrent"), "time_limit": value("request_timeout")}
+        engine = {name: value(name) for name, _, _ in ENGINE_PARAMETERS if value(name)}
         try:
             further = yaml.safe_load(value("engine_args")) or {}
         except yaml.YAMLError as error:

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # for ros_graph.py
+sys.path.insert(0, str(Path(__file__).parent))  # for processes.py and ros_graph.py
+
+from processes import Processes
 
 if importlib.util.find_spec("rclpy"):
     from ros_graph import Graph
 
-DOMAINS = range(81, 90)
+DOMAINS = range(81, 100)
 #: One after the other, so that nothing of a test that has ended is heard in the next.
 NEXT = itertools.cycle(DOMAINS)
 
@@ -42,3 +44,11 @@ def graph(domain: int) -> Iterator[Graph]:
     graph = Graph(domain)
     yield graph
     graph.close()
+
+
+@pytest.fixture
+def processes(domain: int) -> Iterator[Processes]:
+    """Starts processes in a domain of the test's own; they are gone at its end."""
+    processes = Processes(domain)
+    yield processes
+    processes.kill_all()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -191,13 +190,6 @@ def test_a_key_is_in_no_parameter_and_no_diagnostics(graph: Graph, monkeypatch: 
 
 
 # ---------------------------------------------------------------------- whole launches
-
-
-@pytest.fixture
-def processes(domain: int) -> Iterator[Processes]:
-    processes = Processes(domain)
-    yield processes
-    processes.kill_all()
 
 
 def ended(process: Process, code: int) -> str:

@@ -7,12 +7,10 @@ neither its exit code nor its end by Ctrl-C.
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import json
 import os
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,15 +20,6 @@ pytestmark = pytest.mark.ros
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 UP = "[bring_up-4]: process has finished cleanly"
-DOMAINS = itertools.cycle(range(91, 100))
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    """Starts processes in a domain of the test's own; they are gone at its end."""
-    processes = Processes(next(DOMAINS))
-    yield processes
-    processes.kill_all()
 
 
 @pytest.fixture

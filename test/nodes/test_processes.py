@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import signal
-from collections.abc import Iterator
 
 import pytest
 from processes import Process, Processes, release
@@ -12,15 +11,6 @@ from processes import Process, Processes, release
 pytestmark = pytest.mark.ros
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
-DOMAINS = itertools.cycle(range(91, 100))
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    """Starts processes in a domain of the test's own; they are gone at its end."""
-    processes = Processes(next(DOMAINS))
-    yield processes
-    processes.kill_all()
 
 
 def start_planner(processes: Processes) -> Process:
