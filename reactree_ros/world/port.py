@@ -113,5 +113,9 @@ class World(abc.ABC):
     def score(self) -> Pending[Score | None]:
         """Say how far the goal is reached; None where the world knows no goal."""
 
+    def at_rest(self) -> Pending[None]:
+        """Settle when nothing moves any more of what was cancelled; at once where cancelling stops at once."""
+        return Pending.of(None)
+
     def close(self) -> None:  # noqa: B027
         """Release what the world holds."""
