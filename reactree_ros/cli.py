@@ -143,7 +143,7 @@ def run(
             working_memory=WorkingMemory(),
             listener=Listener() if as_json else TerminalListener(console),
         )
-        one = Run(instruction or task.instruction, context, task_id=task.task_id if scored else None)
+        one = Run((instruction or task.instruction).strip(), context, task_id=task.task_id if scored else None)
         result = _run_with_examples(one, episodic, seed)
         task_name = task.task_name if scored else "instruction"
         if episodic is not None and result.achieved:
@@ -277,8 +277,12 @@ class ReplayWorld(str, enum.Enum):
 
 @app.command()
 def replay(
-    tasks: Annotated[Path, typer.Option(help="The task file that was recorded on.")],
-    trajectories: Annotated[Path, typer.Option(help="Recorded runs: JSON lines, one agent node a line.")],
+    trajectories: Annotated[
+        Path, typer.Option(help="Recorded runs of WAH-NL or ALFRED: JSON lines, one agent node a line.")
+    ],
+    tasks: Annotated[
+        Path | None, typer.Option(help="The task file that was recorded on; needed for --world symbolic.")
+    ] = None,
     variant: Annotated[
         str | None,
         typer.Option(help="react, react_wm, reactree or reactree_wm; by default the trajectories' file name."),
@@ -301,11 +305,12 @@ def replay(
     variant = variant or trajectories.stem
     if variant not in VARIANTS:
         raise UserError(f"--variant {variant}: is none of {', '.join(VARIANTS)}")
-    beside = tasks.with_name("recorded_outcomes.json")
-    if outcomes is None and beside.exists():
+    if tasks is None and world is ReplayWorld.SYMBOLIC:
+        raise UserError("--world symbolic needs --tasks: the task file that was recorded on")
+    if outcomes is None and tasks is not None and (beside := tasks.with_name("recorded_outcomes.json")).exists():
         outcomes = beside
     one = Replay(
-        tasks={task.task_id: task for task in load_tasks(tasks)},
+        tasks={} if tasks is None else {task.task_id: task for task in load_tasks(tasks)},
         variant=variant,
         world=WorldKind(world.value),
         outcomes=None if outcomes is None else load_outcomes(outcomes, variant),

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
 from reactree_ros.agent.budget import Budget, Limit
-from reactree_ros.agent.decision import RECALL
+from reactree_ros.agent.decision import DONE, FAILURE, RECALL
+from reactree_ros.agent.prompt import Domain
 from reactree_ros.agent.transcript import Transcript, TranscriptError, parse_transcript
 from reactree_ros.errors import UserError
 from reactree_ros.llm.recording import RecordingModel
@@ -30,8 +31,12 @@ from reactree_ros.world.vocabulary import class_of_word
 
 #: What may have been recorded: without and with expansion, each without and with working memory.
 VARIANTS = ("react", "react_wm", "reactree", "reactree_wm")
-#: Limits that were in force when the runs were recorded.
-RECORDED_BUDGET = {"max_decisions": 199, "max_steps": 99}
+#: Limits that were in force when the runs were recorded; in the ALFRED runs nothing but decisions was limited.
+RECORDED_BUDGETS = {
+    Domain.WAH_NL: {"max_decisions": 199, "max_steps": 99},
+    Domain.ALFRED: {"max_decisions": 100, "max_steps": 100},
+}
+_LAST_LINES = (f"Act: {DONE}\n", f"Act: {FAILURE}\n")
 
 
 class ReplayError(UserError, ValueError):
@@ -66,29 +71,60 @@ class RecordedNode:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """One recorded run: its agent nodes in the order in which they started."""
+    """One recorded run.
 
-    task_id: int
+    Attributes:
+        run: What it was recorded on: a WAH-NL task id, or the name of an ALFRED trial.
+        nodes: Its agent nodes in the order in which they started.
+    """
+
+    run: int | str
     nodes: tuple[RecordedNode, ...]
+
+    @property
+    def domain(self) -> Domain:
+        """Which household it was recorded in."""
+        return Domain.ALFRED if isinstance(self.run, str) else Domain.WAH_NL
+
+    @property
+    def name(self) -> str:
+        """What it was recorded on, in words."""
+        return f"trial {self.run}" if self.domain is Domain.ALFRED else f"task {self.run}"
+
+    @property
+    def instruction(self) -> str:
+        """What was asked for: the task of its first agent node."""
+        return self.nodes[0].transcript.header.removeprefix("Your task is to: ").removesuffix("\n")
 
 
 class _Line(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
     file: str
-    task_id: int
+    task_id: int | None = None
+    trial: str | None = None
     decision: int
     depth: int
     text: str
 
+    @model_validator(mode="after")
+    def _has_a_run(self) -> _Line:
+        if (self.task_id is None) == (self.trial is None):
+            raise ValueError("a line names a task_id or a trial")
+        return self
+
+    @property
+    def run(self) -> int | str:
+        return self.trial or self.task_id or 0
+
 
 def load_recording(path: str | Path) -> list[RecordedRun]:
-    """Read recorded trajectories: JSON lines with ``file, task_id, decision, depth, text``.
+    """Read recorded trajectories: JSON lines with ``file, task_id`` (or ``trial``)``, decision, depth, text``.
 
     Raises:
         ReplayError: The file cannot be read, or a line is none of a recording.
     """
-    nodes: dict[int, list[RecordedNode]] = defaultdict(list)
+    nodes: dict[int | str, list[RecordedNode]] = defaultdict(list)
     adapter = TypeAdapter(_Line)
     try:
         with Path(path).open(encoding="utf-8") as file:
@@ -104,12 +140,26 @@ def load_recording(path: str | Path) -> list[RecordedRun]:
                     raise ReplayError(f"{path}, line {number}: {where}: {first['msg']}") from None
                 except TranscriptError as error:
                     raise ReplayError(f"{path}, line {number}: text: {error}") from None
-                nodes[line.task_id].append(RecordedNode(line.file, line.decision, line.depth, line.text, transcript))
+                nodes[line.run].append(RecordedNode(line.file, line.decision, line.depth, line.text, transcript))
     except (OSError, UnicodeDecodeError) as error:
         raise ReplayError(f"{path}: cannot be read: {error}") from None
     if not nodes:
         raise ReplayError(f"{path}: holds no recorded agent node")
-    return [RecordedRun(task_id, tuple(sorted(run, key=_order))) for task_id, run in nodes.items()]
+    runs = [RecordedRun(run, tuple(sorted(of_run, key=_order))) for run, of_run in nodes.items()]
+    return [_as_wah_nl(run) if run.domain is Domain.ALFRED else run for run in runs]
+
+
+def _as_wah_nl(run: RecordedRun) -> RecordedRun:
+    """Bring a run to how WAH-NL files are written.
+
+    The ALFRED files do not count expansions as decisions, and end the line after ``done`` and ``failure``.
+    """
+    nodes, expansions = [], 0
+    for node in run.nodes:
+        text = node.text.removesuffix("\n") if node.text.endswith(_LAST_LINES) else node.text
+        nodes.append(replace(node, decision=node.decision + expansions, text=text))
+        expansions += sum(turn.said.startswith("Expand:") for turn in node.transcript.turns)
+    return RecordedRun(run.run, tuple(nodes))
 
 
 def _order(node: RecordedNode) -> tuple[int, bool, int, str]:
@@ -155,7 +205,7 @@ class Replay:
     """Replays runs one by one and keeps the report.
 
     Args:
-        tasks: The tasks that the runs belong to, by task id.
+        tasks: The tasks that the runs belong to, by task id; only needed in the symbolic world.
         variant: Name of what was recorded: ``react``, ``react_wm``, ``reactree`` or ``reactree_wm``.
         world: Where observations come from.
         outcomes: Task ids of the runs that were kept as successes; None where that is not known.
@@ -183,34 +233,38 @@ class Replay:
         """Replay one run and add what came of it to the report.
 
         Raises:
-            ReplayError: The run's task is not among the tasks.
+            ReplayError: It is to be replayed in the symbolic world, and its task is not among the tasks.
         """
-        task = self._tasks.get(recorded.task_id)
-        if task is None:
-            raise ReplayError(f"the recording has task {recorded.task_id}, the task file does not")
         transcripts = [node.transcript for node in recorded.nodes]
         symbolic = self._world is WorldKind.SYMBOLIC
         world: World = RecordedWorld(transcripts)
         if symbolic:
-            world = SymbolicWorld(task, honour_quirks=self._honour_quirks)
+            world = SymbolicWorld(self._task(recorded), honour_quirks=self._honour_quirks)
         context = RunContext(
             model=RecordingModel(transcripts),
             world=world,
-            budget=Budget(**RECORDED_BUDGET),
-            options=self._options,
+            budget=Budget(**RECORDED_BUDGETS[recorded.domain]),
+            options=replace(self._options, domain=recorded.domain),
             # In the recorded world the answers to recalls come from the recording, too.
             working_memory=WorkingMemory() if symbolic and self._recall else None,
         )
-        result = Run(task.instruction, context, task_id=task.task_id).run()
-        self._compare(recorded, context.nodes, task)
-        if symbolic and self._outcomes is not None and self._outcomes.get(task.task_id):
+        result = Run(recorded.instruction, context).run()
+        self._compare(recorded, context.nodes)
+        if symbolic and self._outcomes is not None and self._outcomes.get(int(recorded.run)):
             report = self.report
             report.successes_recorded = (report.successes_recorded or 0) + 1
             report.successes_reproduced = (report.successes_reproduced or 0) + int(result.gsr == 1.0)
             if result.gsr != 1.0:
-                report.differences.append(f"task {task.task_id}: recorded as a success, but the goal is not reached")
+                report.differences.append(f"{recorded.name}: recorded as a success, but the goal is not reached")
 
-    def _compare(self, recorded: RecordedRun, nodes: Sequence[AgentNode], task: Task) -> None:
+    def _task(self, recorded: RecordedRun) -> Task:
+        if isinstance(recorded.run, str):
+            raise ReplayError(f"the recording is of {recorded.name} of ALFRED, which the symbolic world cannot replay")
+        if recorded.run not in self._tasks:
+            raise ReplayError(f"the recording has task {recorded.run}, the task file does not")
+        return self._tasks[recorded.run]
+
+    def _compare(self, recorded: RecordedRun, nodes: Sequence[AgentNode]) -> None:
         report = self.report
         report.runs += 1
         report.nodes += len(recorded.nodes)
@@ -221,7 +275,7 @@ class Replay:
                 ours.pop(0)
                 overwritten += 1
             if not ours:
-                report.differences.append(f"task {task.task_id}: {node.file} was recorded, but did not start")
+                report.differences.append(f"{recorded.name}: {node.file} was recorded, but did not start")
                 identical = False
                 continue
             mine = ours.pop(0)
@@ -230,19 +284,19 @@ class Replay:
                 report.nodes_identical += 1
             else:
                 identical = False
-                report.differences.append(f"task {task.task_id}: {node.file}: {difference}")
-            for kind, theirs, line in _observation_lines(node.transcript, mine.text, task):
+                report.differences.append(f"{recorded.name}: {node.file}: {difference}")
+            for kind, theirs, line in _observation_lines(node.transcript, mine.text):
                 self._count_line(kind, theirs == line)
         overwritten += sum(map(_only_header, ours))
         extra = sum(not _only_header(node) for node in ours)
         if extra:
             identical = False
-            report.differences.append(f"task {task.task_id}: {extra} agent nodes started that were not recorded")
+            report.differences.append(f"{recorded.name}: {extra} agent nodes started that were not recorded")
         report.runs_identical += identical
         if overwritten:
             report.runs_overwritten += 1
             report.overwritten.append(
-                f"task {task.task_id}: {overwritten} agent nodes that started after the limit have no file of their own"
+                f"{recorded.name}: {overwritten} agent nodes that started after the limit have no file of their own"
             )
 
     def _difference(self, mine: AgentNode, node: RecordedNode) -> str | None:
@@ -295,7 +349,7 @@ def _name(limit: Limit | None) -> str:
     return "its own decision" if limit is None else f"'{limit.value}'"
 
 
-def _observation_lines(theirs: Transcript, text: str, task: Task) -> Iterator[tuple[str, str, str]]:
+def _observation_lines(theirs: Transcript, text: str) -> Iterator[tuple[str, str, str]]:
     """Yield every observation line as recorded and as replayed, with its kind."""
     ours = parse_transcript(text)
     yield "node start", theirs.observation, ours.observation
@@ -308,10 +362,14 @@ def _kind(said: str) -> str:
     skill = said.removeprefix("Act: ")
     if skill.startswith(RECALL):
         return "recall"
-    verb = next((verb for verb in VERBS if skill.startswith(f"{verb} ")), "other")
+    verb = next((verb for verb in (*VERBS, "turn off", "slice") if skill.startswith(f"{verb} ")), "other")
+    word = skill.removeprefix("go to ").rpartition(" ")[0]
     if verb != "go to":
         return verb
-    thing = class_of_word(skill.removeprefix("go to ").rpartition(" ")[0])
+    try:
+        thing = class_of_word(word)
+    except ValueError:  # of another household
+        return verb
     if thing.category == ROOMS:
         return "room view"
     return "go to object" if thing.category == "Placable" and "GRABBABLE" in thing.properties else "go to receptacle"

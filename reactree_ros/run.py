@@ -110,7 +110,7 @@ class Run:
     ) -> None:
         if not instruction.strip():
             raise UserError("the instruction is empty; say what to do")
-        self.instruction = instruction.strip()
+        self.instruction = instruction
         self.context = context
         self.task_id = task_id
         self.root = planner(self.instruction, context)

@@ -9,12 +9,19 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # for doubles.py
 sys.path.insert(0, str(Path(__file__).parent / "llm"))  # for openai_peer.py
+sys.path.insert(0, str(Path(__file__).parent / "worlds"))  # for the peers of the simulators
 
 
 @pytest.fixture(scope="session")
 def wah_nl() -> Path:
     """The folder of the WAH-NL test material, which is not part of the repository."""
     return _shared("data/wah_nl")
+
+
+@pytest.fixture(scope="session")
+def alfred() -> Path:
+    """The folder of the ALFRED test material."""
+    return _shared("data/alfred")
 
 
 @pytest.fixture(scope="session")

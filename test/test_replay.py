@@ -74,6 +74,7 @@ def node(**changes: object) -> dict[str, object]:
         ("[]", "line 1: the line: Input should be an object"),
         (json.dumps({k: v for k, v in node().items() if k != "text"}), "line 1: text: Field required"),
         (json.dumps(node(task_id="1")), "line 1: task_id: Input should be a valid integer"),
+        (json.dumps(node(trial="a")), "line 1: the line: Value error, a line names a task_id or a trial"),
         (json.dumps(node(text="hello")), "line 1: text: no line starts with 'You are in the house'"),
         (json.dumps(node(text="You are in the house.\nhello")), "line 1: text: line 2: 'hello' belongs to no decision"),
     ],
@@ -92,7 +93,21 @@ def test_a_recording_of_another_task_file_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(node()) + "\n", encoding="utf-8")
     (run,) = load_recording(path)
     with pytest.raises(ReplayError, match="the recording has task 1, the task file does not"):
-        Replay(tasks={}, variant="react", world=WorldKind.RECORDED).replay(run)
+        Replay(tasks={}, variant="react", world=WorldKind.SYMBOLIC).replay(run)
+
+
+def test_the_alfred_recordings_drive_the_tree_identically(alfred: Path) -> None:
+    runs = load_recording(alfred / "reactree_wm.jsonl")
+    replay = Replay(tasks={}, variant="reactree_wm", world=WorldKind.RECORDED)
+    for run in runs:
+        replay.replay(run)
+    report = replay.report
+    assert report.differences == report.overwritten == []
+    assert (report.runs, report.runs_identical) == (120, 120)
+    assert report.nodes == report.nodes_identical == 502
+    assert report.lines == report.lines_identical
+    with pytest.raises(ReplayError, match="of ALFRED, which the symbolic world cannot replay"):
+        Replay(tasks={}, variant="reactree_wm", world=WorldKind.SYMBOLIC).replay(runs[0])
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"a": {"react": true}}', '{"1": 3}'])
@@ -107,7 +122,7 @@ def test_a_difference_is_found_and_named(tasks: dict[int, Task], recordings: dic
     """A replay that could not fail would show nothing: drop one agent node from a recording."""
     whole = next(run for run in recordings["reactree"] if len(run.nodes) > 4)
     # The second node's decisions are then said by whoever asks next, so that the rest is not as recorded.
-    broken = RecordedRun(whole.task_id, (whole.nodes[0], *whole.nodes[2:]))
+    broken = RecordedRun(whole.run, (whole.nodes[0], *whole.nodes[2:]))
     replay = Replay(tasks=tasks, variant="reactree", world=WorldKind.RECORDED)
     replay.replay(broken)
     assert replay.report.runs_identical == 0

@@ -206,7 +206,7 @@ class PlannerNode(Node):
             context.listener = _Reporter(self, task)
             planner = PLANNERS[goal.planner or self.get_parameter("planner").value]
             number = None if task_id < 0 else task_id
-            task.run = Run(instruction, context, planner=planner, tree=self._tree, task_id=number)
+            task.run = Run(instruction.strip(), context, planner=planner, tree=self._tree, task_id=number)
             context.wake = self._wake.trigger
             self._wake.trigger()
             await task.ended
