@@ -6,10 +6,10 @@ One implementation for every source of a scene (paper, appendix B.2; wording as 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from reactree_ros.world.port import Outcome, Score
+from reactree_ros.world.port import Observation, Outcome, Score, Seen
 from reactree_ros.world.scene import HANDS, Scene, Thing
 from reactree_ros.world.tasks import GoalCondition
 
@@ -54,13 +54,12 @@ def available_skills(scene: Scene) -> list[str]:
     return skills
 
 
-def check(skill: Skill, *, scene: Scene, close: Iterable[int], receptacle: Thing | None) -> tuple[Outcome, str]:
+def check(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> tuple[Outcome, str]:
     """Check a skill's pre-conditions in the recorded order and word what comes of it.
 
     Args:
         skill: What to do.
         scene: Where things are.
-        close: Ids of what is close to the agent.
         receptacle: Where a put down goes: the receptacle walked to last.
 
     Returns:
@@ -70,11 +69,11 @@ def check(skill: Skill, *, scene: Scene, close: Iterable[int], receptacle: Thing
     if skill.verb == "go to":
         return Outcome.DONE, _arrival(thing)
     if skill.verb == "put down":
-        return _check_put_down(thing, scene, close, receptacle)
+        return _check_put_down(thing, scene, receptacle)
     refusal = None
     if len(scene.held) >= HANDS:
         refusal = "You do not have an empty hand."
-    elif thing.id not in close:
+    elif thing.id not in {*scene.close, *scene.held}:
         refusal = f"The {thing.word} is not close to you."
     elif skill.verb == "pick up":
         container = scene.container_of(thing)
@@ -98,18 +97,23 @@ def check(skill: Skill, *, scene: Scene, close: Iterable[int], receptacle: Thing
     return Outcome.DONE, f"You {skill.verb} {thing.word}."
 
 
-def _check_put_down(thing: Thing, scene: Scene, close: Iterable[int], receptacle: Thing | None) -> tuple[Outcome, str]:
+def _check_put_down(thing: Thing, scene: Scene, receptacle: Thing | None) -> tuple[Outcome, str]:
     into = receptacle is not None and "CONTAINERS" in receptacle.properties
     where = receptacle.word if receptacle is not None else thing.word
     if thing.id not in scene.held:
         return Outcome.PRECONDITION, f"You do not grab the {thing.word}."
-    if receptacle is not None and receptacle.id not in close:
+    if receptacle is not None and receptacle.id not in {*scene.close, *scene.held}:
         return Outcome.PRECONDITION, f"The {where} is not close to you."
-    if receptacle is None or receptacle is thing or not receptacle.properties & {"CONTAINERS", "SURFACES"}:
+    if receptacle is None or receptacle is thing or not can_take_things(receptacle):
         return Outcome.PRECONDITION, f"The {thing.word} cannot be put down on {where}."
     if into and "CLOSED" in receptacle.states:
         return Outcome.PRECONDITION, f"The {where} is closed."
     return Outcome.DONE, f"You put down {thing.word} {'in' if into else 'on'} {where}"
+
+
+def can_take_things(thing: Thing) -> bool:
+    """Whether things can be put in or on it."""
+    return bool(thing.properties & {"CONTAINERS", "SURFACES"})
 
 
 def _arrival(thing: Thing) -> str:
@@ -121,6 +125,61 @@ def _arrival(thing: Thing) -> str:
             if state in thing.states:
                 return f"{text} The {thing.word} ({thing.number}) is {state.lower()}."
     return text
+
+
+def look_around(scene: Scene) -> Observation:
+    """Make the full observation an agent node starts with."""
+    items = room_items(scene)
+    rooms = tuple(room.name for room in scene.rooms)
+    return Observation(starting_text(scene, items), seen=tuple(sightings(scene, items, None)), rooms=rooms)
+
+
+def after_skill(
+    skill: Skill, outcome: Outcome, text: str, *, scene: Scene, next_to_agent: Sequence[Thing], receptacle: Thing | None
+) -> Observation:
+    """Make the observation that comes back from a skill.
+
+    Args:
+        skill: What was done.
+        outcome: How it ended.
+        text: The first sentence, of :func:`check`.
+        scene: Where things are now.
+        next_to_agent: What is visible next to the agent now, without what it holds.
+        receptacle: Where a put down goes.
+    """
+    thing = skill.thing
+    seen: Sequence[Thing] = ()
+    place, looked_into = None if thing.is_room else thing, None
+    if skill.verb == "go to" and thing.is_room:
+        seen = room_items(scene)
+        text = f"{text} {look_text(seen)}"
+    elif skill.verb in ("go to", "open"):
+        seen = next_to_agent
+        text = f"{text} {see_text([*seen, *held(scene)])}"
+        if "OPEN" in thing.states and "CONTAINERS" in thing.properties:
+            looked_into = thing.name
+    elif skill.verb == "put down" and outcome is Outcome.DONE:
+        seen, place = [thing], receptacle
+    return Observation(text + holding_text(scene), outcome, tuple(sightings(scene, seen, place)), looked_into)
+
+
+def room_items(scene: Scene) -> list[Thing]:
+    """List what the quick look around the agent's room shows."""
+    return [thing for thing in scene.visible() if thing.room_item]
+
+
+def held(scene: Scene) -> Iterator[Thing]:
+    """Yield what the agent holds."""
+    return (scene.things[id] for id in scene.held)
+
+
+def sightings(scene: Scene, things: Iterable[Thing], place: Thing | None) -> Iterator[Seen]:
+    """Yield what working memory takes in of things that are seen at a place, and of what is held."""
+    room, where = scene.agent_room.name, place.name if place is not None else None
+    for thing in things:
+        yield Seen(thing.word, thing.number, room, where, states=tuple(sorted(thing.states)))
+    for thing in held(scene):
+        yield Seen(thing.word, thing.number, room, held=True, states=tuple(sorted(thing.states)))
 
 
 def starting_text(scene: Scene, room_items: Iterable[Thing]) -> str:
@@ -144,7 +203,7 @@ def see_text(things: Iterable[Thing]) -> str:
 
 def holding_text(scene: Scene) -> str:
     """Word what the agent holds, with a space before it; empty where it holds nothing."""
-    return f" You hold {merged(scene.things[id] for id in scene.held)}." if scene.held else ""
+    return f" You hold {merged(held(scene))}." if scene.held else ""
 
 
 def merged(things: Iterable[Thing]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reactree_ros.pending import Pending
 
@@ -61,6 +61,7 @@ class Observation:
         seen: Objects seen, in the order in which working memory takes them in.
         looked_into: The open receptacle whose inside the observation shows, e.g. ``fridge 1``.
         rooms: The rooms of the house, e.g. ``kitchen 1``; only where the agent looked around.
+        picture: What the agent's camera sees, a PNG; None where no pictures are taken.
     """
 
     text: str
@@ -68,6 +69,7 @@ class Observation:
     seen: Sequence[Seen] = ()
     looked_into: str | None = None
     rooms: tuple[str, ...] = ()
+    picture: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,7 @@ class Scene:
         rooms: The rooms in order of id.
         agent_room: The room the agent is in.
         held: Ids of what the agent holds, at most :data:`HANDS`.
+        close: Ids of what is next to the agent, in the order in which it was seen.
     """
 
     def __init__(self, graph: Graph, *, init_room: str) -> None:
@@ -91,6 +92,7 @@ class Scene:
         self.rooms = [thing for thing in self.things.values() if thing.is_room]
         self.agent_room = next(room for room in self.rooms if room.class_name == init_room)
         self.held: list[int] = []
+        self.close: list[int] = []
         self._room: dict[int, int] = {}
         self._container: dict[int, int] = {}
         self._surface: dict[int, int] = {}
@@ -104,6 +106,10 @@ class Scene:
             if edge.from_id == agent:
                 if edge.relation_type == "INSIDE" and target.is_room:
                     self.agent_room = target
+                elif edge.relation_type in ("HOLDS_RH", "HOLDS_LH"):
+                    self.held.append(edge.to_id)
+                elif edge.relation_type == "CLOSE" and not target.is_room:
+                    self.close.append(edge.to_id)
             elif edge.from_id not in self.things:
                 continue
             elif edge.relation_type == "INSIDE" and target.is_room:

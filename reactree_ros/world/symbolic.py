@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from reactree_ros.pending import Pending
 from reactree_ros.world import household
 from reactree_ros.world.household import Skill
-from reactree_ros.world.port import Observation, Outcome, Score, Seen, World
+from reactree_ros.world.port import Observation, Outcome, Score, World
 from reactree_ros.world.scene import Scene, Thing
 from reactree_ros.world.tasks import Quirks, Task
 from reactree_ros.world.vocabulary import NEVER_OPEN, RECALLABLE
@@ -45,11 +45,11 @@ class SymbolicWorld(World):
 
     def _start(self) -> None:
         self.scene = Scene(self._task.init_graph, init_room=self._task.init_room)
+        self.scene.close = []  # nothing is taken to be close before the first walk, as recorded
         self._moved: dict[int, Thing] = {}  # what was put down, by id, with its receptacle
         self._taken: set[int] = set()  # ids of what was picked up: it has left its first place
         self._anchor: Thing | None = None  # where the agent stands; None: in the middle of a room
         self._receptacle: Thing | None = None  # where a put down goes
-        self._close: set[int] = set()
 
     def reset(self) -> Pending[None]:
         """Bring the house back to where its task starts."""
@@ -58,9 +58,7 @@ class SymbolicWorld(World):
 
     def observe(self) -> Pending[Observation]:
         """Look around the room the agent is in."""
-        items = list(self._room_items())
-        text, rooms = household.starting_text(self.scene, items), tuple(room.name for room in self.scene.rooms)
-        return Pending.of(Observation(text, seen=tuple(self._sightings(items, None)), rooms=rooms))
+        return Pending.of(household.look_around(self.scene))
 
     def available_skills(self) -> Pending[Sequence[str]]:
         """List the skills for every room and for what is visible in this one."""
@@ -75,10 +73,7 @@ class SymbolicWorld(World):
         parsed = household.parse_skill(skill, self.scene)
         if isinstance(parsed, str):
             return Pending.of(Observation(parsed, Outcome.UNKNOWN_SKILL))
-        receptacle = self._receptacle
-        outcome, text = household.check(
-            parsed, scene=self.scene, close={*self._close, *self.scene.held}, receptacle=receptacle
-        )
+        outcome, text = household.check(parsed, scene=self.scene, receptacle=self._receptacle)
         if outcome is Outcome.DONE:
             self._apply(parsed)
         return Pending.of(self._observation(parsed, outcome, text))
@@ -99,7 +94,7 @@ class SymbolicWorld(World):
                 return
             self.scene.place(thing, self._receptacle, inside="CONTAINERS" in self._receptacle.properties)
             self._moved[thing.id] = self._receptacle
-            self._close.add(thing.id)
+            self.scene.close.append(thing.id)
         elif skill.verb == "turn on":
             thing.states -= {"OFF"}
             thing.states.add("ON")
@@ -118,30 +113,17 @@ class SymbolicWorld(World):
             self._anchor = None
             return
         self._anchor = self._moved.get(target.id, target)
-        if target.properties & {"CONTAINERS", "SURFACES"}:
+        if household.can_take_things(target):
             self._receptacle = target
 
     def _observation(self, skill: Skill, outcome: Outcome, text: str) -> Observation:
-        thing, seen, looked_into = skill.thing, [], None
-        if skill.verb == "go to" and thing.is_room:
-            self._close = set()
-            seen = list(self._room_items())
-            text = f"{text} {household.look_text(seen)}"
-        elif skill.verb in ("go to", "open"):
-            seen = list(self._next_to_agent())
-            self._close = {thing.id for thing in seen}
-            text = f"{text} {household.see_text([*seen, *self._held()])}"
-            if "OPEN" in thing.states and "CONTAINERS" in thing.properties:
-                looked_into = thing.name
-        place = None if thing.is_room else thing
-        if skill.verb == "put down" and outcome is Outcome.DONE:
-            seen, place = [thing], self._receptacle
-        return Observation(
-            text + household.holding_text(self.scene), outcome, tuple(self._sightings(seen, place)), looked_into
+        seen: list[Thing] = []
+        if skill.verb in ("go to", "open"):
+            seen = [] if skill.thing.is_room else list(self._next_to_agent())
+            self.scene.close = [thing.id for thing in seen]
+        return household.after_skill(
+            skill, outcome, text, scene=self.scene, next_to_agent=seen, receptacle=self._receptacle
         )
-
-    def _room_items(self) -> Iterator[Thing]:
-        return (thing for thing in self.scene.visible() if thing.room_item)
 
     def _next_to_agent(self) -> Iterator[Thing]:
         """Yield what is visible next to where the agent stands, without what it holds."""
@@ -172,13 +154,3 @@ class SymbolicWorld(World):
 
     def _sees(self, thing: Thing) -> bool:
         return thing.observed and not thing.is_room and not self.scene.hidden(thing)
-
-    def _held(self) -> Iterator[Thing]:
-        return (self.scene.things[id] for id in self.scene.held)
-
-    def _sightings(self, things: Iterable[Thing], place: Thing | None) -> Iterator[Seen]:
-        room, where = self.scene.agent_room.name, place.name if place is not None else None
-        for thing in things:
-            yield Seen(thing.word, thing.number, room, where, states=tuple(sorted(thing.states)))
-        for thing in self._held():
-            yield Seen(thing.word, thing.number, room, held=True, states=tuple(sorted(thing.states)))

@@ -19,15 +19,14 @@ from processes import Processes
 if importlib.util.find_spec("rclpy"):
     from ros_graph import Graph
 
-DOMAINS = range(81, 100)
+#: Domains of graphs inside this process, and of processes: a node that a failed test left behind here hears no process.
 #: One after the other, so that nothing of a test that has ended is heard in the next.
-NEXT = itertools.cycle(DOMAINS)
+HERE, APART = itertools.cycle(range(81, 90)), itertools.cycle(range(91, 100))
 
 
-@pytest.fixture
-def domain() -> Iterator[int]:
-    """A ROS domain that no other run of these tests on this machine uses meanwhile."""
-    for number in itertools.islice(NEXT, len(DOMAINS)):
+def unused(domains: Iterator[int]) -> Iterator[int]:
+    """Yield a ROS domain that no other run of these tests on this machine uses meanwhile."""
+    for number in itertools.islice(domains, 9):
         with (Path(tempfile.gettempdir()) / f"reactree_ros_domain_{number}.lock").open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -35,7 +34,13 @@ def domain() -> Iterator[int]:
                 continue
             yield number
             return
-    pytest.fail(f"every ROS domain from {DOMAINS[0]} to {DOMAINS[-1]} is in use by other runs of these tests")
+    pytest.fail("every ROS domain from 81 to 99 is in use by other runs of these tests")
+
+
+@pytest.fixture
+def domain() -> Iterator[int]:
+    """A ROS domain for nodes inside this process."""
+    yield from unused(HERE)
 
 
 @pytest.fixture
@@ -47,8 +52,9 @@ def graph(domain: int) -> Iterator[Graph]:
 
 
 @pytest.fixture
-def processes(domain: int) -> Iterator[Processes]:
+def processes() -> Iterator[Processes]:
     """Starts processes in a domain of the test's own; they are gone at its end."""
-    processes = Processes(domain)
-    yield processes
-    processes.kill_all()
+    for domain in unused(APART):
+        processes = Processes(domain)
+        yield processes
+        processes.kill_all()

@@ -1,0 +1,270 @@
+"""VirtualHome's real Unity client in front of a peer: whole tasks, what is refused, what breaks and how it goes on."""
+
+from __future__ import annotations
+
+import socket
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from virtualhome_peer import VirtualHomePeer
+
+import reactree_ros
+from reactree_ros.agent.budget import Budget
+from reactree_ros.errors import UserError
+from reactree_ros.llm.expert_model import ExpertModel
+from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.run import Run, RunResult
+from reactree_ros.tree.context import RunContext
+from reactree_ros.world.houses import HOUSES
+from reactree_ros.world.port import Observation, Outcome, World, WorldError
+from reactree_ros.world.symbolic import SymbolicWorld
+from reactree_ros.world.tasks import Task, load_tasks
+from reactree_ros.world.virtualhome_unity import VirtualHomeUnityWorld
+
+pytestmark = pytest.mark.worlds
+
+PATIENCE = 60.0
+TASK = load_tasks(HOUSES["apartment"])[0]
+MakeWorld = Callable[..., VirtualHomeUnityWorld]
+
+
+@pytest.fixture
+def peer() -> Iterator[VirtualHomePeer]:
+    with VirtualHomePeer([TASK]) as peer:
+        yield peer
+
+
+@pytest.fixture
+def make_world() -> Iterator[MakeWorld]:
+    made = []
+
+    def make(port: int, task: Task = TASK, **options: object) -> VirtualHomeUnityWorld:
+        made.append(VirtualHomeUnityWorld(task, port=port, **{"time_limit": 20.0, **options}))
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.close()
+
+
+def carried_out(task: Task, world: World) -> tuple[RunResult, list[str]]:
+    context = RunContext(
+        model=ExpertModel(),
+        world=world,
+        budget=Budget(max_decisions=200, max_steps=200),
+        working_memory=WorkingMemory(),
+    )
+    result = Run(task.instruction, context, task_id=task.task_id).run()
+    return replace(result, seconds=0, model_seconds=0), [node.text for node in context.nodes]
+
+
+def done(world: World, *skills: str) -> Observation:
+    for skill in skills:
+        observation = world.execute(skill).result(PATIENCE)
+        assert observation.outcome is Outcome.DONE, observation.text
+    return observation
+
+
+def test_tasks_are_carried_out_as_in_the_symbolic_world(wah_nl: Path, make_world: MakeWorld) -> None:
+    tasks = load_tasks(wah_nl / "tasks.json")[::7][:20]
+    assert len(tasks) == 20
+    for task in tasks:
+        with VirtualHomePeer([task]) as peer:
+            result, texts = carried_out(task, make_world(peer.port, task))
+        expected, expected_texts = carried_out(task, SymbolicWorld(task))
+        assert texts == expected_texts, task.task_id
+        assert result == expected
+        assert peer.lines, "the simulator was asked for nothing"
+
+
+def test_what_is_asked_of_the_simulator_are_lines_of_its_script(peer: VirtualHomePeer, make_world: MakeWorld) -> None:
+    result, _ = carried_out(TASK, make_world(peer.port))
+    assert result.achieved
+    assert any(line.startswith("<char0> [putback] <") and line.count("(") == 2 for line in peer.lines)
+    assert {line.split("[")[1].split("]")[0] for line in peer.lines} <= {"walk", "grab", "putback", "putin", "open"}
+
+
+def test_a_skill_that_is_refused_by_the_rules_does_not_reach_the_simulator(
+    peer: VirtualHomePeer, make_world: MakeWorld
+) -> None:
+    world = make_world(peer.port)
+    refused = world.execute("pick up apple 1").result(PATIENCE)
+    assert (refused.outcome, refused.text) == (Outcome.PRECONDITION, "The apple is not close to you.")
+    unknown = world.execute("go to moon 1").result(PATIENCE)
+    assert (unknown.outcome, unknown.text) == (Outcome.UNKNOWN_SKILL, "There is no moon 1 in the house.")
+    assert peer.lines == []
+    assert "render_script" not in peer.asked
+
+
+def test_a_skill_that_the_simulator_refuses_says_why(peer: VirtualHomePeer, make_world: MakeWorld) -> None:
+    world = make_world(peer.port)
+    world.reset().result(PATIENCE)
+    peer.misbehave["render_script"] = "refuse"
+    observation = world.execute("go to kitchen 1").result(PATIENCE)
+    assert observation.outcome is Outcome.EXECUTION
+    assert observation.text.startswith("You could not go to kitchen 1: no way.")
+    del peer.misbehave["render_script"]
+    assert done(world, "go to kitchen 1").text.startswith("You move to the kitchen (1).")
+
+
+def test_reset_brings_the_apartment_back(peer: VirtualHomePeer, make_world: MakeWorld) -> None:
+    world = make_world(peer.port)
+    first = world.observe().result(PATIENCE)
+    done(world, "go to kitchen 1")
+    assert world.observe().result(PATIENCE) != first
+    world.reset().result(PATIENCE)
+    assert world.observe().result(PATIENCE) == first
+    score = world.score().result(PATIENCE)
+    assert score is not None
+    assert score.gsr == 0.0
+
+
+def test_a_room_of_several_of_its_class_is_the_task_s(make_world: MakeWorld) -> None:
+    document = TASK.model_dump()
+    graph = document["init_graph"]
+    agent = next(node["id"] for node in graph["nodes"] if node["class_name"] == "character")
+    room = max(node["id"] for node in graph["nodes"] if node["category"] == "Rooms")
+    graph["nodes"].append({**next(node for node in graph["nodes"] if node["id"] == room), "id": 999})
+    for edge in graph["edges"]:
+        if edge["from_id"] == agent and edge["relation_type"] == "INSIDE":
+            edge["to_id"] = 999
+    task = Task.model_validate(document)
+    with VirtualHomePeer([task]) as peer:
+        assert "(2). Looking" in make_world(peer.port, task).observe().result(PATIENCE).text
+
+
+def test_pictures_come_with_observations_where_they_are_asked_for(peer: VirtualHomePeer, make_world: MakeWorld) -> None:
+    assert make_world(peer.port).observe().result(PATIENCE).picture is None
+    picture = make_world(peer.port, pictures=True).observe().result(PATIENCE).picture
+    assert picture is not None
+    assert picture.startswith(b"\x89PNG")
+    peer.misbehave["camera_image"] = "refuse"
+    assert make_world(peer.port, pictures=True).observe().result(PATIENCE).picture is None
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("hang", "did not answer within 0.5 s"),
+        ("garbage", "sent an answer that is none of VirtualHome's"),
+        ("other", "sent an answer that is none of VirtualHome's"),
+        ("half", "it broke the connection off"),
+        ("close", "it broke the connection off"),
+        ("error", "refused the request: Unity returned response with status: 500"),
+        ("die", "it broke the connection off"),
+    ],
+)
+@pytest.mark.parametrize("action", ["environment", "render_script", "environment_graph"])
+def test_a_simulator_that_fails_is_named_within_the_bound(
+    peer: VirtualHomePeer, make_world: MakeWorld, action: str, how: str, said: str
+) -> None:
+    world = make_world(peer.port, time_limit=0.5)
+    if action == "render_script":
+        world.reset().result(PATIENCE)
+    peer.misbehave[action] = how
+    with pytest.raises(WorldError, match=f"VirtualHome at 127.0.0.1:{peer.port}") as error:
+        world.execute("go to kitchen 1").result(PATIENCE)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+    if how != "die":
+        peer.misbehave.clear()
+        assert done(world, "go to kitchen 1").text.startswith("You move to the kitchen (1).")
+
+
+def test_a_simulator_that_is_not_there_is_named(make_world: MakeWorld) -> None:
+    with pytest.raises(WorldError, match="cannot be reached: it is not running there"):
+        make_world(free_port()).reset().result(PATIENCE)
+
+
+def test_an_apartment_that_is_not_there_is_named(peer: VirtualHomePeer, make_world: MakeWorld) -> None:
+    task = Task.model_validate({**TASK.model_dump(), "env_id": 49})
+    with pytest.raises(WorldError, match="has no apartment 49"):
+        make_world(peer.port, task).reset().result(PATIENCE)
+
+
+def test_the_executable_is_started_and_ended(tmp_path: Path, make_world: MakeWorld) -> None:
+    port = free_port()
+    world = make_world(port, executable=executable(tmp_path), start_limit=PATIENCE)
+    done(world, "go to kitchen 1")
+    world.close()
+    with pytest.raises(WorldError):
+        make_world(port).reset().result(PATIENCE)
+
+
+def test_a_simulator_that_dies_is_started_again_and_the_task_goes_on(tmp_path: Path, make_world: MakeWorld) -> None:
+    program = executable(tmp_path, dies_after=2)
+    world = make_world(free_port(), executable=program, start_limit=PATIENCE)
+    done(world, "go to kitchen 1")
+    here = done(world, "go to bedroom 1")
+    with pytest.raises(WorldError, match="broke the connection off"):
+        world.execute("go to kitchen 1").result(PATIENCE)
+    again = world.observe().result(PATIENCE)
+    assert "You are in the middle of a bedroom (1)." in again.text
+    assert again.seen == here.seen
+    done(world, "go to kitchen 1")
+
+
+def test_a_task_that_cannot_be_resumed_says_so_until_it_is_reset(peer: VirtualHomePeer, make_world: MakeWorld) -> None:
+    world = make_world(peer.port, time_limit=0.5)
+    done(world, "go to kitchen 1")
+    peer.misbehave["render_script"] = "hang"
+    with pytest.raises(WorldError):
+        world.execute("go to bedroom 1").result(PATIENCE)
+    peer.misbehave["render_script"] = "refuse"
+    for _ in range(2):
+        with pytest.raises(WorldError, match=r"the task cannot be resumed, .* is refused now: no way; reset the world"):
+            world.observe().result(PATIENCE)
+    peer.misbehave.clear()
+    world.reset().result(PATIENCE)
+    done(world, "go to bedroom 1")
+
+
+def test_a_cancelled_skill_is_at_rest_when_the_simulator_has_ended_it(
+    peer: VirtualHomePeer, make_world: MakeWorld
+) -> None:
+    world = make_world(peer.port, time_limit=0.5)
+    world.reset().result(PATIENCE)
+    peer.misbehave["render_script"] = "hang"
+    skill, waiting = world.execute("go to kitchen 1"), world.execute("go to bedroom 1")
+    rest = world.at_rest()
+    skill.cancel()
+    waiting.cancel()
+    rest.result(PATIENCE)
+    assert peer.asked.count("render_script") <= 1
+
+
+@pytest.mark.parametrize("problem", ["missing", "ends", "silent"])
+def test_a_wrong_executable_is_named(tmp_path: Path, make_world: MakeWorld, problem: str) -> None:
+    program = tmp_path / "virtualhome.x86_64"
+    if problem == "missing":
+        with pytest.raises(UserError, match=r"virtualhome\.x86_64: is no file that can be executed"):
+            make_world(free_port(), executable=program)
+        return
+    program.write_text("#!/bin/sh\n" + {"ends": "exit 4\n", "silent": "exec sleep 100\n"}[problem])
+    program.chmod(stat.S_IRWXU)
+    world = make_world(free_port(), executable=program, start_limit=1.0)
+    said = {"ends": "ended with exit code 4 when it was started", "silent": "does not answer 1 s after its start"}
+    with pytest.raises(WorldError, match=said[problem]):
+        world.reset().result(PATIENCE)
+
+
+def executable(folder: Path, dies_after: int = 0) -> Path:
+    """Make an executable of the peer."""
+    program = folder / "virtualhome.x86_64"
+    peer = Path(__file__).with_name("virtualhome_peer.py")
+    path = Path(reactree_ros.__file__).parents[1]
+    variables = f"PYTHONPATH='{path}' PEER_TASKS='{HOUSES['apartment']}' PEER_DIES_AFTER={dies_after}"
+    variables += f" PEER_DIED='{folder / 'died'}'"
+    program.write_text(f"#!/bin/sh\n{variables} exec '{sys.executable}' '{peer}' \"$@\"\n")
+    program.chmod(stat.S_IRWXU)
+    return program
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
