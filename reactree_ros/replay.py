@@ -237,14 +237,14 @@ class Replay:
         """
         transcripts = [node.transcript for node in recorded.nodes]
         symbolic = self._world is WorldKind.SYMBOLIC
-        world: World = RecordedWorld(transcripts)
+        world: World = RecordedWorld(transcripts, recorded.domain)
         if symbolic:
             world = SymbolicWorld(self._task(recorded), honour_quirks=self._honour_quirks)
         context = RunContext(
             model=RecordingModel(transcripts),
             world=world,
             budget=Budget(**RECORDED_BUDGETS[recorded.domain]),
-            options=replace(self._options, domain=recorded.domain),
+            options=self._options,
             # In the recorded world the answers to recalls come from the recording, too.
             working_memory=WorkingMemory() if symbolic and self._recall else None,
         )

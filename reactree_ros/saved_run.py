@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ def save_run(run: Run, result: RunResult, folder: str | Path, *, task_name: str)
 
     The folder then holds ``agent_nodes/`` (one text file an agent node, named as the recordings are),
     ``trajectory.jsonl`` (the same as JSON lines), ``replies.jsonl`` (tokens and seconds of every reply of the model),
-    ``tree.json``, ``tree.dot`` and ``result.json``.
+    ``tree.json``, ``tree.dot``, ``result.json``, and, of a world that takes them, ``pictures/`` (one a skill).
 
     Args:
         run: The run, at its end.
@@ -81,6 +82,9 @@ def save_run(run: Run, result: RunResult, folder: str | Path, *, task_name: str)
     _write_json(folder / "tree.json", tree_as_dict(run.root))
     (folder / "tree.dot").write_text(py_trees.display.dot_tree(run.root).to_string(), encoding="utf-8")
     _write_json(folder / "result.json", dataclasses.asdict(result))
+    for step, skill, picture in run.context.pictures:
+        (folder / "pictures").mkdir(exist_ok=True)
+        (folder / "pictures" / f"{step:03d}_{re.sub('[^a-zA-Z0-9]+', '_', skill).strip('_')}.png").write_bytes(picture)
 
 
 def tree_as_dict(behaviour: Behaviour) -> dict[str, Any]:

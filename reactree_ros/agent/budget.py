@@ -5,6 +5,11 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from reactree_ros.agent.prompt import Domain
+
+#: Decisions allowed by default (paper, section 5.1).
+MAX_DECISIONS = {Domain.WAH_NL: 200, Domain.ALFRED: 100}
+
 
 class Limit(enum.Enum):
     """A limit that is reached; the value is the line that ends the agent node's text."""
@@ -21,7 +26,7 @@ class Budget:
     to neither.
 
     Attributes:
-        max_decisions: Decisions allowed (paper, section 5.1: 200 for WAH-NL, 100 for ALFRED).
+        max_decisions: Decisions allowed.
         max_steps: Steps allowed.
         decisions: Decisions taken.
         steps: Steps taken.

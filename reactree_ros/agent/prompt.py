@@ -58,6 +58,11 @@ CONTROL_FLOWS = {
 }
 
 
+def name_of(word: str, instance: int, domain: Domain) -> str:
+    """Return what one thing is called: ``juice 1``, in ALFRED ``Juice (1)``."""
+    return f"{word} ({instance})" if domain is Domain.ALFRED else f"{word} {instance}"
+
+
 @dataclass(frozen=True)
 class Siblings:
     """Where a child agent node stands: its parent's goal, the control flow over it, all subgoals at its level."""

@@ -16,6 +16,7 @@ class Sighting:
     Attributes:
         word: The object's class in words, e.g. ``juice``.
         instance: Its number within the class.
+        name: What it is called, e.g. ``juice 1``.
         room: The room it was in, e.g. ``kitchen 1``; None where the world has no rooms.
         place: The receptacle it was at, e.g. ``fridge 2``; None if it was seen from the middle of a room.
         held: Whether the agent held it.
@@ -25,6 +26,7 @@ class Sighting:
 
     word: str
     instance: int
+    name: str
     room: str | None
     place: str | None
     held: bool
@@ -35,10 +37,10 @@ class Sighting:
     def sentence(self) -> str:
         """The recorded wording of the sighting: ``You saw juice 1 near fridge 2 in kitchen 1.``, for example."""
         if self.held:
-            return f"You are holding {self.word} {self.instance}."
+            return f"You are holding {self.name}."
         near = f" near {self.place}" if self.place is not None else ""
         inside = f" in {self.room}" if self.room is not None else ""
-        return f"You saw {self.word} {self.instance}{near}{inside}."
+        return f"You saw {self.name}{near}{inside}."
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,22 @@ class WorkingMemory:
         self._order = itertools.count()
 
     def see(
-        self, word: str, instance: int, *, room: str | None, place: str | None, held: bool = False, time: float
+        self,
+        word: str,
+        instance: int,
+        *,
+        name: str = "",
+        room: str | None,
+        place: str | None,
+        held: bool = False,
+        time: float,
     ) -> None:
         """Notes that an object was seen.
 
         Args:
             word: The object's class in words, e.g. ``juice``.
             instance: Its number within the class, e.g. 1.
+            name: What it is called; empty: word and number, e.g. ``juice 1``.
             room: The room, e.g. ``kitchen 1``, or None where the world has no rooms.
             place: The receptacle, e.g. ``fridge 2``, or None.
             held: Whether the agent holds it.
@@ -89,8 +100,19 @@ class WorkingMemory:
             _check_text(place=place)
         _check_time(time)
         self._sightings.setdefault(word, {})[instance] = Sighting(
-            word=word, instance=instance, room=room, place=place, held=held, order=next(self._order), time=time
+            word=word,
+            instance=instance,
+            name=name or f"{word} {instance}",
+            room=room,
+            place=place,
+            held=held,
+            order=next(self._order),
+            time=time,
         )
+
+    def forget(self, word: str, instance: int) -> None:
+        """Forgets an object that is not there any more; nothing happens where it was not known."""
+        self._sightings.get(word, {}).pop(instance, None)
 
     def looked_into(self, receptacle: str, *, time: float) -> None:
         """Notes that a receptacle was looked into, e.g. ``fridge 1``; `time` in seconds of the caller's clock.

@@ -18,6 +18,7 @@ from reactree_interfaces.srv import (
     ResetWorld,
 )
 
+from reactree_ros.agent.prompt import Domain
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.nodes.calls import Calls, Waiting, settle
@@ -88,7 +89,7 @@ class RosWorld(World):
         return mapped(response, self._take_skills)
 
     def _take_skills(self, msg: AvailableSkills.Response) -> Sequence[str]:
-        self.recallable, self._now = tuple(msg.recallable), tuple(msg.skills)
+        self.recallable, self.domain, self._now = tuple(msg.recallable), Domain(msg.domain), tuple(msg.skills)
         return self._now
 
     def score(self) -> Pending[Score | None]:

@@ -6,7 +6,6 @@ import abc
 from collections.abc import Callable
 from typing import Any
 
-from builtin_interfaces.msg import Time
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -14,10 +13,11 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import Observation as ObservationMsg
 from reactree_interfaces.srv import AvailableSkills, ConfirmSkill, EvaluateGoal, Observe, ResetWorld
+from sensor_msgs.msg import Image
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.calls import Calls
-from reactree_ros.nodes.messages import OUTCOME_CODES, observation_to_msg
+from reactree_ros.nodes.messages import OUTCOME_CODES, observation_to_msg, picture_to_msg
 from reactree_ros.nodes.parameters import declare
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.pending import Pending
@@ -36,6 +36,7 @@ class Bridge(LifecycleNode, abc.ABC):
 
     Publishes:
         ``~/observation`` (Observation; reliable, transient local, depth 1): the latest observation.
+        ``~/image`` (sensor_msgs/Image): what the agent's camera saw after a skill, of worlds that take pictures.
 
     Uses:
         the service ``confirm_service`` (ConfirmSkill), where the policy says so.
@@ -91,6 +92,7 @@ class Bridge(LifecycleNode, abc.ABC):
         self._calls = Calls(self, patience=self.get_parameter("confirm_timeout").value)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._observation = self.create_publisher(ObservationMsg, "~/observation", latched)
+        self._image = self.create_publisher(Image, "~/image", 1)
         self._confirm = self.create_client(ConfirmSkill, self.string("confirm_service"), callback_group=group)
         self._action = ActionServer(
             self,
@@ -195,9 +197,7 @@ class Bridge(LifecycleNode, abc.ABC):
             goal_handle.succeed()
         else:
             goal_handle.abort()
-        msg = observation_to_msg(observation, self._now())
-        if observation.text:
-            self._observation.publish(msg)
+        msg = self._publish(observation)
         return ExecuteSkill.Result(outcome=OUTCOME_CODES[outcome], message=message, observation=msg, skills=skills)
 
     async def _carry_out(self, goal_handle: Any) -> tuple[Observation, str]:
@@ -308,8 +308,7 @@ class Bridge(LifecycleNode, abc.ABC):
         if self._ready(response) and self._world is not None:
             answer = await self._world_says(self._world.observe, response)
             if answer is not None:
-                response.observation = observation_to_msg(answer[0], self._now())
-                self._observation.publish(response.observation)
+                response.observation = self._publish(answer[0])
         return response
 
     async def _on_available_skills(
@@ -320,6 +319,7 @@ class Bridge(LifecycleNode, abc.ABC):
             answer = await self._world_says(world.available_skills, response)
             if answer is not None:
                 response.skills, response.recallable = list(answer[0]), list(world.recallable)
+                response.domain = world.domain.value
         return response
 
     async def _on_evaluate(
@@ -346,8 +346,15 @@ class Bridge(LifecycleNode, abc.ABC):
             response.error_code, response.message = type(response).WORLD_UNAVAILABLE, str(error)
             return None
 
-    def _now(self) -> Time:
-        return self.get_clock().now().to_msg()
+    def _publish(self, observation: Observation) -> ObservationMsg:
+        """Tell an observation to whoever listens; returns it as a message."""
+        now = self.get_clock().now().to_msg()
+        msg = observation_to_msg(observation, now)
+        if observation.text:
+            self._observation.publish(msg)
+        if observation.picture is not None:
+            self._image.publish(picture_to_msg(observation.picture, now))
+        return msg
 
     def _seconds(self) -> float:
         return float(self.get_clock().now().nanoseconds) / 1e9

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import array
+import io
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -10,6 +12,8 @@ from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import ObjectSighting
 from reactree_interfaces.msg import Observation as ObservationMsg
 from reactree_interfaces.srv import Generate
+from sensor_msgs.msg import Image
+from std_msgs.msg import Header
 
 from reactree_ros.agent.decision import ControlFlow
 from reactree_ros.agent.grammar import DecisionGrammar
@@ -42,7 +46,7 @@ def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
             ObjectSighting(
                 word=seen.word,
                 instance=seen.instance,
-                room=seen.room,
+                room=seen.room or "",
                 place=seen.place or "",
                 states=list(seen.states),
                 held=seen.held,
@@ -53,13 +57,29 @@ def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
     )
 
 
+def picture_to_msg(picture: bytes, stamp: Time) -> Image:
+    """Return a PNG as an image in RGB."""
+    from PIL import Image as Pictures  # what takes pictures needs Pillow itself
+
+    with Pictures.open(io.BytesIO(picture)) as opened:
+        pixels = opened.convert("RGB")
+    return Image(
+        header=Header(stamp=stamp, frame_id="camera"),
+        height=pixels.height,
+        width=pixels.width,
+        encoding="rgb8",
+        step=3 * pixels.width,
+        data=array.array("B", pixels.tobytes()),
+    )
+
+
 def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -> Observation:
     """Return the observation that a message stands for."""
     return Observation(
         text=msg.text,
         outcome=outcome,
         seen=tuple(
-            Seen(seen.word, seen.instance, seen.room, seen.place or None, seen.held, tuple(seen.states))
+            Seen(seen.word, seen.instance, seen.room or None, seen.place or None, seen.held, tuple(seen.states))
             for seen in msg.objects
         ),
         looked_into=msg.looked_into or None,

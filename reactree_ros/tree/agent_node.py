@@ -215,8 +215,8 @@ class AgentNode(Composite):
         if "observation" in came:
             observation: Observation = came["observation"]
             context.remember(observation)
-            flows = context.options.allowed_control_flows
-            self._system = system_text(context.options.domain, expand=bool(flows), recall=recall)
+            flows = context.allowed_control_flows
+            self._system = system_text(context.world.domain, expand=bool(flows), recall=recall)
             self._examples = came.get("examples", ())
             self._prompt_start = prompt_start(self._system, self._examples)
             self.text = header(self.subgoal, self._siblings, observation.text)
@@ -234,7 +234,7 @@ class AgentNode(Composite):
         start = len(self._prompt_start)
         request = DecisionRequest(
             prompt=self._prompt_start + self.text,
-            may_say=DecisionGrammar(self._skills, context.options.allowed_control_flows),
+            may_say=DecisionGrammar(self._skills, context.allowed_control_flows),
             max_tokens=context.options.max_tokens,
             temperature=context.options.temperature,
             seed=context.options.seed,
@@ -310,7 +310,7 @@ class AgentNode(Composite):
     def _objection(self, expand: Expand) -> str | None:
         """Say why an expansion must not grow; None where it may."""
         options = self._context.options
-        if expand.control_flow not in (allowed := options.allowed_control_flows):
+        if expand.control_flow not in (allowed := self._context.allowed_control_flows):
             names = ", ".join(flow.value for flow in allowed) or "none"
             return f"The control flow '{expand.control_flow.value}' is not allowed here; allowed: {names}."
         if not expand.subgoals:
@@ -338,6 +338,8 @@ class AgentNode(Composite):
 
     def _take_in(self, observation: Observation) -> None:
         self._context.remember(observation)
+        if observation.picture is not None:
+            self._context.pictures.append((self._context.budget.steps, self.leaf.name, observation.picture))
         self.text += f"{observation.text}\n"
         self._context.listener.observed(self, observation)
 

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reactree_ros.agent.budget import Budget
-from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.decision import ControlFlow, Decision
+from reactree_ros.agent.prompt import name_of
 from reactree_ros.llm.port import LanguageModel, Reply
 from reactree_ros.memory.episodic import approximate_tokens
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import Observation, World
+from reactree_ros.world.port import GONE, Observation, World
 
 if TYPE_CHECKING:
     from reactree_ros.tree.agent_node import AgentNode
@@ -61,6 +62,7 @@ class RunContext:
         nodes: Every agent node that started, in order.
         planner: Who asks; a language model that answers several planners lets them take turns.
         replies: Every reply of the model, with the agent node's index and the decision's number, from 1.
+        pictures: What the agent's camera saw after a skill, PNGs, with the step's number and the skill.
         errors: What went wrong outside of the decisions: a server that failed, a world that is gone.
     """
 
@@ -77,7 +79,13 @@ class RunContext:
     nodes: list[AgentNode] = field(default_factory=list)
     planner: str = ""
     replies: list[tuple[int, int, Reply]] = field(default_factory=list)
+    pictures: list[tuple[int, str, bytes]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+
+    @property
+    def allowed_control_flows(self) -> tuple[ControlFlow, ...]:
+        """What an expansion may use."""
+        return self.options.allowed_control_flows(self.world.domain)
 
     def count_tokens(self, text: str) -> int:
         """Count tokens with the model's tokenizer, or, where it is not at hand, about as many."""
@@ -90,8 +98,12 @@ class RunContext:
             return
         now = self.clock()
         for seen in observation.seen:
+            if GONE in seen.states:
+                self.working_memory.forget(seen.word, seen.instance)
+                continue
+            name = name_of(seen.word, seen.instance, self.world.domain)
             self.working_memory.see(
-                seen.word, seen.instance, room=seen.room, place=seen.place, held=seen.held, time=now
+                seen.word, seen.instance, name=name, room=seen.room, place=seen.place, held=seen.held, time=now
             )
         if observation.looked_into is not None:
             self.working_memory.looked_into(observation.looked_into, time=now)

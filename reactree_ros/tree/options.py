@@ -23,8 +23,7 @@ class TreeOptions:
     """Choices that hold for every agent node of a tree.
 
     Attributes:
-        domain: Whose system text the prompts start with.
-        control_flows: What an expansion may use; None: all that the domain's system text speaks of; empty: the
+        control_flows: What an expansion may use; None: all that the household's system text speaks of; empty: the
             agent node cannot expand.
         parallel: When a parallel succeeds.
         max_depth: Deepest agent node (the root is 1, the agent nodes under it 3, …); None: no limit.
@@ -38,7 +37,6 @@ class TreeOptions:
         skill_timeout: Longest wait for a skill, in seconds.
     """
 
-    domain: Domain = Domain.WAH_NL
     control_flows: tuple[ControlFlow, ...] | None = None
     parallel: ParallelPolicy = ParallelPolicy.MAJORITY
     max_depth: int | None = 20
@@ -51,10 +49,9 @@ class TreeOptions:
     decision_timeout: float = 120.0
     skill_timeout: float = 600.0
 
-    @property
-    def allowed_control_flows(self) -> tuple[ControlFlow, ...]:
-        """What an expansion may use."""
-        return CONTROL_FLOWS[self.domain] if self.control_flows is None else self.control_flows
+    def allowed_control_flows(self, domain: Domain) -> tuple[ControlFlow, ...]:
+        """Return what an expansion may use in a household."""
+        return CONTROL_FLOWS[domain] if self.control_flows is None else self.control_flows
 
 
 #: The method as it was when the authors recorded their runs; a replay uses it.

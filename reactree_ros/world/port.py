@@ -7,6 +7,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from reactree_ros.agent.prompt import Domain
 from reactree_ros.pending import Pending
 
 
@@ -30,6 +31,10 @@ class Outcome(enum.Enum):
     WORLD_UNAVAILABLE = "world_unavailable"
 
 
+#: State of something that is not there any more, such as a potato that was sliced.
+GONE = "GONE"
+
+
 @dataclass(frozen=True)
 class Seen:
     """One object in an observation.
@@ -37,15 +42,15 @@ class Seen:
     Attributes:
         word: Class in words, e.g. ``kitchen cabinet``.
         instance: Instance number within its class, from 1.
-        room: Room it was seen in, e.g. ``kitchen 1``.
+        room: Room it was seen in, e.g. ``kitchen 1``; None where the world is one room.
         place: What the agent stood at when it saw it, e.g. ``fridge 2``; None in the quick look around a room.
         held: True where the agent holds it.
-        states: What is known of it, e.g. ``OPEN``, ``OFF``.
+        states: What is known of it, e.g. ``OPEN``, ``OFF``, :data:`GONE`.
     """
 
     word: str
     instance: int
-    room: str
+    room: str | None
     place: str | None = None
     held: bool = False
     states: tuple[str, ...] = ()
@@ -94,6 +99,8 @@ class World(abc.ABC):
 
     #: Words about which ``recall location of <word>`` may ask.
     recallable: Sequence[str] = ()
+    #: The household whose skills and wording it has; prompts speak of it.
+    domain: Domain = Domain.WAH_NL
 
     @abc.abstractmethod
     def reset(self) -> Pending[None]:

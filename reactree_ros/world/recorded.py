@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from reactree_ros.agent.prompt import Domain
 from reactree_ros.agent.transcript import Transcript
 from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, Score, World, WorldError
@@ -14,9 +15,11 @@ class RecordedWorld(World):
 
     Args:
         transcripts: The run's agent nodes in the order in which they started.
+        domain: The household it was recorded in.
     """
 
-    def __init__(self, transcripts: Iterable[Transcript]) -> None:
+    def __init__(self, transcripts: Iterable[Transcript], domain: Domain = Domain.WAH_NL) -> None:
+        self.domain = domain
         self._transcripts = tuple(transcripts)
         self._rewind()
 
