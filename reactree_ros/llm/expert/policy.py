@@ -11,7 +11,9 @@ from collections.abc import Iterable, Sequence
 from reactree_ros.llm.expert import errand, knowledge
 from reactree_ros.llm.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
 from reactree_ros.llm.expert.instruction import read_instruction
-from reactree_ros.llm.expert.reading import Situation, read_prompt, word_of
+from reactree_ros.llm.expert.reading import Situation, read_prompt, split_prompt, word_of
+from reactree_ros.llm.expert.thor_policy import decide_in_thor
+from reactree_ros.llm.expert.thor_reading import read_thor_prompt
 
 _DONE = "Act: done"
 _FAILURE = "Act: failure"
@@ -25,8 +27,11 @@ def decide(prompt: str) -> str:
         prompt: System text, examples and the agent node's own text so far, as an agent node sends it. Only what
             follows the last ``Target_domain:`` and the actions that the system text names matter.
     """
-    situation = read_prompt(prompt)
+    system, lines = split_prompt(prompt)
+    situation = read_prompt(system, lines)
     if situation is None:
+        if room := read_thor_prompt(system, lines):
+            return decide_in_thor(room)
         return _FAILURE if f"Think: {_NO_HOUSEHOLD}" in prompt else f"Think: {_NO_HOUSEHOLD}"
     goals: Sequence[Goal] = read_subgoal(situation.task)
     if not goals:

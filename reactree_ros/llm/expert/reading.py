@@ -183,12 +183,16 @@ def _split(skill: str) -> tuple[str, str]:
     return verb, skill[len(verb) :].strip()
 
 
-def read_prompt(prompt: str) -> Situation | None:
-    """Read a prompt; None where it has no task with a starting observation as in a household of rooms."""
+def split_prompt(prompt: str) -> tuple[str, list[str]]:
+    """Return a prompt's system text, and the lines of the agent node's own text."""
     system_end = prompt.find("Source domain:")
-    system = prompt if system_end < 0 else prompt[:system_end]
     target = prompt.rfind(f"\n{_TARGET}")
-    lines = (prompt if target < 0 else prompt[target + 1 + len(_TARGET) :]).split("\n")
+    own = prompt if target < 0 else prompt[target + 1 + len(_TARGET) :]
+    return prompt if system_end < 0 else prompt[:system_end], own.split("\n")
+
+
+def read_prompt(system: str, lines: list[str]) -> Situation | None:
+    """Read a prompt; None where it has no task with a starting observation as in a household of rooms."""
     task_at = next((index for index, line in enumerate(lines) if line.startswith(_TASK)), None)
     if task_at is None:
         return None

@@ -1,0 +1,61 @@
+"""What a task in AI2-THOR comes to: steps, and the wording of the subgoals that the expert gives to its child nodes.
+
+Things and places are named by the simulator's classes, several where the instruction's word may mean any of them:
+``find and pick up Cup or Mug``. The words are written and read here, side by side, and never contain a comma.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+#: What is done to a thing before it is put somewhere.
+TREATMENTS = ("clean", "heat", "cool")
+KNIVES = ("Knife", "ButterKnife")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a task.
+
+    Attributes:
+        verb: ``take``, ``slice``, ``clean``, ``heat``, ``cool``, ``place`` or ``turn on``.
+        thing: Classes that it may be done to.
+        place: For ``place`` where it goes; for ``take`` where not to take it from.
+        near: For ``place``, where what it goes into stands.
+    """
+
+    verb: str
+    thing: tuple[str, ...]
+    place: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        thing, place, near = (" or ".join(classes) for classes in (self.thing, self.place, self.near))
+        if self.verb == "take":
+            return f"find and pick up {thing}{f' away from {place}' if place else ''}"
+        if self.verb == "turn on":
+            return f"find and turn on {thing}"
+        if self.verb == "place":
+            return f"place {thing} in {place}{f' near {near}' if near else ''}"
+        return f"{self.verb} and pick up {thing}"
+
+
+_CLASSES = r"([A-Z]\w*(?: or [A-Z]\w*)*)"
+_FORMS = (
+    (re.compile(rf"find and pick up {_CLASSES}(?: away from {_CLASSES})?"), "take"),
+    (re.compile(rf"find and turn on {_CLASSES}"), "turn on"),
+    (re.compile(rf"place {_CLASSES} in {_CLASSES}(?: near {_CLASSES})?"), "place"),
+    *((re.compile(rf"{verb} and pick up {_CLASSES}"), verb) for verb in (*TREATMENTS, "slice")),
+)
+
+
+@lru_cache(maxsize=256)
+def read_step(text: str) -> Step | None:
+    """Read a step that was written here; None where the text is in other words."""
+    for form, verb in _FORMS:
+        if match := form.fullmatch(text):
+            classes = [tuple(group.split(" or ")) if group else () for group in match.groups()]
+            return Step(verb, *classes)
+    return None
