@@ -21,6 +21,9 @@ EXTRAS = {
     "openai": ["openai>=1.40"],
     "transformers": ["llguidance>=1", "tokenizers", "torch", "transformers>=4.46"],
     "vllm": ["vllm"],
+    "ai2thor": ["ai2thor>=5", "pillow"],
+    # and the client itself, without its own outdated requirements: pip install --no-deps virtualhome
+    "virtualhome": ["opencv-python", "pillow", "requests"],
     "view": ["starlette", "uvicorn"],
     "bench": ["matplotlib", "pandas"],
     "test": TEST,
@@ -49,7 +52,14 @@ def share(folder: str, pattern: str) -> list[tuple[str, list[str]]]:
 # Nodes are of use only where ROS is sourced; `ros2 run` finds them by these names.
 NODES = [
     f"{name} = {NAME}.nodes.start:main"
-    for name in ("bridge_node", "bring_up", "execute_task", "inference_node", "planner_node")
+    for name in (
+        "bridge_node",
+        "bring_up",
+        "execute_task",
+        "inference_node",
+        "planner_node",
+        "robot_bridge_node",
+    )
     if "AMENT_PREFIX_PATH" in os.environ
 ]
 

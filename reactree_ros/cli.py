@@ -7,7 +7,7 @@ import enum
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from reactree_ros.llm.port import LanguageModel
     from reactree_ros.memory.episodic import EpisodicMemory
     from reactree_ros.run import Run, RunResult
+    from reactree_ros.world.alfred import Trial
     from reactree_ros.world.tasks import Task
+    from reactree_ros.world.worlds import WorldSettings
 
 app = typer.Typer(
     help="Household instructions carried out by a behaviour tree of LLM agent nodes that grows while it runs.",
@@ -50,6 +52,14 @@ class Model(str, enum.Enum):
     VLLM = "vllm"
     TRANSFORMERS = "transformers"
     FALLBACK = "fallback"
+
+
+class WorldChoice(str, enum.Enum):
+    """Worlds that ``--world`` names."""
+
+    VIRTUALHOME = "virtualhome"
+    VIRTUALHOME_UNITY = "virtualhome_unity"
+    AI2THOR = "ai2thor"
 
 
 Llm = Annotated[
@@ -94,11 +104,31 @@ def run(
     instruction: Annotated[
         str | None, typer.Argument(help="What to do; with --tasks it defaults to the task's instruction.")
     ] = None,
+    world: Annotated[
+        WorldChoice,
+        typer.Option(
+            help="Where: VirtualHome's households on their scene graphs, the same in its Unity simulator, or AI2-THOR."
+        ),
+    ] = WorldChoice.VIRTUALHOME,
     house: Annotated[
         str | None, typer.Option(help="A house: 'apartment' (default), 'villa', or a file of `reactree house`.")
     ] = None,
-    tasks: Annotated[Path | None, typer.Option(help="A task file in the WAH-NL schema.")] = None,
-    task_id: Annotated[int | None, typer.Option(help="Which task of --tasks (or of --house).")] = None,
+    tasks: Annotated[
+        Path | None, typer.Option(help="A task file in the WAH-NL schema; for ai2thor, ALFRED trials (file or folder).")
+    ] = None,
+    task_id: Annotated[
+        int | None, typer.Option(help="Which task of --tasks (or of --house); of ALFRED trials, its position from 0.")
+    ] = None,
+    scene: Annotated[
+        str | None, typer.Option(help="For ai2thor, instead of --tasks: a scene, e.g. FloorPlan10.")
+    ] = None,
+    world_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A setting of the simulator, NAME=VALUE: host, port, executable, display, headless, start_simulator, "
+            "force, interactable_poses, time_limit, pictures. May be given several times."
+        ),
+    ] = None,
     llm: Llm = None,
     model: ModelName = None,
     base_url: BaseUrl = None,
@@ -109,7 +139,9 @@ def run(
         typer.Option(help="An episodic memory: examples come from it, and a run that reaches its goal is added."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the language model and of equally similar examples.")] = 0,
-    max_decisions: Annotated[int, typer.Option(min=1, help="Decisions allowed.")] = 200,
+    max_decisions: Annotated[
+        int | None, typer.Option(min=1, help="Decisions allowed; by default 200, 100 in ai2thor.")
+    ] = None,
     max_steps: Annotated[int, typer.Option(min=1, help="Steps (skills and recalls) allowed.")] = 200,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     save: Annotated[Path | None, typer.Option(help="Write the run into this new folder.")] = None,
@@ -118,34 +150,38 @@ def run(
 
     Exit code 0 where the goal was reached, 1 where it was not, 2 for bad usage or input.
     """
-    from reactree_ros.agent.budget import Budget
+    from reactree_ros.agent.budget import MAX_DECISIONS, Budget
     from reactree_ros.memory.working import WorkingMemory
     from reactree_ros.run import Run
     from reactree_ros.saved_run import experiences, save_run
     from reactree_ros.terminal import TerminalListener, show_result, show_tree
     from reactree_ros.tree.context import Listener, RunContext
     from reactree_ros.tree.options import TreeOptions
-    from reactree_ros.world.symbolic import SymbolicWorld
+    from reactree_ros.world.worlds import make_world
 
-    task, scored = _task(instruction, house, tasks, task_id)
+    given = {"world": world.value, "house": house, "tasks": tasks and str(tasks), "task_id": task_id, "scene": scene}
+    settings = _world_settings(given, world_option or [])
+    task, number = _chosen(settings, instruction)
     if save is not None and save.exists() and (not save.is_dir() or any(save.iterdir())):
         raise UserError(f"--save {save}: is there already; name a new folder, so that no saved run is lost")
     console = Console(soft_wrap=False)
     with (
         _language_model(llm, model, base_url, api_key_file, models) as language_model,
         _open_memory(memory) as episodic,
+        closing(make_world(settings, task, scored=number is not None)) as place,
     ):
         context = RunContext(
             model=language_model,
-            world=SymbolicWorld(task, scored=scored),
-            budget=Budget(max_decisions=max_decisions, max_steps=max_steps),
+            world=place,
+            budget=Budget(max_decisions=max_decisions or MAX_DECISIONS[settings.domain], max_steps=max_steps),
             options=TreeOptions(seed=seed),
             working_memory=WorkingMemory(),
             listener=Listener() if as_json else TerminalListener(console),
         )
-        one = Run((instruction or task.instruction).strip(), context, task_id=task.task_id if scored else None)
+        asked = instruction or (task.instruction if task else "")
+        one = Run(asked.strip(), context, task_id=number)
         result = _run_with_examples(one, episodic, seed)
-        task_name = task.task_name if scored else "instruction"
+        task_name = task.task_name if task and number is not None else "instruction"
         if episodic is not None and result.achieved:
             episodic.add_run(experiences(context.nodes, task_id=str(result.task_id or 0), task_name=task_name))
         if save is not None:
@@ -209,34 +245,36 @@ def _options(names: Iterable[str]) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in sorted(names)]
 
 
-def _task(instruction: str | None, house: str | None, tasks: Path | None, task_id: int | None) -> tuple[Task, bool]:
-    """Choose the task whose house is used, and say whether its goal is the instruction's."""
-    from reactree_ros.world.houses import HOUSES
-    from reactree_ros.world.tasks import load_tasks
+def _chosen(settings: WorldSettings, instruction: str | None) -> tuple[Task | Trial | None, int | None]:
+    """Choose the task that a world is made for, and its id where its goal is the instruction's."""
+    from reactree_ros.world.worlds import load_world_tasks
 
     if instruction is not None and not instruction.strip():
         raise UserError("the instruction is empty; say what to do, e.g. 'Put 1 apple on the coffee table'")
-    if tasks is not None and house is not None:
-        raise UserError("--house and --tasks exclude each other; give one of them")
-    if tasks is not None and task_id is None:
+    if settings.tasks and settings.task_id == -1:
         raise UserError("--tasks needs --task-id: which task of the file is it?")
-    shipped = house or next(iter(HOUSES))
-    path = tasks or HOUSES.get(shipped) or Path(shipped)
-    if not path.exists() and tasks is None:
-        raise UserError(f"--house {house}: is neither a file nor one of {', '.join(HOUSES)}")
-    found = load_tasks(path)
-    if task_id is not None:
-        found = [task for task in found if task.task_id == task_id]
-        if not found:
-            raise UserError(f"{path} has no task {task_id}")
-        if tasks is not None:
-            return found[0], True
-    if instruction is None:
-        return found[0], True
-    for task in found:
-        if task.asks_for(instruction):
-            return task, True
-    return found[0], False
+    found = load_world_tasks(settings)
+    if settings.task_id != -1:
+        if settings.task_id not in found:
+            raise UserError(f"{settings.tasks or settings.house or 'the house'} has no task {settings.task_id}")
+        found = {settings.task_id: found[settings.task_id]}
+    if not found and instruction is None:
+        raise UserError(f"scene {settings.scene} has no task of its own; say what to do in it")
+    for task_id, task in found.items():
+        if instruction is None or settings.tasks or task.asks_for(instruction):
+            return task, task_id
+    return next(iter(found.values()), None), None
+
+
+def _world_settings(given: dict[str, Any], options: list[str]) -> WorldSettings:
+    from reactree_ros.world.worlds import world_settings
+
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals:
+            raise UserError(f"--world-option {option}: write it as NAME=VALUE, e.g. port=8081")
+        given[name] = value
+    return world_settings({name: value for name, value in given.items() if value is not None})
 
 
 @contextmanager

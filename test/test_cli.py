@@ -333,7 +333,7 @@ def bad_house(tmp_path: Path, content: str) -> Path:
 
 BAD: dict[str, tuple[list[str], str]] = {
     "empty instruction": (["run", " "], "the instruction is empty"),
-    "house not there": (["run", "--house", "castle"], "--house castle: is neither a file nor one of apartment, villa"),
+    "house not there": (["run", "--house", "castle"], "house castle: is neither a file nor one of apartment, villa"),
     "house and tasks": (["run", "--house", "villa", "--tasks", "x.json"], "exclude each other"),
     "tasks without id": (["run", "--tasks", "{house}"], "--tasks needs --task-id"),
     "tasks not there": (["run", "--tasks", "nothing.json", "--task-id", "1"], "nothing.json: cannot be read"),
@@ -348,7 +348,23 @@ BAD: dict[str, tuple[list[str], str]] = {
     "save over something": (["run", "--save", "{full}"], "name a new folder, so that no saved run is lost"),
     "save over a file": (["run", "--save", "{house}"], "name a new folder, so that no saved run is lost"),
     "unknown command": (["fly"], "No such command 'fly'"),
-    "replay without tasks": (["replay", "--trajectories", "x.jsonl"], "Missing option '--tasks'"),
+    "replay without tasks": (
+        ["replay", "--trajectories", "react.jsonl", "--world", "symbolic"],
+        "--world symbolic needs --tasks",
+    ),
+    "unknown world": (["run", "--world", "moon"], "--world"),
+    "world option without value": (["run", "--world-option", "port"], "write it as NAME=VALUE"),
+    "unknown world option": (["run", "--world-option", "colour=red"], "colour is 'red': extra inputs"),
+    "wrong world option": (["run", "--world-option", "port=many"], "port is 'many': input should be a valid integer"),
+    "scene of another world": (["run", "--scene", "FloorPlan1"], "choose the world ai2thor"),
+    "house in ai2thor": (["run", "--world", "ai2thor", "--house", "villa"], "house 'villa' is none of AI2-THOR"),
+    "nothing of ai2thor": (["run", "--world", "ai2thor"], "ai2thor needs either a scene"),
+    "scene without instruction": (["run", "--world", "ai2thor", "--scene", "FloorPlan1"], "has no task of its own"),
+    "no such scene": (["run", "a", "--world", "ai2thor", "--scene", "FloorPlan99"], "unknown scene 'FloorPlan99'"),
+    "no trials": (
+        ["run", "--world", "ai2thor", "--tasks", "{nowhere}", "--task-id", "0"],
+        "nowhere: cannot be read",
+    ),
     "replay variant": (["replay", "--tasks", "{house}", "--trajectories", "x.jsonl"], "--variant x: is none of react"),
     "replay file": (["replay", "--tasks", "{house}", "--trajectories", "react.jsonl"], "react.jsonl: cannot be read"),
     "replay world": (

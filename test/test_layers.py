@@ -62,7 +62,9 @@ def test_importing_every_core_module_loads_no_heavy_library() -> None:
 def test_outside_nodes_only_declared_dependencies_are_imported() -> None:
     requirements = metadata.requires("reactree_ros") or []
     declared = {re.split(r"[^\w.-]", requirement)[0].replace("-", "_").lower() for requirement in requirements}
-    declared |= {"yaml"} if "pyyaml" in declared else set()  # what the distribution is imported as
+    # What the distributions are imported as.
+    declared |= {"yaml"} if "pyyaml" in declared else set()
+    declared |= {"PIL"} if "pillow" in declared else set()
     undeclared = {
         f"{path.relative_to(PACKAGE)}: {name}"
         for path in PACKAGE.rglob("*.py")
