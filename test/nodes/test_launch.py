@@ -107,7 +107,10 @@ def test_every_argument_says_what_it_is(processes: Processes) -> None:
 @pytest.mark.parametrize(
     ("argument", "said"),
     [
-        ("house:=nowhere", "nowhere: cannot be read"),
+        ("world:=moon", "world is 'moon'; it must be one of virtualhome, virtualhome_unity, ai2thor"),
+        ("port:=many", "port is 'many'; it must be a whole number"),
+        ("scene:=FloorPlan1", "scene 'FloorPlan1' is one of AI2-THOR; choose the world ai2thor"),
+        ("house:=nowhere", "house nowhere: is neither a file nor one of apartment, villa"),
         ("tasks:=/nowhere.json", "/nowhere.json: cannot be read"),
         ("task_id:=99", "has no task 99"),
         ("task_id:=first", "task_id is 'first'; it must be a whole number"),

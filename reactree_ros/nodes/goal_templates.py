@@ -1,0 +1,331 @@
+"""Goals of any ROS type, filled from templates; whatever does not fit the type is found before anything is sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rclpy.exceptions import InvalidTopicNameException
+from rclpy.validate_topic_name import validate_topic_name
+from rosidl_parser.definition import (
+    AbstractNestedType,
+    AbstractString,
+    AbstractWString,
+    Array,
+    BasicType,
+    BoundedSequence,
+    NamespacedType,
+)
+from rosidl_runtime_py.import_message import import_message_from_namespaced_type
+from rosidl_runtime_py.utilities import get_action, get_message, get_service
+
+from reactree_ros.errors import UserError
+from reactree_ros.world.poses import Pose
+
+#: What a template may name, with what that is: text, a whole number, a number or a pose.
+NAMES: Mapping[str, type] = {
+    "skill": str,
+    "verb": str,
+    "pose": Pose,
+    "receptacle.top": Pose,
+    **{
+        f"{thing}.{name}": kind
+        for thing in ("object", "receptacle", "room")
+        for name, kind in (("name", str), ("word", str), ("number", int), ("pose", Pose))
+    },
+}
+_AXES = ("x", "y", "z", "yaw")
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_WORDS = {str: "a text", int: "a whole number", float: "a number", Pose: "a pose", bool: "true or false"}
+_INTEGERS = {
+    **{f"{sign}int{bits}": (bits, sign == "u") for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "octet": (8, True),
+    "char": (8, True),
+}
+
+
+class NoValue(Exception):
+    """A template names something that a skill does not have, such as the receptacle of a room."""
+
+
+Values = Mapping[str, Any]
+Fill = Callable[[Values], Any]
+
+
+def resolve(kind: str, name: str, where: str) -> Any:
+    """Return an interface by the name of its type.
+
+    Args:
+        kind: ``action``, ``service`` or ``message``.
+        name: E.g. ``nav2_msgs/action/NavigateToPose``.
+        where: What errors begin with.
+
+    Raises:
+        UserError: There is no such type.
+    """
+    folder = {"action": "action", "service": "srv", "message": "msg"}[kind]
+    parts = name.split("/")
+    if len(parts) != 3 or parts[1] != folder or not all(parts):
+        raise UserError(f"{where}: the type is '{name}'; a type of {kind}s is written like package/{folder}/Type")
+    try:
+        return {"action": get_action, "service": get_service, "message": get_message}[kind](name)
+    except ModuleNotFoundError:
+        reason = f"there is no package '{parts[0]}' with {kind}s; install it, or source the workspace that has it"
+    except (AttributeError, ValueError, ImportError):
+        reason = f"the package '{parts[0]}' has no {kind} '{parts[2]}'"
+    raise UserError(f"{where}: the type is '{name}', but {reason}")
+
+
+def check_name(name: str, where: str) -> None:
+    """Check the name of a server or a topic.
+
+    Raises:
+        UserError: It is none.
+    """
+    try:
+        validate_topic_name(name)
+    except InvalidTopicNameException as error:
+        reason = str(error).splitlines()[0].rstrip(":")
+        raise UserError(f"{where}: the name '{name}' is not one that ROS allows: {reason}") from None
+
+
+def compiled(kind: Any, entries: Mapping[str, Any], where: str) -> Fill:
+    """Return what makes a message of a type, filled from templates.
+
+    Args:
+        kind: The message class.
+        entries: Fields by name or path (``a.b``) with constants, templates, or entries of their own.
+        where: What errors begin with.
+
+    Raises:
+        UserError: A field is not one of the type, or what is to be written does not fit it.
+    """
+    setters = []
+    for path, value in entries.items():
+        owner, steps = kind, str(path).split(".")
+        for depth, step in enumerate(steps):
+            slot = _slot(owner, step, f"{where}: field '{'.'.join(steps[: depth + 1])}'")
+            if depth < len(steps) - 1:
+                owner = _message_class(slot, f"{where}: field '{'.'.join(steps[: depth + 1])}'")
+        setters.append((steps, _filler(slot, value, f"{where}: field '{path}'")))
+
+    def fill(values: Values) -> Any:
+        message = kind()
+        for steps, filler in setters:
+            at = message
+            for step in steps[:-1]:
+                at = getattr(at, step)
+            setattr(at, steps[-1], filler(values))
+        return message
+
+    return fill
+
+
+def reader(kind: Any, path: str, where: str) -> tuple[Callable[[Any], Any], Any]:
+    """Return what reads a field of a message by its path, and the field's type.
+
+    Raises:
+        UserError: The type has no such field.
+    """
+    steps, owner, slot = path.split("."), kind, None
+    for depth, step in enumerate(steps):
+        at = f"{where}: field '{'.'.join(steps[: depth + 1])}'"
+        slot = _slot(owner, step, at)
+        if depth < len(steps) - 1:
+            owner = _message_class(slot, at)
+
+    def read(message: Any) -> Any:
+        for step in steps:
+            message = getattr(message, step)
+        return message
+
+    return read, slot
+
+
+def is_text(slot: Any) -> bool:
+    """Whether a field holds a text."""
+    return isinstance(slot, AbstractString | AbstractWString)
+
+
+def is_whole_number(slot: Any) -> bool:
+    """Whether a field holds a whole number."""
+    return isinstance(slot, BasicType) and slot.typename in _INTEGERS
+
+
+def _slot(owner: Any, name: str, where: str) -> Any:
+    fields = dict(zip(owner.get_fields_and_field_types(), owner.SLOT_TYPES, strict=True))
+    if name not in fields:
+        there = ", ".join(fields) or "none"
+        raise UserError(f"{where}: {_type_name(owner)} has no field '{name}'; its fields are {there}")
+    return fields[name]
+
+
+def _type_name(kind: Any) -> str:
+    package = kind.__module__.split(".")
+    return f"{package[0]}/{package[1]}/{kind.__name__}"
+
+
+def _message_class(slot: Any, where: str) -> Any:
+    if not isinstance(slot, NamespacedType):
+        raise UserError(f"{where}: {_described(slot)} has no fields of its own")
+    return import_message_from_namespaced_type(slot)
+
+
+def _described(slot: Any) -> str:
+    if isinstance(slot, NamespacedType):
+        return "/".join(slot.namespaced_name())
+    if isinstance(slot, AbstractNestedType):
+        return f"a list of {_described(slot.value_type)}"
+    return slot.typename if isinstance(slot, BasicType) else "a string"
+
+
+# ---- values -------------------------------------------------------------------------------------------------------
+
+
+def _filler(slot: Any, value: Any, where: str) -> Fill:
+    if isinstance(slot, AbstractNestedType):
+        return _list_filler(slot, value, where)
+    if isinstance(value, str) and _PLACEHOLDER.search(value):
+        return _template(slot, value, where)
+    if isinstance(slot, NamespacedType):
+        if not isinstance(value, Mapping):
+            raise UserError(f"{where}: {_described(slot)} cannot be {value!r}; give its fields or a template")
+        return compiled(import_message_from_namespaced_type(slot), value, where)
+    fixed = constant(slot, value, where)
+    return lambda values: fixed
+
+
+def _list_filler(slot: Any, value: Any, where: str) -> Fill:
+    if not isinstance(value, list):
+        raise UserError(f"{where}: {_described(slot)} cannot be {value!r}; give a list")
+    size = slot.size if isinstance(slot, Array) else None
+    most = slot.maximum_size if isinstance(slot, BoundedSequence) else None
+    if (size is not None and len(value) != size) or (most is not None and len(value) > most):
+        raise UserError(f"{where}: the list has {len(value)} entries; it must have {size or f'at most {most}'}")
+    fillers = [_filler(slot.value_type, one, f"{where}[{index}]") for index, one in enumerate(value)]
+    return lambda values: [filler(values) for filler in fillers]
+
+
+def constant(slot: Any, value: Any, where: str) -> Any:
+    """Return a constant as a field of a type holds it.
+
+    Raises:
+        UserError: It does not fit the type.
+    """
+    wrong = UserError(f"{where}: {_described(slot)} cannot be {value!r}")
+    if isinstance(slot, AbstractString | AbstractWString):
+        longest = getattr(slot, "maximum_size", None)
+        if not isinstance(value, str) or (longest is not None and len(value) > longest):
+            raise wrong
+        return value
+    if not isinstance(slot, BasicType):
+        raise wrong
+    if slot.typename == "boolean":
+        if not isinstance(value, bool):
+            raise wrong
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise wrong
+    if slot.typename in _INTEGERS:
+        bits, unsigned = _INTEGERS[slot.typename]
+        least, greatest = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        if not isinstance(value, int) or not least <= value <= greatest:
+            raise wrong
+        return bytes([value]) if slot.typename == "octet" else value
+    return float(value)
+
+
+def _template(slot: Any, text: str, where: str) -> Fill:
+    names = _PLACEHOLDER.findall(text)
+    kinds = {name: _kind(name, text, where) for name in names}
+    whole = text == f"{{{names[0]}}}"
+    if isinstance(slot, AbstractString | AbstractWString):
+        for name, kind in kinds.items():
+            if kind is Pose:
+                raise UserError(f"{where}: '{{{name}}}' is a pose, not a text; name a part of it, e.g. {{{name}.x}}")
+        return lambda values: _PLACEHOLDER.sub(lambda match: _written(_value(values, match[1])), text)
+    kind = kinds[names[0]]
+    if whole and isinstance(slot, NamespacedType) and kind is Pose:
+        name = _described(slot)
+        if name in _POSES:
+            make, message = _POSES[name], import_message_from_namespaced_type(slot)
+            return lambda values: make(message(), _value(values, names[0]))
+    if whole and isinstance(slot, BasicType) and slot.typename != "boolean" and kind in (int, float):
+        if slot.typename not in _INTEGERS:
+            return lambda values: float(_value(values, names[0]))
+        if kind is int:
+            return lambda values: _value(values, names[0])
+    if not whole:
+        raise UserError(f"{where}: {_described(slot)} cannot be the text {text!r}")
+    raise UserError(f"{where}: {_described(slot)} cannot be '{text}', which is {_WORDS[kind]}")
+
+
+def _kind(name: str, text: str, where: str) -> type:
+    if name in NAMES:
+        return NAMES[name]
+    thing, _, axis = name.rpartition(".")
+    if NAMES.get(thing) is Pose and axis in _AXES:
+        return float
+    if NAMES.get(thing) is Pose and axis == "frame":
+        return str
+    known = ", ".join(f"{{{name}}}" for name in NAMES)
+    raise UserError(
+        f"{where}: the template {text!r} names '{name}'; there are {known}, and .x .y .z .yaw .frame of poses"
+    )
+
+
+def _value(values: Values, name: str) -> Any:
+    thing, _, part = name.rpartition(".")
+    value = getattr(values.get(thing), part) if NAMES.get(thing) is Pose and values.get(thing) else values.get(name)
+    if value is None:
+        raise NoValue(name)
+    return value
+
+
+def _written(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+# ---- poses --------------------------------------------------------------------------------------------------------
+
+
+def fill_pose(message: Any, pose: Pose) -> Any:
+    """Write a pose into a ``geometry_msgs/msg/Pose``."""
+    _fill_point(message.position, pose)
+    _fill_quaternion(message.orientation, pose)
+    return message
+
+
+def _fill_point(message: Any, pose: Pose) -> Any:
+    message.x, message.y, message.z = float(pose.x), float(pose.y), float(pose.z)
+    return message
+
+
+def _fill_quaternion(message: Any, pose: Pose) -> Any:
+    message.x, message.y, message.z, message.w = map(float, pose.orientation)
+    return message
+
+
+def _fill_pose_2d(message: Any, pose: Pose) -> Any:
+    message.x, message.y, message.theta = float(pose.x), float(pose.y), float(pose.yaw)
+    return message
+
+
+def _stamped(part: str, fill: Callable[[Any, Pose], Any]) -> Callable[[Any, Pose], Any]:
+    def filled(message: Any, pose: Pose) -> Any:
+        message.header.frame_id = pose.frame  # a stamp of zero: by the latest transform
+        fill(getattr(message, part), pose)
+        return message
+
+    return filled
+
+
+_POSES: Mapping[str, Callable[[Any, Pose], Any]] = {
+    "geometry_msgs/msg/Pose": fill_pose,
+    "geometry_msgs/msg/PoseStamped": _stamped("pose", fill_pose),
+    "geometry_msgs/msg/Point": _fill_point,
+    "geometry_msgs/msg/PointStamped": _stamped("point", _fill_point),
+    "geometry_msgs/msg/Quaternion": _fill_quaternion,
+    "geometry_msgs/msg/Pose2D": _fill_pose_2d,
+}

@@ -1,0 +1,233 @@
+"""Goals on a robot's own servers, actions and services alike: sent, stopped, and watched until nothing moves."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+from action_msgs.msg import GoalStatus
+from action_msgs.srv import CancelGoal
+from rclpy.action import ActionClient
+from rclpy.node import Node
+
+from reactree_ros.nodes.calls import Calls, Waiting, settle
+from reactree_ros.pending import Pending
+
+#: How often a goal that does not stop is told so again, in seconds.
+INSISTENCE = 1.0
+
+
+class Underway:
+    """A goal that was sent, or is about to be.
+
+    Attributes:
+        what: The skill that it is for.
+        result: The server's answer as ``(status, result)``; fails where the server rejects the goal (``Rejected``), is
+            not there or goes away (``ServerGone``).
+        sent_at: When it was sent, in seconds; None: not yet.
+        accepted: Whether the server has taken it on; a service need not say so.
+        over: Whether the server has ended it, or never began with it: nothing of it moves.
+    """
+
+    def __init__(self, what: str, server: str) -> None:
+        self.what, self.server = what, server
+        self.result: Pending[tuple[int, Any]] = Pending()
+        self.sent_at: float | None = None
+        self.accepted = False
+        self.over = False
+        self.stopping = False
+        self.told = float("-inf")  # when it was told to stop last
+        self.away = False  # the server has gone since
+
+
+class Rejected(Exception):
+    """A server did not take a goal on."""
+
+
+class Server(abc.ABC):
+    """A server of the robot.
+
+    Args:
+        node: Whose client is used.
+        calls: Looks after what is waited for.
+        name: Name of the action or the service.
+    """
+
+    def __init__(self, node: Node, calls: Calls, name: str) -> None:
+        self.node, self.calls, self.name = node, calls, name
+
+    @abc.abstractmethod
+    def send(self, what: str, goal: Any) -> Underway:
+        """Send a goal as soon as the server is there."""
+
+    @abc.abstractmethod
+    def stop(self, underway: Underway) -> None:
+        """Have a goal stopped; also one that was not accepted yet."""
+
+    @abc.abstractmethod
+    def ready(self) -> bool:
+        """Whether the server is there."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Take the client out of the node."""
+
+    def watch(self, underway: Underway) -> None:
+        """Look after a goal that is not over; to be called regularly.
+
+        A server that has gone and is there again knows nothing of a goal of its former life, unless it says otherwise
+        when it is told to stop that.
+        """
+        if underway.over:
+            return
+        if not self.ready():
+            underway.away = True
+        elif underway.away and underway.result.done():
+            underway.away = False
+            self.returned(underway)
+        elif underway.stopping and self.calls.now() - underway.told > INSISTENCE:
+            self.stop(underway)
+
+    def returned(self, underway: Underway) -> None:
+        """Take in that the server is there again after it had been given up."""
+        underway.over = True
+
+
+class ActionOf(Server):
+    """An action server of the robot."""
+
+    def __init__(self, node: Node, calls: Calls, name: str, kind: Any) -> None:
+        super().__init__(node, calls, name)
+        self._client = ActionClient(node, kind, name)
+        self._handles: dict[Underway, Any] = {}
+
+    def send(self, what: str, goal: Any) -> Underway:
+        """Send a goal as soon as the server is there."""
+        underway, calls = Underway(what, self.name), self.calls
+
+        def accepted(future: Any) -> None:
+            handle = _taken(future, lambda error: self._failed(underway, error))
+            if handle is None:
+                return
+            if not handle.accepted:
+                self._failed(underway, Rejected(f"{self.name} rejected the goal"))
+                return
+            underway.accepted = True
+            self._handles[underway] = handle
+            handle.get_result_async().add_done_callback(finished)
+            if underway.stopping:
+                self.stop(underway)
+
+        def finished(future: Any) -> None:
+            self._handles.pop(underway, None)
+            answer = _taken(future, lambda error: self._failed(underway, error))
+            if answer is not None:
+                underway.over = True
+                underway.result.succeed((answer.status, answer.result))
+
+        def send() -> None:
+            underway.sent_at = calls.now()
+            self._client.send_goal_async(goal).add_done_callback(accepted)
+
+        def servers() -> int:
+            return self.calls.count(f"{self.name}/_action/send_goal") if self.ready() else 0
+
+        _wait(self.calls, self.name, servers, send, underway)
+        return underway
+
+    def _failed(self, underway: Underway, error: BaseException) -> None:
+        underway.over = True
+        underway.result.fail(error)
+
+    def stop(self, underway: Underway) -> None:
+        """Have a goal stopped; also one that was not accepted yet."""
+        underway.stopping, underway.told = True, self.calls.now()
+        if underway.sent_at is None:
+            underway.over = True
+            underway.result.cancel()
+        elif underway in self._handles:
+            self._handles[underway].cancel_goal_async().add_done_callback(lambda done: self._answered(underway, done))
+
+    def _answered(self, underway: Underway, future: Any) -> None:
+        answer = _taken(future, lambda error: None)
+        unknown = (CancelGoal.Response.ERROR_UNKNOWN_GOAL_ID, CancelGoal.Response.ERROR_GOAL_TERMINATED)
+        if answer is not None and answer.return_code in unknown and underway.result.done():
+            underway.over = True  # nobody will tell how it ended any more
+            self._handles.pop(underway, None)
+
+    def returned(self, underway: Underway) -> None:
+        """Ask the server about a goal of its former life; it may have been away for this node only."""
+        if underway in self._handles:
+            self.stop(underway)
+        else:
+            underway.over = True
+
+    def ready(self) -> bool:
+        """Whether the server is there."""
+        return bool(self._client.server_is_ready())
+
+    def close(self) -> None:
+        """Take the client out of the node."""
+        self._client.destroy()
+
+
+class ServiceOf(Server):
+    """A service of the robot; what it was asked for cannot be stopped, only be waited for."""
+
+    def __init__(self, node: Node, calls: Calls, name: str, kind: Any) -> None:
+        super().__init__(node, calls, name)
+        self._client = node.create_client(kind, name)
+
+    def send(self, what: str, goal: Any) -> Underway:
+        """Send a request as soon as the server is there."""
+        underway, calls = Underway(what, self.name), self.calls
+
+        def answered(future: Any) -> None:
+            underway.over = True
+            response = _taken(future, underway.result.fail)
+            if response is not None:
+                underway.result.succeed((GoalStatus.STATUS_SUCCEEDED, response))
+
+        def send() -> None:
+            underway.sent_at, underway.accepted = calls.now(), True
+            self._client.call_async(goal).add_done_callback(answered)
+
+        def servers() -> int:
+            return self.calls.count(self._client.srv_name) if self.ready() else 0
+
+        _wait(self.calls, self.name, servers, send, underway)
+        return underway
+
+    def stop(self, underway: Underway) -> None:
+        """Have a request forgotten that was not sent yet."""
+        underway.stopping, underway.told = True, self.calls.now()
+        if underway.sent_at is None:
+            underway.over = True
+            underway.result.cancel()
+
+    def ready(self) -> bool:
+        """Whether the server is there."""
+        return bool(self._client.service_is_ready())
+
+    def close(self) -> None:
+        """Take the client out of the node."""
+        self.node.destroy_client(self._client)
+
+
+def _wait(calls: Calls, name: str, servers: Callable[[], int], send: Callable[[], None], underway: Underway) -> None:
+    def given_up() -> None:
+        underway.over, underway.stopping, underway.away = underway.sent_at is None, True, True
+
+    calls.wait(Waiting(name, servers, send, given_up, underway.result, calls.now()))
+
+
+def _taken(future: Any, failed: Callable[[BaseException], object]) -> Any:
+    """Return the result of a future; None where it has failed or was cancelled."""
+    answer: Pending[Any] = Pending()
+    settle(answer, future)
+    try:
+        return answer.take()
+    except BaseException as error:
+        failed(error)
+        return None

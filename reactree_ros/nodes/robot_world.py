@@ -1,0 +1,400 @@
+"""A robot behind the World port: skills become goals of its own servers, observations come from its semantic map."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from action_msgs.msg import GoalStatus
+from rclpy.node import Node
+from rosidl_runtime_py.convert import message_to_ordereddict
+
+from reactree_ros.errors import UserError
+from reactree_ros.nodes.calls import Calls, ServerGone
+from reactree_ros.nodes.goal_templates import (
+    NoValue,
+    Values,
+    check_name,
+    compiled,
+    constant,
+    is_text,
+    is_whole_number,
+    reader,
+    resolve,
+)
+from reactree_ros.nodes.robot_goals import ActionOf, Rejected, Server, ServiceOf, Underway
+from reactree_ros.nodes.robot_senses import Senses
+from reactree_ros.pending import Pending
+from reactree_ros.world.household import Skill
+from reactree_ros.world.map_file import load_map
+from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
+from reactree_ros.world.poses import Pose
+from reactree_ros.world.robot_config import RobotConfig, SkillEntry, error_code
+from reactree_ros.world.semantic_map import SemanticMap
+from reactree_ros.world.vocabulary import RECALLABLE
+
+#: How often what is under way is looked after, in seconds.
+PERIOD = 0.05
+#: After these the robot looks what is before it.
+_LOOKING = ("go to", "open")
+
+
+class MappedSkill:
+    """How a skill is carried out, checked against its type.
+
+    Args:
+        entry: What `robot.yaml` says.
+        where: What errors begin with.
+
+    Raises:
+        UserError: The type is not there, or a field does not fit it.
+    """
+
+    def __init__(self, entry: SkillEntry, where: str) -> None:
+        self.entry = entry
+        check_name(entry.server, where)
+        self.type = resolve("action" if entry.action else "service", entry.type, where)
+        goal, result = (self.type.Goal, self.type.Result) if entry.action else (self.type.Request, self.type.Response)
+        self.fill = compiled(goal, entry.goal, f"{where}: goal")
+        self._success = []
+        for path, value in entry.success.items():
+            read, slot = reader(result, path, f"{where}: success")
+            self._success.append((path, read, constant(slot, value, f"{where}: success: field '{path}'")))
+        self._code = _reader(result, entry.code, "error_code", is_whole_number, f"{where}: code")
+        self._text = _reader(result, entry.text, "error_msg", is_text, f"{where}: text")
+
+    def verdict(self, status: int, result: Any) -> tuple[Outcome, str]:
+        """Say how a goal ended: ``DONE``, or another outcome with the reason in words."""
+        if status == GoalStatus.STATUS_CANCELED:
+            return Outcome.CANCELED, f"somebody else canceled it on {self.entry.server}"
+        unlike = [(path, read(result)) for path, read, wanted in self._success if read(result) != wanted]
+        if status == GoalStatus.STATUS_SUCCEEDED and not unlike:
+            return Outcome.DONE, ""
+        code = int(self._code(result)) if self._code is not None else 0
+        known = error_code(self.entry, code)
+        reasons = [
+            known.name,
+            f"error code {code}" if code else "",
+            str(self._text(result)) if self._text is not None else "",
+        ]
+        if not any(reasons):
+            reasons = [f"{path} is {value}" for path, value in unlike] or ["it was aborted without an error code"]
+        return known.outcome, f"{self.entry.server}: {', '.join(filter(None, reasons))}"
+
+
+def _reader(result: Any, path: str, usual: str, fits: Any, where: str) -> Any:
+    """Return what reads a field of a result; the usual one where none is named and the type has it."""
+    if not path and usual not in result.get_fields_and_field_types():
+        return None
+    read, slot = reader(result, path or usual, where)
+    if fits(slot):
+        return read
+    if not path:
+        return None
+    raise UserError(f"{where}: field '{path}' is no {'text' if fits is is_text else 'whole number'}")
+
+
+@dataclass(eq=False)
+class _Errand:
+    """A skill that is being carried out."""
+
+    text: str
+    skill: Skill
+    mapped: MappedSkill
+    server: Server
+    goal: Any
+    pending: Pending[Observation]
+    began: float
+    underway: Underway
+    tries: int = 1
+    done: float | None = None  # since when the robot looks what is before it
+    words: str = ""  # the first sentence of the observation
+    end: tuple[Outcome, str] | None = None  # how it ends as soon as the robot has stopped
+    end_since: float = 0.0
+
+
+class RobotWorld(World):
+    """A robot with its own action servers and services.
+
+    Args:
+        node: Whose clients and subscriptions are used.
+        config: The robot.
+        where: The configuration's file, for errors.
+        dry_run: Log every goal and send none; a skill is then taken to go well at once.
+        server_timeout: How long a server may be away, or take to accept a goal, in seconds.
+        stop_timeout: How long a goal may take to stop after its time limit or an emergency stop, in seconds.
+
+    Raises:
+        UserError: A mapping does not fit its type, or the map cannot be used.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        config: RobotConfig,
+        *,
+        where: str,
+        dry_run: bool = False,
+        server_timeout: float = 5.0,
+        stop_timeout: float = 10.0,
+    ) -> None:
+        self._node, self._config, self._dry_run = node, config, dry_run
+        self._server_timeout, self._stop_timeout = server_timeout, stop_timeout
+        self._mapped: dict[str, MappedSkill] = {
+            verb: MappedSkill(entry, f"{where}: skills.{verb}") for verb, entry in config.skills.items()
+        }
+        document = load_map(config.map) if config.map else None
+        self._senses = Senses(node, config, document, where=where)
+        self._calls = Calls(node, patience=server_timeout)
+        self._servers: dict[tuple[str, str], Server] = {}  # by name and type: several skills may share one
+        for mapped in () if dry_run else self._mapped.values():
+            entry = mapped.entry
+            if (entry.server, entry.type) not in self._servers:
+                kind = ActionOf if entry.action else ServiceOf
+                self._servers[entry.server, entry.type] = kind(node, self._calls, entry.server, mapped.type)
+        self._errand: _Errand | None = None
+        self._underway: list[tuple[Server, Underway]] = []
+        self._resting: list[Pending[None]] = []
+        self.recallable = RECALLABLE
+        self._timer = node.create_timer(PERIOD, self._look_after)
+
+    # ------------------------------------------------------------------ the port
+
+    def reset(self) -> Pending[None]:
+        """Fail: a robot does not bring its house back to where a task starts."""
+        return Pending.failed(WorldError("a robot cannot bring its house back to a start; give an instruction"))
+
+    def observe(self) -> Pending[Observation]:
+        """Say where the robot is and what is in the room."""
+        return Pending.of(self._map().around())
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        """List what may be tried of what the robot can do."""
+        return Pending.of(self._map().skills(self._mapped))
+
+    def score(self) -> Pending[Score | None]:
+        """Say that no goal is known: whether it is reached is for the planner's tree."""
+        return Pending.of(None)
+
+    def _map(self) -> SemanticMap:
+        if self._senses.map is None:
+            raise WorldError(f"there is no semantic map on {self._config.map_topic} yet")
+        return self._senses.map
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        """Check a skill and send its goal; a cancel goes through to the robot's server."""
+        self._senses.look(forget=True)
+        map, now = self._map(), self._senses.now()
+        parsed = map.parse(skill, tuple(self._mapped))
+        if isinstance(parsed, str):
+            return Pending.of(Observation(parsed, Outcome.UNKNOWN_SKILL))
+        obstacle = self._obstacle()
+        if obstacle:
+            return Pending.of(map.after(parsed, Outcome.PRECONDITION, f"You cannot {skill} now: {obstacle}."))
+        outcome, words = map.check(parsed, now, unseen=self._dry_run)
+        if outcome is not Outcome.DONE:
+            return Pending.of(map.after(parsed, outcome, words))
+        mapped, values = self._mapped[parsed.verb], _values(map, parsed, skill)
+        try:
+            goal = mapped.fill(values)
+        except NoValue as error:
+            reason = _missing(map, parsed, str(error))
+            return Pending.of(map.after(parsed, Outcome.PRECONDITION, f"You cannot {skill}: {reason}."))
+        if self._dry_run:
+            self._node.get_logger().info(
+                f"dry run: {skill} -> {mapped.entry.server} ({mapped.entry.type}) "
+                f"{json.dumps(message_to_ordereddict(goal))}"
+            )
+            map.apply(parsed, now)
+            return Pending.of(map.after(parsed, Outcome.DONE, words))
+        return self._begin(skill, parsed, words, goal)
+
+    def at_rest(self) -> Pending[None]:
+        """Settle when the robot's servers have ended everything that was sent to them."""
+        pending: Pending[None] = Pending()
+        self._resting.append(pending)
+        self._look_after()
+        return pending
+
+    def close(self) -> None:
+        """Take clients, subscriptions and the timer out of the node."""
+        self._node.destroy_timer(self._timer)
+        for pending in self._resting:
+            pending.cancel()
+        self._senses.close()
+        for server in self._servers.values():
+            server.close()
+
+    # ------------------------------------------------------------------ one skill
+
+    def _obstacle(self) -> str:
+        """Say why nothing may be begun now; empty where something may."""
+        for _, underway in self._underway:
+            if not underway.over:
+                gone = f"{underway.server} has gone, and it is not known whether the robot has stopped"
+                return f"'{underway.what}' has not stopped yet{f'; {gone}' if underway.away else ''}"
+        return self._senses.stopped()
+
+    def _begin(self, text: str, skill: Skill, words: str, goal: Any) -> Pending[Observation]:
+        mapped = self._mapped[skill.verb]
+        server = self._servers[mapped.entry.server, mapped.entry.type]
+        pending: Pending[Observation] = Pending(on_cancel=lambda: self._cancel(errand))
+        errand = _Errand(
+            text=text,
+            skill=skill,
+            mapped=mapped,
+            server=server,
+            goal=goal,
+            pending=pending,
+            began=self._senses.now(),
+            underway=self._send(server, text, goal),
+            words=words,
+        )
+        self._errand = errand
+        self._follow(errand)
+        return pending
+
+    def _send(self, server: Server, text: str, goal: Any) -> Underway:
+        underway = server.send(text, goal)
+        self._underway.append((server, underway))
+        return underway
+
+    def _follow(self, errand: _Errand) -> None:
+        errand.underway.result.add_done_callback(lambda _: self._step(errand))
+
+    def _cancel(self, errand: _Errand) -> None:
+        if self._errand is errand:
+            self._errand = None
+        self._note_departure(errand)
+        if not errand.underway.over:
+            errand.server.stop(errand.underway)
+
+    def _look_after(self) -> None:
+        self._calls.watch()
+        self._senses.look(forget=self._errand is None)
+        for server, underway in self._underway:
+            server.watch(underway)
+        self._underway = [(server, underway) for server, underway in self._underway if not underway.over]
+        if self._errand is not None:
+            self._step(self._errand)
+        if not self._underway:
+            resting, self._resting = self._resting, []
+            for pending in resting:
+                pending.succeed(None)
+
+    def _step(self, errand: _Errand) -> None:
+        """Go on with a skill as far as it goes now."""
+        if errand is not self._errand or errand.pending.done():
+            return
+        now, entry, underway = self._senses.now(), errand.mapped.entry, errand.underway
+        if errand.done is not None:
+            if self._senses.detected > errand.done or now - errand.done >= self._config.look_time:
+                self._finish(errand, Outcome.DONE, errand.words)
+            return
+        if errand.end is not None:
+            if underway.over:
+                self._finish(errand, *errand.end)
+            elif now - errand.end_since > self._stop_timeout:
+                self._fail(errand, f"{errand.end[1]} It did not stop within {self._stop_timeout:g} s.")
+            return
+        if underway.result.done():
+            self._ended(errand)
+        elif stopped := self._senses.stopped():
+            self._end(errand, Outcome.EXECUTION, stopped)
+        elif now - errand.began > entry.time_limit:
+            self._end(errand, Outcome.TIMEOUT, f"it took longer than {entry.time_limit:g} s and was stopped")
+        elif underway.sent_at is not None and not underway.accepted and now - underway.sent_at > self._server_timeout:
+            errand.server.stop(underway)
+            self._fail(errand, f"{underway.server} did not answer within {self._server_timeout:g} s")
+
+    def _end(self, errand: _Errand, outcome: Outcome, reason: str) -> None:
+        """Stop the robot and end the skill when it has stopped."""
+        errand.end, errand.end_since = (outcome, _failed(errand.skill, reason)), self._senses.now()
+        errand.server.stop(errand.underway)
+        self._step(errand)
+
+    def _ended(self, errand: _Errand) -> None:
+        """Take in how the robot's server ended a goal."""
+        try:
+            outcome, reason = errand.mapped.verdict(*errand.underway.result.take())
+        except Rejected as error:
+            outcome, reason = Outcome.PRECONDITION, str(error)
+        except ServerGone as error:
+            self._fail(errand, str(error))
+            return
+        map, now = self._map(), self._senses.now()
+        if outcome is Outcome.DONE:
+            map.apply(errand.skill, now)
+            if self._config.detections and errand.skill.verb in _LOOKING:
+                errand.done = now
+                self._step(errand)
+            else:
+                self._finish(errand, outcome, errand.words)
+        elif outcome is Outcome.WORLD_UNAVAILABLE:
+            self._fail(errand, _failed(errand.skill, reason))
+        elif outcome is Outcome.EXECUTION and errand.tries <= errand.mapped.entry.retries:
+            errand.tries += 1
+            self._node.get_logger().warning(f"'{errand.text}' failed ({reason}); try {errand.tries}")
+            with suppress(NoValue):  # what it is done to may have been detected anew
+                errand.goal = errand.mapped.fill(_values(map, errand.skill, errand.text))
+            errand.underway = self._send(errand.server, errand.text, errand.goal)
+            self._follow(errand)
+        else:
+            self._finish(errand, outcome, _failed(errand.skill, reason))
+
+    def _finish(self, errand: _Errand, outcome: Outcome, words: str) -> None:
+        self._errand = None
+        if outcome is not Outcome.DONE:
+            self._note_departure(errand)
+        errand.pending.succeed(self._map().after(errand.skill, outcome, words))
+
+    def _fail(self, errand: _Errand, reason: str) -> None:
+        self._errand = None
+        self._note_departure(errand)
+        errand.pending.fail(WorldError(reason))
+
+    def _note_departure(self, errand: _Errand) -> None:
+        """Note that the robot has left where it was, where it may have begun to go somewhere else."""
+        underway = errand.underway
+        refused = underway.over and not underway.accepted
+        if errand.skill.verb == "go to" and errand.done is None and underway.sent_at is not None and not refused:
+            self._map().leave()
+
+
+def _failed(skill: Skill, reason: str) -> str:
+    return f"You could not {skill.verb} the {skill.thing.word} ({skill.thing.number}): {reason}."
+
+
+def _poses(map: SemanticMap, skill: Skill) -> dict[str, Pose | None]:
+    """Return the poses that templates may name, as the map has them."""
+    receptacle, room = map.target(skill), map.room_of(skill.thing)
+    return {
+        "pose": map.approach(skill.thing if receptacle is None else receptacle),
+        "object.pose": map.pose_of(skill.thing),
+        "receptacle.pose": None if receptacle is None else receptacle.pose,
+        "receptacle.top": None if receptacle is None else receptacle.top,
+        "room.pose": None if room is None else map.pose_of(room),
+    }
+
+
+def _values(map: SemanticMap, skill: Skill, text: str) -> Values:
+    """Return what templates may name, poses in the map's frame."""
+    values: dict[str, Any] = {"skill": text, "verb": skill.verb}
+    named = {"object": skill.thing, "receptacle": map.target(skill), "room": map.room_of(skill.thing)}
+    for name, thing in named.items():
+        if thing is not None:
+            values |= {f"{name}.name": thing.name, f"{name}.word": thing.word, f"{name}.number": thing.number}
+    values |= {name: None if pose is None else map.in_map(pose) for name, pose in _poses(map, skill).items()}
+    return values
+
+
+def _missing(map: SemanticMap, skill: Skill, name: str) -> str:
+    """Say why a template has no value."""
+    poses = _poses(map, skill)
+    pose = poses.get(name) or poses.get(name.rpartition(".")[0])
+    if pose is not None:
+        return f"there is no transform from '{pose.frame}' to '{map.frame}'"
+    return f"its goal needs {{{name}}}, which is not known of the {skill.thing.word} ({skill.thing.number})"

@@ -1,0 +1,321 @@
+"""A robot in a house of five rooms: servers that behave like Nav2 and an arm, a switch, tf and detections.
+
+    python robot_servers.py [--speed M_PER_S] [--behave SERVER=BEHAVIOUR,…] [--without nav|arm] [--ros-args …]
+
+Behaviours of a server, one for each goal in turn, then `succeed`:
+
+    succeed   do it
+    abort:N   end with the error code N
+    hold      accept the goal, move, and never end it; a cancel stops it
+    deaf      the same, but a cancel does not stop it
+    stubborn  like hold, but the first cancel is refused
+    reject    do not accept the goal
+    fail      end with success, but report a failure in the result
+
+It prints a line for everything that happens. The house is that of config/semantic_map.yaml.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from geometry_msgs.msg import TransformStamped
+from nav2_msgs.action import DockRobot, DummyBehavior, NavigateToPose
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+from rclpy.qos import qos_profile_sensor_data
+from rclpy.task import Future
+from rclpy.utilities import remove_ros_args
+from std_msgs.msg import Bool
+from std_srvs.srv import SetBool
+from tf2_ros import StaticTransformBroadcaster, TransformBroadcaster
+from vision_msgs.msg import Detection3D, Detection3DArray, ObjectHypothesisWithPose
+
+from reactree_ros.nodes.spinning import run_node
+from reactree_ros.world.map_file import load_map
+
+MAP = Path(__file__).parents[2] / "config/semantic_map.yaml"
+PERIOD = 0.05
+#: How far the camera sees, in metres.
+SIGHT = 1.6
+#: Where the camera is in the robot's frame.
+CAMERA = (0.2, 0.0, 0.5)
+
+
+class House:
+    """What is where, and what is open."""
+
+    def __init__(self) -> None:
+        self.places = {entry.name: entry for entry in load_map(MAP).receptacles}
+        self.objects = {"apple": (9.6, 1.0, 0.9), "pudding": (7.6, 3.1, 0.8), "cup": (7.3, 2.9, 0.8)}
+        self.open = set[str]()
+        self.held = ""
+
+    def visible(self, x: float, y: float) -> dict[str, tuple[float, float, float]]:
+        """What a camera at a position sees, by class."""
+        return {
+            name: at
+            for name, at in self.objects.items()
+            if name != self.held and math.hypot(at[0] - x, at[1] - y) <= SIGHT and not self._shut_away(at)
+        }
+
+    def _shut_away(self, at: tuple[float, float, float]) -> bool:
+        fridge = self.places["fridge 1"].pose
+        return "fridge 1" not in self.open and math.hypot(at[0] - fridge.x, at[1] - fridge.y) < 0.3
+
+    def do(self, verb: str, name: str, where: str) -> None:
+        """Have the arm do something."""
+        if verb == "pick up":
+            self.held = name.rpartition(" ")[0]
+        elif verb == "put down":
+            pose, size = self.places[where].pose, self.places[where].size
+            self.objects[name.rpartition(" ")[0]] = (pose.x, pose.y + 0.2, pose.z + size[2])
+            self.held = ""
+        elif verb == "open":
+            self.open.add(name)
+        elif verb == "close":
+            self.open.discard(name)
+
+
+class Robot(Node):
+    """The robot.
+
+    Args:
+        speed: Metres per second.
+        behave: Behaviours by the name of the server.
+        frame: The frame in which the camera reports.
+        nav: Whether it navigates by itself.
+        arm: Whether it has an arm.
+    """
+
+    def __init__(
+        self,
+        name: str = "robot",
+        *,
+        speed: float = 20.0,
+        behave: dict[str, list[str]] | None = None,
+        frame: str = "camera_link",
+        nav: bool = True,
+        arm: bool = True,
+        body: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(name, **kwargs)
+        self.house = House()
+        self.behave = defaultdict(list, behave or {})
+        self.speed, self.frame = speed, frame
+        self.x, self.y, self.yaw = 2.5, 2.0, 0.0
+        self.goal: tuple[float, float, float] | None = None
+        self.log: list[str] = []
+        self.switched: list[bool] = []
+        self.blind = False
+        self._running: list[tuple[Any, Future]] = []
+        self._tf, self._static = TransformBroadcaster(self), StaticTransformBroadcaster(self)
+        self._seen = self.create_publisher(Detection3DArray, "/detections", qos_profile_sensor_data)
+        self.stop = self.create_publisher(Bool, "/emergency_stop", 10)
+        group = ReentrantCallbackGroup()
+        servers = [
+            *([("navigate_to_pose", NavigateToPose, self._navigate)] if nav else []),
+            *([("arm", DummyBehavior, self._command), ("gripper", DockRobot, self._dock)] if arm else []),
+        ]
+        self.servers = [
+            ActionServer(
+                self,
+                kind,
+                server,
+                execute_callback=execute,
+                goal_callback=lambda goal, server=server: self._consider(server),
+                cancel_callback=lambda handle, server=server: self._cancel(server, handle),
+                callback_group=group,
+            )
+            for server, kind, execute in servers
+        ]
+        if arm:
+            self.create_service(SetBool, "switch", self._switch)
+        self._stamped(self._static, "base_link", "camera_link", *CAMERA)
+        if body:
+            self.create_timer(PERIOD, self._tick)
+
+    def say(self, text: str) -> None:
+        self.log.append(text)
+        print(text, flush=True)  # noqa: T201
+
+    # ------------------------------------------------------------------ goals
+
+    def _consider(self, server: str) -> GoalResponse:
+        if self.behave[server][:1] == ["reject"]:
+            self.behave[server].pop(0)
+            self.say(f"rejected: {server}")
+            return GoalResponse.REJECT
+        return GoalResponse.ACCEPT
+
+    def _cancel(self, server: str, handle: Any) -> CancelResponse:
+        stubborn = [future for one, future in self._running if one == handle and future.stubborn]
+        for future in stubborn:
+            future.stubborn = False
+            self.say(f"cancel refused: {server}")
+            return CancelResponse.REJECT
+        self.say(f"cancel: {server}")
+        return CancelResponse.ACCEPT
+
+    async def _ended(self, server: str, handle: Any, result: Any, *, moving: bool = False) -> bool:
+        """Behave as told; returns whether the goal is to be carried out."""
+        behaviour = self.behave[server].pop(0) if self.behave[server] else "succeed"
+        self.say(f"{server}: {behaviour}")
+        if behaviour.startswith("abort"):
+            result.error_code, result.error_msg = int(behaviour.partition(":")[2]), "as told"
+            handle.abort()
+            return False
+        waiting = behaviour in ("hold", "deaf", "stubborn")
+        if waiting or moving:
+            future = Future()
+            future.deaf, future.stubborn, future.forever = behaviour == "deaf", behaviour == "stubborn", waiting
+            self._running.append((handle, future))
+            await future
+            self._running = [one for one in self._running if one[1] is not future]
+            if future.result() == "canceled":
+                handle.canceled()
+                self.goal = None
+                self.say(f"stopped: {server}")
+                return False
+        handle.succeed()
+        return behaviour != "fail"
+
+    async def _navigate(self, handle: Any) -> NavigateToPose.Result:
+        pose, result = handle.request.pose, NavigateToPose.Result()
+        assert pose.header.frame_id == "map"
+        at, turn = pose.pose.position, pose.pose.orientation
+        self.goal = (at.x, at.y, 2 * math.atan2(turn.z, turn.w))
+        self.say(f"navigates to {at.x:.1f} {at.y:.1f}")
+        if await self._ended("navigate_to_pose", handle, result, moving=True):
+            self.say(f"has arrived at {at.x:.1f} {at.y:.1f}")
+        return result
+
+    async def _command(self, handle: Any) -> DummyBehavior.Result:
+        result, words = DummyBehavior.Result(), handle.request.command.data
+        verb, rest = " ".join(words.split()[:2]), " ".join(words.split()[2:])
+        if verb not in ("pick up", "put down"):
+            verb, _, rest = words.partition(" ")
+        name, _, where = rest.partition(" on " if verb == "put down" else " at ")
+        if await self._ended("arm", handle, result):
+            self.house.do(verb, name, where)
+            self.say(f"arm: {words}")
+        return result
+
+    async def _dock(self, handle: Any) -> DockRobot.Result:
+        """Behave like an arm with an action of its own: a name, a pose and what to do with it."""
+        result, goal = DockRobot.Result(success=True), handle.request
+        if await self._ended("gripper", handle, result):
+            self.house.do(goal.dock_type, goal.dock_id, "")
+            at = goal.dock_pose.pose.position
+            self.say(f"gripper: {goal.dock_type} {goal.dock_id} {goal.dock_pose.header.frame_id} {at.x:.2f} {at.y:.2f}")
+        else:
+            result.success = False
+        return result
+
+    def _switch(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        behaviour = self.behave["switch"].pop(0) if self.behave["switch"] else "succeed"
+        response.success, response.message = behaviour == "succeed", behaviour
+        self.switched.append(request.data)
+        return response
+
+    # ------------------------------------------------------------------ the body
+
+    def _tick(self) -> None:
+        self._move()
+        for handle, future in list(self._running):
+            canceled = handle.is_cancel_requested and not future.deaf
+            if not future.done() and (canceled or (self.goal is None and not future.forever)):
+                future.set_result("canceled" if canceled else "done")
+            elif isinstance(handle.request, NavigateToPose.Goal):
+                handle.publish_feedback(NavigateToPose.Feedback(distance_remaining=float(self._left())))
+        self._stamped(self._tf, "map", "base_link", self.x, self.y, 0.0, self.yaw)
+        if not self.blind:
+            self.see(self.house.visible(self.x, self.y))
+
+    def _left(self) -> float:
+        return 0.0 if self.goal is None else math.hypot(self.goal[0] - self.x, self.goal[1] - self.y)
+
+    def _move(self) -> None:
+        left, step = self._left(), self.speed * PERIOD
+        held = any(future.forever for _, future in self._running)
+        if self.goal is None or (held and left <= step):
+            return
+        share = min(1.0, step / left) if left else 1.0
+        self.x += share * (self.goal[0] - self.x)
+        self.y += share * (self.goal[1] - self.y)
+        self.yaw = self.goal[2]
+        if share == 1.0 and not held:
+            self.goal = None
+
+    def see(self, objects: dict[str, tuple[float, float, float]], *, frame: str = "", score: float = 0.9) -> None:
+        """Report objects that are given in the map's frame, as a camera does."""
+        msg = Detection3DArray()
+        msg.header.frame_id = frame or self.frame
+        msg.header.stamp = self.get_clock().now().to_msg()
+        for name, at in objects.items():
+            detection = Detection3D()
+            one = ObjectHypothesisWithPose()
+            one.hypothesis.class_id, one.hypothesis.score = name, float(score)
+            dx, dy = at[0] - self.x, at[1] - self.y
+            turn = -self.yaw
+            if msg.header.frame_id == "camera_link":
+                position = (
+                    dx * math.cos(turn) - dy * math.sin(turn) - CAMERA[0],
+                    dx * math.sin(turn) + dy * math.cos(turn) - CAMERA[1],
+                    at[2] - CAMERA[2],
+                )
+            else:
+                position = at
+            place = one.pose.pose.position
+            place.x, place.y, place.z = map(float, position)
+            detection.results.append(one)
+            msg.detections.append(detection)
+        self._seen.publish(msg)
+
+    def _stamped(self, to: Any, parent: str, child: str, x: float, y: float, z: float, yaw: float = 0.0) -> None:
+        msg = TransformStamped()
+        msg.header.frame_id, msg.child_frame_id = parent, child
+        msg.header.stamp = self.get_clock().now().to_msg()
+        where, turn = msg.transform.translation, msg.transform.rotation
+        where.x, where.y, where.z = float(x), float(y), float(z)
+        turn.z, turn.w = math.sin(yaw / 2), math.cos(yaw / 2)
+        to.sendTransform(msg)
+
+    # ------------------------------------------------------------------ the end
+
+    def begin_stop(self) -> None:
+        """Nothing to stop."""
+
+    def stopped(self) -> bool:
+        return True
+
+    def destroy_node(self) -> None:
+        for server in self.servers:
+            server.destroy()
+        super().destroy_node()
+
+
+def behaviours(texts: Sequence[str]) -> dict[str, list[str]]:
+    return {server: list.split(",") for server, _, list in (text.partition("=") for text in texts)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--speed", type=float, default=20.0)
+    parser.add_argument("--behave", action="append", default=[])
+    parser.add_argument("--without", default="")
+    options = parser.parse_args(remove_ros_args(sys.argv)[1:])
+    only = {"nav": options.without != "nav", "arm": options.without != "arm"}
+    run_node(lambda: Robot(speed=options.speed, behave=behaviours(options.behave), **only))
+
+
+if __name__ == "__main__":
+    main()

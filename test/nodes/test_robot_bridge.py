@@ -1,0 +1,586 @@
+"""The robot bridge on a real ROS: servers that behave like Nav2 and an arm, tf and detections from a script."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from reactree_ros.errors import UserError
+
+NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
+if NAV2:
+    from action_msgs.msg import GoalStatus
+    from action_msgs.srv import CancelGoal
+    from rclpy.lifecycle import TransitionCallbackReturn
+    from rclpy.parameter import Parameter
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+    from reactree_interfaces.action import ExecuteSkill
+    from reactree_interfaces.srv import AvailableSkills, Observe, ResetWorld
+    from robot_servers import Robot
+    from ros_graph import activate, entities
+    from std_msgs.msg import Bool, String
+
+    from reactree_ros.nodes.robot_bridge_node import RobotBridgeNode
+
+    Result = ExecuteSkill.Result
+
+if TYPE_CHECKING:
+    from ros_graph import Goal, Graph
+
+pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
+
+CONFIG = Path(__file__).parents[2] / "config"
+Change = Callable[[dict[str, Any]], Any]
+
+
+class House:
+    """A robot and its bridge in a test's graph."""
+
+    def __init__(self, graph: Graph, folder: Path) -> None:
+        self.graph, self._folder = graph, folder
+        self.robot: Any = None
+        self.bridge: Any = None
+
+    def config(self, change: Change = lambda config: None) -> Path:
+        """Write a changed config/robot.yaml with the example's map beside it."""
+        config = yaml.safe_load((CONFIG / "robot.yaml").read_text())
+        change(config)
+        (self._folder / "robot.yaml").write_text(yaml.safe_dump(config))
+        if not (self._folder / "semantic_map.yaml").exists():
+            (self._folder / "semantic_map.yaml").write_text((CONFIG / "semantic_map.yaml").read_text())
+        return self._folder / "robot.yaml"
+
+    def change_map(self, change: Change) -> None:
+        values = yaml.safe_load((CONFIG / "semantic_map.yaml").read_text())
+        change(values)
+        (self._folder / "semantic_map.yaml").write_text(yaml.safe_dump(values))
+
+    def add_robot(self, *, alone: bool = False, **kwargs: Any) -> Any:
+        self.robot = self.graph.add(Robot(context=self.graph.context, **kwargs), alone=alone)
+        return self.robot
+
+    def make_bridge(self, change: Change = lambda config: None, **parameters: Any) -> Any:
+        parameters = {"robot_config": str(self.config(change)), "server_timeout": 1.0, "stop_timeout": 1.0} | parameters
+        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
+        return RobotBridgeNode(context=self.graph.context, parameter_overrides=overrides)
+
+    def start(self, change: Change = lambda config: None, **parameters: Any) -> Any:
+        """Bring the bridge up; waits until it knows by tf where the robot is."""
+        self.bridge = self.graph.add(activate(self.make_bridge(change, **parameters)))
+        if self.robot is not None:
+            self.graph.until(lambda: self.map is None or self.map.robot, "tf is there")
+        return self.bridge
+
+    @property
+    def map(self) -> Any:
+        return self.bridge._world._senses.map
+
+    def skill(self, skill: str) -> Goal:
+        return self.graph.skill(skill, to="robot_bridge")
+
+    def does(self, *skills: str) -> Any:
+        """Carry skills out, each with success; returns the last result."""
+        for skill in skills:
+            result = self.skill(skill).result
+            assert result.outcome == Result.DONE, (skill, result.message)
+        return result
+
+    def goes(self, behaviour: str) -> Goal:
+        """Send the robot off with Nav2 behaving somehow; returns when it is on its way."""
+        self.robot.behave["navigate_to_pose"] = [behaviour]
+        before = len(self.robot.log)
+        goal = self.skill("go to bed 1")
+        self.graph.until(lambda: f"navigate_to_pose: {behaviour}" in self.robot.log[before:], "the robot is on its way")
+        return goal
+
+
+@pytest.fixture
+def house(graph: Graph, tmp_path: Path) -> House:
+    return House(graph, tmp_path)
+
+
+def in_skill(verb: str, **entries: Any) -> Change:
+    return lambda config: config["skills"][verb].update(entries)
+
+
+# ---------------------------------------------------------------------- what goes well
+
+
+def test_things_are_fetched_from_a_closed_fridge_to_a_table(house: House) -> None:
+    robot = house.add_robot()
+    house.start()
+    result = house.does("go to kitchen 1", "go to fridge 1")
+    assert "The fridge (1) is closed. You see fridge (1)" in result.observation.text
+    assert house.does("open fridge 1").observation.text == "You open fridge. You see apple (1), fridge (1)"
+    assert house.does("pick up apple 1").observation.text == "You pick up apple. You hold apple (1)."
+    result = house.does("go to coffee table 1", "put down apple 1")
+    assert result.observation.text == "You put down apple on coffee table"
+    assert robot.house.objects["apple"] == pytest.approx((2.5, 3.4, 0.45))
+    house.graph.until(lambda: house.map.by_name["apple 1"].seen, "the apple is detected there")
+    assert [item.name for item in house.map.items() if item.word == "apple"] == ["apple 1"]
+    assert "pick up apple 1" in house.does("go to coffee table 1").skills
+
+
+def test_the_goal_is_where_the_map_says_and_its_end_is_waited_for(house: House) -> None:
+    robot = house.add_robot(speed=4.0)
+    house.start()
+    goal = house.skill("go to kitchen table 1")
+    result = goal.result
+    assert (goal.status, result.outcome) == (GoalStatus.STATUS_SUCCEEDED, Result.DONE)
+    assert "navigates to 7.5 2.3" in robot.log
+    assert (robot.x, robot.y) == (7.5, 2.3)
+    assert {one.phase for one in goal.feedback} == {ExecuteSkill.Feedback.EXECUTING}
+    assert result.observation.text.endswith("You see kitchen table (1), mug (1), pudding (1)")
+
+
+def test_an_arms_own_action_gets_name_and_pose_in_its_own_fields(house: House) -> None:
+    def change(config: dict[str, Any]) -> None:
+        goal = {"dock_id": "{object.name}", "dock_pose": "{object.pose}", "dock_type": "{verb}", "use_dock_id": False}
+        config["skills"]["pick up"] = {
+            "action": "gripper",
+            "type": "nav2_msgs/action/DockRobot",
+            "goal": goal,
+            "success": {"success": True},
+        }
+
+    robot = house.add_robot(behave={"gripper": ["fail"]})
+    house.start(change)
+    house.does("go to kitchen table 1")
+    failed = house.skill("pick up pudding 1").result
+    assert (failed.outcome, failed.message) == (
+        Result.EXECUTION,
+        "You could not pick up the pudding (1): gripper: success is False.",
+    )
+    assert house.map.held == []
+    house.does("pick up pudding 1")
+    assert robot.log[-1] == "gripper: pick up pudding 1 map 7.60 3.10"
+
+
+def test_a_switch_is_a_service(house: House) -> None:
+    robot = house.add_robot(behave={"switch": ["is broken"]})
+    house.start()
+    house.does("go to table lamp 1")
+    failed = house.skill("turn on table lamp 1").result
+    assert failed.outcome == Result.EXECUTION
+    assert failed.message == "You could not turn on the table lamp (1): switch: is broken."
+    house.does("turn on table lamp 1", "turn off table lamp 1")
+    assert robot.switched == [True, True, False]
+
+
+def test_the_services_speak_of_the_map(house: House) -> None:
+    house.add_robot()
+    house.start()
+    text = house.graph.call(Observe, "robot_bridge/observe").observation.text
+    assert text.startswith("You are in the house, and there are 5 rooms: bathroom (1), bedroom (1, 2)")
+    skills = house.graph.call(AvailableSkills, "robot_bridge/available_skills")
+    assert {"go to bedroom 2", "go to sofa 1", "turn on table lamp 1"} <= set(skills.skills)
+    reset = house.graph.call(ResetWorld, "robot_bridge/reset", task_id=-1)
+    assert reset.message == "a robot cannot bring its house back to a start; give an instruction"
+
+
+# ---------------------------------------------------------------------- failures of the robot's servers
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome", "words"),
+    [
+        (208, "EXECUTION", "navigate_to_pose: NO_VALID_PATH, error code 208, as told"),
+        (204, "PRECONDITION", "navigate_to_pose: GOAL_OUTSIDE_MAP, error code 204, as told"),
+        (207, "TIMEOUT", "navigate_to_pose: PLANNER_TIMED_OUT, error code 207, as told"),
+        (102, "WORLD_UNAVAILABLE", "navigate_to_pose: FOLLOW_PATH_TF_ERROR, error code 102, as told"),
+        (4711, "EXECUTION", "navigate_to_pose: error code 4711, as told"),
+    ],
+)
+def test_error_codes_of_nav2_become_outcomes(house: House, code: int, outcome: str, words: str) -> None:
+    house.add_robot(behave={"navigate_to_pose": [f"abort:{code}"] * 2})
+    house.start()
+    goal = house.skill("go to bed 1")
+    assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, getattr(Result, outcome))
+    assert goal.result.message == f"You could not go to the bed (1): {words}."
+    house.robot.behave.clear()
+    house.does("go to bed 1")
+
+
+def test_what_failed_on_the_way_is_tried_again_as_often_as_the_mapping_says(house: House) -> None:
+    robot = house.add_robot(behave={"navigate_to_pose": ["abort:208"], "arm": ["abort:1"]})
+    house.start()
+    house.does("go to fridge 1")
+    assert robot.log[:4].count("navigate_to_pose: abort:208") == 1
+    assert house.skill("open fridge 1").result.outcome == Result.EXECUTION  # its mapping has no retries
+
+
+def test_a_goal_that_is_rejected_is_refused_and_nothing_moves(house: House) -> None:
+    house.add_robot()
+    house.start()
+    house.does("go to fridge 1")
+    house.robot.behave["navigate_to_pose"] = ["reject"]
+    result = house.skill("go to bed 1").result
+    assert result.outcome == Result.PRECONDITION
+    assert result.message == "You could not go to the bed (1): navigate_to_pose rejected the goal."
+    house.does("open fridge 1")
+
+
+def test_a_server_that_is_not_there_is_named_within_its_bound(house: House) -> None:
+    house.add_robot(nav=False)
+    house.start(server_timeout=0.3)
+    result = house.skill("go to bed 1").result
+    assert (result.outcome, result.message) == (
+        Result.WORLD_UNAVAILABLE,
+        "navigate_to_pose is not there (for 0.3 s)",
+    )
+
+
+def test_a_server_that_never_answers_is_given_up_and_its_goal_taken_back_later(house: House) -> None:
+    robot = house.add_robot(alone=True)
+    house.start(server_timeout=0.3)
+    house.graph.halt(robot)
+    result = house.skill("go to bed 1").result
+    assert (result.outcome, result.message) == (
+        Result.WORLD_UNAVAILABLE,
+        "navigate_to_pose did not answer within 0.3 s",
+    )
+    refused = house.skill("go to sofa 1").result
+    assert refused.outcome == Result.PRECONDITION
+    assert refused.message.startswith("You cannot go to sofa 1 now: 'go to bed 1' has not stopped yet.")
+    robot.behave["navigate_to_pose"] = ["hold"]
+    house.graph.resume(robot)
+    house.graph.until(lambda: "stopped: navigate_to_pose" in robot.log, "the late goal is canceled")
+    house.graph.until(lambda: not house.bridge._world._obstacle())
+    house.does("go to sofa 1")
+
+
+def test_a_goal_that_never_ends_is_stopped_at_its_time_limit(house: House) -> None:
+    robot = house.add_robot()
+    house.start(in_skill("go to", time_limit=0.3))
+    goal = house.goes("hold")
+    assert goal.result.outcome == Result.TIMEOUT
+    assert goal.result.message == "You could not go to the bed (1): it took longer than 0.3 s and was stopped."
+    assert robot.log[-2:] == ["cancel: navigate_to_pose", "stopped: navigate_to_pose"]
+
+
+def test_the_bridges_own_limit_stops_the_robot_too(house: House) -> None:
+    robot = house.add_robot()
+    house.start(skill_timeout=0.3)
+    assert house.goes("hold").result.outcome == Result.TIMEOUT
+    assert robot.log[-1] == "stopped: navigate_to_pose"
+
+
+def test_a_robot_that_does_not_stop_is_named_and_nothing_else_is_begun(house: House) -> None:
+    robot = house.add_robot()
+    house.start(stop_timeout=0.3)
+    goal = house.goes("deaf")
+    goal.cancel()
+    assert goal.result.message == "'go to bed 1' did not stop within 0.3 s"
+    refused = house.skill("go to sofa 1").result
+    assert "'go to bed 1' has not stopped yet" in refused.message
+    for _, future in robot._running:
+        future.deaf = False
+    house.graph.until(lambda: not house.bridge._world._obstacle(), "it has stopped")
+    house.does("go to sofa 1")
+
+
+def test_a_robot_that_refuses_to_stop_is_told_again(house: House) -> None:
+    robot = house.add_robot()
+    house.start(stop_timeout=30.0)
+    goal = house.goes("stubborn")
+    goal.cancel()
+    assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_CANCELED, Result.CANCELED)
+    assert robot.log[-3:] == [
+        "cancel refused: navigate_to_pose",
+        "cancel: navigate_to_pose",
+        "stopped: navigate_to_pose",
+    ]
+
+
+def test_a_time_limit_on_a_robot_that_does_not_stop_is_said(house: House) -> None:
+    house.add_robot()
+    house.start(in_skill("go to", time_limit=0.2), stop_timeout=0.2)
+    result = house.goes("deaf").result
+    assert result.outcome == Result.WORLD_UNAVAILABLE
+    assert result.message.endswith("was stopped. It did not stop within 0.2 s.")
+
+
+def test_a_server_that_vanishes_is_named_and_used_again_when_it_is_back(house: House) -> None:
+    robot = house.add_robot(alone=True)
+    house.start(server_timeout=0.3)
+    goal = house.goes("hold")
+    house.graph.kill(robot)
+    assert (goal.result.outcome, goal.result.message) == (
+        Result.WORLD_UNAVAILABLE,
+        "navigate_to_pose has gone (for 0.3 s)",
+    )
+    refused = house.skill("go to sofa 1").result
+    assert refused.outcome == Result.PRECONDITION
+    assert "navigate_to_pose has gone, and it is not known whether the robot has stopped" in refused.message
+    house.add_robot()
+    house.graph.until(lambda: not house.bridge._world._obstacle(), "the new server knows nothing of the old goal")
+    house.does("go to sofa 1")
+
+
+def test_somebody_elses_cancel_is_told_from_a_failure(house: House) -> None:
+    house.add_robot()
+    house.start()
+    goal = house.goes("hold")
+    house.graph.call(CancelGoal, "navigate_to_pose/_action/cancel_goal")  # every goal
+    assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, Result.CANCELED)
+    assert goal.result.message == "You could not go to the bed (1): somebody else canceled it on navigate_to_pose."
+
+
+# ---------------------------------------------------------------------- cancel, emergency stop, policy
+
+
+def test_cancel_in_mid_navigation_goes_through_and_waits_until_the_robot_has_stopped(house: House) -> None:
+    robot = house.add_robot(speed=1.0)
+    house.start()
+    goal = house.skill("go to desk 1")
+    house.graph.until(lambda: robot.x > 2.6, "the robot is on its way")
+    goal.cancel()
+    assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_CANCELED, Result.CANCELED)
+    assert robot.log[-2:] == ["cancel: navigate_to_pose", "stopped: navigate_to_pose"]
+    assert robot.x < 8.0
+    assert house.map.look() == []
+    house.does("go to sofa 1")
+
+
+def test_cancel_before_the_goal_was_accepted_is_carried_out_on_acceptance(house: House) -> None:
+    robot = house.add_robot(alone=True, behave={"navigate_to_pose": ["hold"]})
+    house.start(server_timeout=30.0, stop_timeout=30.0)
+    house.graph.halt(robot)
+    goal = house.skill("go to bed 1")
+    house.graph.until(lambda: house.bridge._world._errand, "the goal was sent")
+    goal.cancel()
+    house.graph.resume(robot)
+    assert goal.status == GoalStatus.STATUS_CANCELED
+    assert robot.log[-1] == "stopped: navigate_to_pose"
+
+
+def test_the_emergency_stop_stops_what_runs_and_refuses_what_is_asked(house: House) -> None:
+    robot = house.add_robot()
+    house.start()
+    goal = house.goes("hold")
+    robot.stop.publish(Bool(data=True))
+    assert goal.result.outcome == Result.EXECUTION
+    assert goal.result.message == "You could not go to the bed (1): the emergency stop is engaged."
+    assert robot.log[-1] == "stopped: navigate_to_pose"
+    refused = house.skill("go to sofa 1").result
+    assert refused.message == "You cannot go to sofa 1 now: the emergency stop is engaged."
+    robot.stop.publish(Bool(data=False))
+    house.graph.until(lambda: not house.bridge._world._senses.stopped(), "it is released")
+    house.does("go to sofa 1")
+
+
+def test_an_emergency_stop_that_falls_silent_counts_as_engaged(house: House) -> None:
+    house.add_robot()
+    house.start(lambda config: config["emergency_stop"].update(silent_for=0.2))
+    house.graph.until(house.bridge._world._senses.stopped, "it has been silent")
+    result = house.skill("go to sofa 1").result
+    assert "the emergency stop's topic /emergency_stop has been silent for 0.2 s" in result.message
+
+
+def test_the_policy_is_enforced_before_anything_is_sent(house: House, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("rules: [{skill: go to, verdict: allow}, {skill: pick up, object: pudding, verdict: deny}]")
+    robot = house.add_robot()
+    house.start(policy=str(policy))
+    house.does("go to kitchen table 1")
+    result = house.skill("pick up pudding 1").result
+    assert result.outcome == Result.REFUSED_BY_POLICY
+    assert result.message == "the skill policy says deny for 'pick up pudding'"
+    assert not any(line.startswith("arm") for line in robot.log)
+
+
+# ---------------------------------------------------------------------- what is refused before anything moves
+
+
+@pytest.mark.parametrize(
+    ("skill", "outcome", "said"),
+    [
+        ("pick up pudding 1", "PRECONDITION", "The pudding is not close to you."),
+        ("put down pudding 1", "PRECONDITION", "You do not grab the pudding."),
+        ("open fridge 1", "PRECONDITION", "The fridge is not close to you."),
+        ("pick up apple 7", "UNKNOWN_SKILL", "There is no apple 7 in the house."),
+        ("wave at user 1", "UNKNOWN_SKILL", "'wave at user 1' is no skill of this robot."),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_nothing_is_sent(house: House, skill: str, outcome: str, said: str) -> None:
+    robot = house.add_robot()
+    house.start()
+    result = house.skill(skill).result
+    assert result.outcome == getattr(Result, outcome)
+    assert result.message.startswith(said)
+    assert robot.log == []
+
+
+def test_what_is_not_detected_any_more_is_not_picked_up(house: House) -> None:
+    robot = house.add_robot()
+    house.change_map(lambda values: values["objects"].update(fresh_for=0.3))
+    house.start()
+    house.does("go to kitchen table 1")
+    robot.blind = True
+    clock = house.bridge._world._senses
+    house.graph.until(lambda: clock.now() - house.map.by_name["pudding 1"].seen > 0.4, "time passes")
+    result = house.skill("pick up pudding 1").result
+    assert result.outcome == Result.PRECONDITION
+    assert result.message.startswith("The pudding was last detected 0 s ago, more than 0.3 s.")
+
+
+def test_what_nobody_can_say_the_place_of_is_refused(house: House) -> None:
+    robot = house.add_robot()
+
+    def in_the_attic(values: dict[str, Any]) -> None:
+        values["receptacles"][0]["approach"]["frame"] = "attic"
+
+    house.change_map(in_the_attic)
+    house.start()
+    result = house.skill("go to coffee table 1").result
+    assert result.outcome == Result.PRECONDITION
+    assert result.message == "You cannot go to coffee table 1: there is no transform from 'attic' to 'map'."
+    robot._stamped(robot._static, "map", "attic", 1.0, 0.0, 0.0)
+    house.graph.until(lambda: house.map.in_map(house.map.by_name["coffee table 1"].approach), "tf says where")
+    house.does("go to coffee table 1")
+    assert "navigates to 3.5 2.5" in robot.log
+
+
+# ---------------------------------------------------------------------- detections, the map
+
+
+def test_detections_are_taken_in_from_any_frame_that_tf_knows(house: House) -> None:
+    robot = house.add_robot()
+    house.start()
+    robot.see({"cup": (2.5, 3.2, 0.5)}, frame="map")
+    house.graph.until(lambda: "mug 1" in house.map.by_name, "it is taken in")
+    robot.see({"apple": (2.5, 3.2, 0.5)}, frame="nowhere")
+    robot.see({"apple": (2.5, 3.2, 0.5)}, frame="map", score=0.4)
+    robot.see({"zebra": (2.5, 3.2, 0.5)}, frame="map")
+    robot.see({"apple": (float("nan"), 3.2, 0.5)}, frame="map")
+    robot.see({"cup": (2.6, 3.2, 0.5)}, frame="map")
+    house.graph.until(lambda: house.map.by_name["mug 1"].pose.x == 2.6, "the same mug is seen a little further")
+    house.graph.until(lambda: not house.bridge._world._senses._waiting, "what has no transform is given up")
+    assert {item.name for item in house.map.items() if item.seen} == {"mug 1"}
+
+
+def test_a_map_from_a_latched_topic_is_used_and_a_wrong_one_is_not(house: House) -> None:
+    house.add_robot()
+
+    def from_topic(config: dict[str, Any]) -> None:
+        config["map_topic"] = "/semantic_map"
+        del config["map"]
+
+    house.start(from_topic)
+    without = house.graph.call(Observe, "robot_bridge/observe")
+    assert without.message == "there is no semantic map on /semantic_map yet"
+    assert house.skill("go to bed 1").result.message == without.message
+    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    publisher = house.graph.probe.create_publisher(String, "/semantic_map", latched)
+    publisher.publish(String(data=(CONFIG / "semantic_map.yaml").read_text()))
+    house.graph.until(lambda: house.map is not None, "the map is there")
+    house.does("go to bed 1")
+    known = house.map
+    publisher.publish(String(data="rooms: []"))
+    publisher.publish(String(data=(CONFIG / "semantic_map.yaml").read_text().replace("bed 1", "bed 4")))
+    house.graph.until(lambda: house.map is not known, "the next map is there")
+    house.does("go to bed 4")
+
+
+# ---------------------------------------------------------------------- dry run, configuring
+
+
+def test_a_dry_run_sends_nothing_and_goes_on_as_if_all_went_well(house: House) -> None:
+    robot = house.add_robot()
+    house.start(dry_run=True)
+    house.does("go to fridge 1", "open fridge 1", "pick up apple 1", "go to coffee table 1")
+    assert house.does("put down apple 1").observation.text == "You put down apple on coffee table"
+    assert robot.log == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "entries", "said"),
+    [
+        ("go to", {"type": "nav3_msgs/action/Go"}, "skills.go to: the type is 'nav3_msgs/action/Go', but there is no"),
+        ("go to", {"type": "nav2_msgs/action/Fly"}, "but the package 'nav2_msgs' has no action 'Fly'"),
+        ("go to", {"action": "go there!"}, "the name 'go there!' is not one that ROS allows: Invalid topic name"),
+        ("go to", {"type": "nav2_msgs/Fly"}, "a type of actions is written like package/action/Type"),
+        ("turn on", {"type": "nav2_msgs/action/Spin"}, "a type of services is written like package/srv/Type"),
+        (
+            "go to",
+            {"goal": {"poze": "{pose}"}},
+            "field 'poze': nav2_msgs/action/NavigateToPose_Goal has no field",
+        ),
+        (
+            "go to",
+            {"goal": {"pose.header.frame": "map"}},
+            "'pose.header.frame': std_msgs/msg/Header has no field",
+        ),
+        ("go to", {"goal": {"pose": "{place}"}}, "goal: field 'pose': the template '{place}' names 'place'; there are"),
+        (
+            "go to",
+            {"goal": {"pose": "{object.name}"}},
+            "PoseStamped cannot be '{object.name}', which is a text",
+        ),
+        ("go to", {"goal": {"behavior_tree": "{pose}"}}, "'{pose}' is a pose, not a text; name a part of it"),
+        ("go to", {"goal": {"behavior_tree": 3}}, "goal: field 'behavior_tree': a string cannot be 3"),
+        ("go to", {"goal": {"pose.pose.position.x": "far"}}, "field 'pose.pose.position.x': double cannot be 'far'"),
+        ("go to", {"goal": {"pose": 1}}, "geometry_msgs/msg/PoseStamped cannot be 1; give its fields or a template"),
+        (
+            "go to",
+            {"code": "error"},
+            "field 'error': nav2_msgs/action/NavigateToPose_Result has no field",
+        ),
+        ("turn on", {"code": "message"}, "skills.turn on: code: field 'message' is no whole number"),
+        ("turn on", {"success": {"success": "yes"}}, "success: field 'success': boolean cannot be 'yes'"),
+    ],
+)
+def test_a_mapping_that_does_not_fit_its_type_is_refused_with_the_fields_name(
+    house: House, verb: str, entries: dict[str, Any], said: str
+) -> None:
+    node = house.graph.add(house.make_bridge(in_skill(verb, **entries)))
+    with pytest.raises(UserError) as error:
+        node.load()
+    assert said in str(error.value)
+    assert str(error.value).startswith(f"{house.config(in_skill(verb, **entries))}: skills.{verb}")
+    assert "\n" not in str(error.value)
+    assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"type": "std_msgs/msg/Boole"},
+            "the type is 'std_msgs/msg/Boole', but the package 'std_msgs' has no message",
+        ),
+        ({"field": "engaged"}, "emergency_stop: field 'engaged': std_msgs/msg/Bool has no field 'engaged'"),
+        ({"engaged": "yes"}, "emergency_stop.engaged: boolean cannot be 'yes'"),
+    ],
+)
+def test_an_emergency_stop_that_does_not_fit_is_refused(house: House, change: dict[str, Any], said: str) -> None:
+    node = house.graph.add(house.make_bridge(lambda config: config["emergency_stop"].update(change)))
+    with pytest.raises(UserError) as error:
+        node.load()
+    assert said in str(error.value)
+
+
+def test_a_bridge_can_be_cleaned_up_and_brought_up_again_and_leaves_nothing_behind(house: House) -> None:
+    house.add_robot()
+    bridge = house.start()
+    before = entities(bridge)
+    for _ in range(3):
+        for step in ("deactivate", "cleanup", "configure", "activate"):
+            assert getattr(bridge, f"trigger_{step}")() == TransitionCallbackReturn.SUCCESS
+    assert entities(bridge) == before
+    house.graph.until(lambda: house.map.robot, "tf is there")
+    house.does("go to bed 1")
+
+
+def test_deactivating_stops_the_robot(house: House) -> None:
+    robot = house.add_robot()
+    bridge = house.start()
+    goal = house.goes("hold")
+    bridge.trigger_deactivate()
+    assert goal.result.outcome == Result.CANCELED
+    assert robot.log[-1] == "stopped: navigate_to_pose"

@@ -1,0 +1,156 @@
+"""A robot's whole launch, as a user starts it, with a robot that is a process of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from processes import Process, Processes
+
+pytestmark = [
+    pytest.mark.ros,
+    pytest.mark.skipif(importlib.util.find_spec("nav2_msgs") is None, reason="needs nav2_msgs"),
+]
+
+CONFIG = Path(__file__).parents[2] / "config"
+INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
+UP = "[bring_up-4]: process has finished cleanly"
+
+
+def launch(processes: Processes, *arguments: str) -> Process:
+    given = {argument.partition(":=")[0] for argument in arguments}
+    config = [] if "robot_config" in given else [f"robot_config:={CONFIG / 'robot.yaml'}"]
+    return processes.start("ros2", "launch", "reactree_ros", "mobile_manipulator.launch.py", *config, *arguments)
+
+
+def robot(processes: Processes, *arguments: str) -> Process:
+    return processes.start(sys.executable, str(Path(__file__).parent / "robot_servers.py"), *arguments)
+
+
+def parameters(folder: Path, **of_bridge: object) -> str:
+    file = folder / "parameters.yaml"
+    file.write_text(json.dumps({"/**/robot_bridge": {"ros__parameters": of_bridge}}))
+    return f"params_file:={file}"
+
+
+def ended_cleanly(process: Process, code: int) -> bool:
+    """Whether a process ended with an exit code, without a traceback, without force, and with all it had started."""
+    assert process.end() == code, process.output
+    assert "Traceback" not in process.output
+    assert "escalating" not in process.output
+    assert process.left() == []
+    return True
+
+
+def test_an_instruction_is_carried_out_in_five_rooms(processes: Processes) -> None:
+    body = robot(processes)
+    whole = launch(processes, f"instruction:={INSTRUCTION}")
+    assert ended_cleanly(whole, 0)
+    assert "You are in the house" not in whole.output
+    assert "You open fridge. You see apple (1), fridge (1)" in whole.output
+    assert "Success (end: done)" in whole.output
+    put_down = [line for line in body.output.splitlines() if line.startswith("arm: put down")]
+    assert put_down == ["arm: put down pudding 1 on coffee table 1", "arm: put down apple 1 on coffee table 1"]
+
+
+def test_a_dry_run_needs_no_robot_and_logs_every_goal(processes: Processes) -> None:
+    whole = launch(processes, f"instruction:={INSTRUCTION}", "dry_run:=true")
+    assert ended_cleanly(whole, 0)
+    assert whole.output.count("dry run: ") == 14
+    assert "dry run: pick up apple 1 -> arm (nav2_msgs/action/DummyBehavior)" in whole.output
+    assert '"position": {"x": 8.7, "y": 1.0, "z": 0.0}' in whole.output
+
+
+def test_a_cancel_in_mid_navigation_stops_the_robot_and_the_next_goal_is_carried_out(processes: Processes) -> None:
+    body = robot(processes, "--behave", "navigate_to_pose=hold")
+    whole = launch(processes)
+    whole.wait_for(UP)
+    action = ("/reactree_planner/execute_task", "reactree_interfaces/action/ExecuteTask")
+    first = processes.start("ros2", "action", "send_goal", *action, f"{{instruction: '{INSTRUCTION}'}}", "--feedback")
+    body.wait_for("navigate_to_pose: hold")
+    first.wait_for("last_decision: 'Act: go to kitchen 1'")
+    first.interrupt()
+    body.wait_for("cancel: navigate_to_pose\nstopped: navigate_to_pose\n")
+    first.end()
+    second = processes.node("execute_task", INSTRUCTION)
+    assert second.end() == 0
+    assert "Success (end: done)" in second.output
+    whole.interrupt()
+    assert ended_cleanly(whole, 0)
+
+
+def test_ctrl_c_stops_the_robot(processes: Processes) -> None:
+    body = robot(processes, "--behave", "navigate_to_pose=hold")
+    whole = launch(processes, f"instruction:={INSTRUCTION}")
+    body.wait_for("navigate_to_pose: hold")
+    whole.interrupt()
+    assert ended_cleanly(whole, 1)
+    body.wait_for("stopped: navigate_to_pose")
+
+
+def test_what_the_policy_denies_is_not_done(processes: Processes, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    rules = [{"skill": "go to", "verdict": "allow"}, {"skill": "pick up", "verdict": "deny"}]
+    policy.write_text(yaml.safe_dump({"rules": rules}))
+    body = robot(processes)
+    whole = launch(processes, "instruction:=Pick up 1 pudding", f"policy:={policy}")
+    assert ended_cleanly(whole, 1)
+    assert "The skill was not carried out: the skill policy says deny for 'pick up pudding'." in whole.output
+    assert "arm:" not in body.output
+
+
+def test_a_server_that_vanishes_is_named_and_the_launch_ends(processes: Processes, tmp_path: Path) -> None:
+    body = robot(processes, "--behave", "navigate_to_pose=hold")
+    whole = launch(processes, f"instruction:={INSTRUCTION}", parameters(tmp_path, server_timeout=1.0))
+    body.wait_for("navigate_to_pose: hold")
+    body.signal(signal.SIGKILL)
+    assert ended_cleanly(whole, 1)
+    assert "navigate_to_pose has gone (for 1 s)" in whole.output
+    assert "it is not known whether the robot has stopped" in whole.output
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"skills": {"go to": {"type": "nav9_msgs/action/Go"}}}, "there is no package 'nav9_msgs' with actions"),
+        ({"skills": {"go to": {"goal": {"poze": "{pose}"}}}}, "skills.go to: goal: field 'poze':"),
+        ({"skills": {"go to": {"goal": {"pose": "{place}"}}}}, "the template '{place}' names 'place'"),
+        ({"hands": "two"}, "hands: input should be a valid integer, unable to parse string as an integer, not 'two'"),
+        ({"map": "nowhere.yaml"}, "nowhere.yaml: cannot be read"),
+    ],
+)
+def test_a_wrong_robot_yaml_is_one_clear_line(
+    processes: Processes, tmp_path: Path, change: dict[str, object], said: str
+) -> None:
+    config = yaml.safe_load((CONFIG / "robot.yaml").read_text())
+    config["map"] = str(CONFIG / "semantic_map.yaml")
+    for key, value in change.items():
+        if isinstance(value, dict):
+            config[key]["go to"].update(value["go to"])
+        else:
+            config[key] = value
+    file = tmp_path / "robot.yaml"
+    file.write_text(yaml.safe_dump(config))
+    whole = launch(processes, f"instruction:={INSTRUCTION}", f"robot_config:={file}")
+    assert ended_cleanly(whole, 1)
+    (line,) = (line for line in whole.output.splitlines() if said in line)
+    assert str(tmp_path) in line
+
+
+def test_without_a_robot_config_the_launch_says_which_argument_is_missing(processes: Processes) -> None:
+    whole = processes.start("ros2", "launch", "reactree_ros", "mobile_manipulator.launch.py", "instruction:=Wait")
+    assert ended_cleanly(whole, 1)
+    assert "parameter robot_config is empty; name a file like config/robot.yaml" in whole.output
+
+
+def test_every_argument_says_what_it_is(processes: Processes) -> None:
+    shown = launch(processes, "--show-args")
+    assert shown.end() == 0
+    for name in ("instruction", "robot_config", "dry_run", "llm", "planner", "policy", "namespace"):
+        assert f"'{name}':" in shown.output
+    assert "no description given" not in shown.output

@@ -1,0 +1,310 @@
+"""The semantic map and robot.yaml: what is refused, which object is which, what is near the robot, what it may do."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reactree_ros.errors import UserError
+from reactree_ros.world.map_file import load_map, map_of
+from reactree_ros.world.port import Outcome
+from reactree_ros.world.poses import Pose
+from reactree_ros.world.robot_config import SkillEntry, error_code, load_robot
+from reactree_ros.world.semantic_map import VERBS, Detection, SemanticMap
+
+CONFIG = Path(__file__).parents[2] / "config"
+ON_TABLE, IN_FRIDGE, ON_FLOOR = (7.6, 3.1, 0.8), (9.6, 1.0, 0.9), (8.5, 2.0, 0.05)
+
+
+@pytest.fixture
+def map() -> SemanticMap:
+    values = yaml.safe_load((CONFIG / "semantic_map.yaml").read_text())
+    return SemanticMap(map_of(values | {"expected": []}, where="map"))
+
+
+def see(map: SemanticMap, stamp: float, *seen: tuple[str, tuple[float, float, float]]) -> None:
+    map.take_in([Detection(word, Pose("map", *at)) for word, at in seen], stamp)
+
+
+def do(map: SemanticMap, skill: str, now: float = 1.0) -> str:
+    """Do a skill as where the robot's server reports success; returns the observation's text."""
+    parsed = map.parse(skill, VERBS)
+    assert not isinstance(parsed, str), parsed
+    outcome, words = map.check(parsed, now)
+    if outcome is Outcome.DONE:
+        map.apply(parsed, now)
+    return map.after(parsed, outcome, words).text
+
+
+def names(map: SemanticMap) -> dict[str, str]:
+    """Every object with what it is at."""
+    return {item.name: place.name if (place := map.place_of(item)) else "" for item in map.items()}
+
+
+# ---------------------------------------------------------------------- files
+
+
+def test_the_examples_are_right() -> None:
+    assert len(load_map(CONFIG / "semantic_map.yaml").rooms) == 5
+    assert set(load_robot(CONFIG / "robot.yaml").skills) == set(VERBS)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("start",), "attic 1", "start: there is no room 'attic 1'; there are living room 1, kitchen 1"),
+        (("rooms", 0, "name"), "kitchen", "rooms.0.name: a name is a word and a number, e.g. 'kitchen table 1'"),
+        (("rooms", 0, "outline"), [[0, 0]], "rooms.0.outline: list should have at least 3 items"),
+        (("rooms", 0, "name"), "kitchen 1", "the name 'kitchen 1' occurs 2 times"),
+        (("receptacles", 0, "room"), "attic 1", "receptacles.0.room: there is no room 'attic 1'"),
+        (("receptacles", 0, "name"), "tabel 1", "receptacles.0.name: the word 'tabel' is not known; use one of"),
+        (("receptacles", 0, "open"), True, "receptacles.0.open: a coffee table cannot be opened"),
+        (("receptacles", 0, "turned_on"), True, "receptacles.0.turned_on: a coffee table has no switch"),
+        (("receptacles", 0, "pose"), {"x": 1.0}, "receptacles.0.pose.y: field required"),
+        (("receptacles", 0, "pose"), {"x": math.nan, "y": 0}, "receptacles.0.pose.x: input should be a finite number"),
+        (("receptacles", 0, "size"), [1, 1, 0], "receptacles.0.size.2: input should be greater than 0, not '0'"),
+        (("receptacles", 0, "colour"), "red", "receptacles.0.colour: extra inputs are not permitted, not 'red'"),
+        (("objects", "classes"), {"a": "aple"}, "objects.classes.a: the word 'aple' is not known"),
+        (("objects", "min_score"), 2, "objects.min_score: input should be less than or equal to 1, not '2'"),
+        (("expected",), [{"name": "apple 1", "at": "shelf 9"}], "expected.0.at: there is no receptacle 'shelf 9'"),
+    ],
+)
+def test_a_map_that_is_wrong_is_refused_in_one_line(path: tuple[Any, ...], value: object, said: str) -> None:
+    values = yaml.safe_load((CONFIG / "semantic_map.yaml").read_text())
+    at = values
+    for step in path[:-1]:
+        at = at[step]
+    at[path[-1]] = value
+    with pytest.raises(UserError) as error:
+        map_of(values, where="map.yaml")
+    assert str(error.value).startswith(f"map.yaml: {said}")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot be read"),
+        ("a: [", "is no YAML: while parsing"),
+        ("[]", "the document: input should be a valid dictionary"),
+        ("map: m.yaml", "skills: field required"),
+        ("skills: {go to: {type: a, action: b}}", "the document: name either a map or a map_topic"),
+        ("{map: m, skills: {fly to: {type: a, action: b}}}", "skills.fly to.[key]: input should be 'go to', 'pick up'"),
+        ("{map: m, skills: {open: {type: a}}}", "skills.open: name either an action or a service"),
+        ("{map: m, skills: {open: {type: a, action: b, retries: 99}}}", "skills.open.retries: input should be less"),
+        ("{map: m, skills: {open: {type: a, action: b, outcomes: {3: sad}}}}", "skills.open.outcomes.3: input should"),
+        ("{map: m, hands: 3, skills: {open: {type: a, action: b}}}", "hands: input should be less than or equal to 2"),
+    ],
+)
+def test_a_robot_that_is_wrong_is_refused_in_one_line(tmp_path: Path, text: str | None, said: str) -> None:
+    file = tmp_path / "robot.yaml"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(UserError) as error:
+        load_robot(file)
+    assert str(error.value).startswith(f"{file}: {said}")
+    assert "\n" not in str(error.value)
+
+
+def test_no_robot_says_which_parameter_names_one() -> None:
+    with pytest.raises(UserError, match="parameter robot_config is empty; name a file like"):
+        load_robot("")
+
+
+def test_words_that_nobody_knows_can_be_described() -> None:
+    values = yaml.safe_load((CONFIG / "semantic_map.yaml").read_text())
+    values["words"] = {"dog bowl": ["GRABBABLE"]}
+    values["objects"]["classes"] = {17: "dog bowl"}
+    map = SemanticMap(map_of(values, where="map"))
+    see(map, 1.0, ("dog bowl", ON_TABLE))
+    do(map, "go to kitchen table 1")
+    assert do(map, "pick up dog bowl 1") == "You pick up dog bowl. You hold dog bowl (1)."
+
+
+@pytest.mark.parametrize(
+    ("type", "code", "name", "outcome"),
+    [
+        ("nav2_msgs/action/NavigateToPose", 208, "NO_VALID_PATH", Outcome.EXECUTION),
+        ("nav2_msgs/action/NavigateToPose", 204, "GOAL_OUTSIDE_MAP", Outcome.PRECONDITION),
+        ("nav2_msgs/action/NavigateToPose", 107, "CONTROLLER_TIMED_OUT", Outcome.TIMEOUT),
+        ("nav2_msgs/action/NavigateToPose", 202, "COMPUTE_PATH_TF_ERROR", Outcome.WORLD_UNAVAILABLE),
+        ("nav2_msgs/action/NavigateToPose", 105, "FAILED_TO_MAKE_PROGRESS", Outcome.CANCELED),
+        ("vendor_msgs/action/Pick", 208, "", Outcome.EXECUTION),
+    ],
+)
+def test_error_codes_become_outcomes_and_the_file_outranks_what_is_known(
+    type: str, code: int, name: str, outcome: Outcome
+) -> None:
+    known = error_code(SkillEntry(action="a", type=type, outcomes={105: "canceled"}), code)
+    assert (known.name, known.outcome) == (name, outcome)
+
+
+# ---------------------------------------------------------------------- poses
+
+
+def test_a_pose_is_placed_by_a_transform() -> None:
+    by = Pose.upright("map", 1.0, 2.0, 0.5, yaw=math.pi / 2)
+    placed = by.placed(Pose.upright("camera", 1.0, 0.0, 0.25, yaw=0.5))
+    assert (placed.frame, placed.x, placed.y, placed.z) == ("map", pytest.approx(1), pytest.approx(3), 0.75)
+    assert placed.yaw == pytest.approx(math.pi / 2 + 0.5)
+    assert by.seen_from_above(placed) == pytest.approx((1.0, 0.0))
+
+
+# ---------------------------------------------------------------------- objects
+
+
+def test_objects_are_at_what_they_are_seen_on_and_in_a_room(map: SemanticMap) -> None:
+    see(map, 1.0, ("apple", ON_TABLE), ("mug", ON_FLOOR))
+    assert names(map) == {"apple 1": "kitchen table 1", "mug 1": ""}
+    assert {room.name for item in map.items() if (room := map.room_of(item))} == {"kitchen 1"}
+
+
+def test_numbers_stay_with_where_things_are(map: SemanticMap) -> None:
+    other = (7.2, 3.1, 0.8)
+    see(map, 1.0, ("apple", ON_TABLE), ("apple", other))
+    see(map, 2.0, ("apple", other), ("apple", ON_TABLE))
+    see(map, 3.0, ("apple", (other[0] + 0.1, *other[1:])))
+    at = {item.name: item.pose.x for item in map.items() if item.pose}
+    assert at == {"apple 1": ON_TABLE[0], "apple 2": pytest.approx(7.3)}
+
+
+def test_a_number_is_not_given_again_once_its_object_is_forgotten(map: SemanticMap) -> None:
+    see(map, 1.0, ("apple", ON_TABLE))
+    map.forget(601.0)
+    assert names(map) == {"apple 1": "kitchen table 1"}
+    map.forget(601.1)
+    assert names(map) == {}
+    see(map, 602.0, ("apple", ON_TABLE))
+    assert names(map) == {"apple 2": "kitchen table 1"}
+
+
+def test_what_is_held_is_not_forgotten_and_not_taken_for_another_one(map: SemanticMap) -> None:
+    see(map, 1.0, ("apple", ON_TABLE))
+    do(map, "go to kitchen table 1")
+    do(map, "pick up apple 1", 2.0)
+    map.forget(10000.0)
+    map.robot_is_at(Pose("map", 7.5, 2.3))
+    see(map, 3.0, ("apple", (7.8, 2.3, 0.6)), ("apple", IN_FRIDGE))
+    assert list(names(map)) == ["apple 1", "apple 2"]
+    assert [map.things[id].name for id in map.held] == ["apple 1"]
+
+
+def test_what_was_detected_before_the_robot_changed_something_is_out_of_date(map: SemanticMap) -> None:
+    see(map, 1.0, ("apple", ON_TABLE))
+    do(map, "go to kitchen table 1")
+    do(map, "pick up apple 1", 2.0)
+    see(map, 1.9, ("apple", ON_TABLE))
+    assert list(names(map)) == ["apple 1"]
+
+
+def test_what_was_put_down_keeps_its_number_when_it_is_detected_there(map: SemanticMap) -> None:
+    see(map, 1.0, ("apple", ON_TABLE))
+    do(map, "go to kitchen table 1")
+    do(map, "pick up apple 1", 2.0)
+    do(map, "go to coffee table 1", 3.0)
+    assert do(map, "put down apple 1", 4.0) == "You put down apple on coffee table"
+    assert do(map, "pick up apple 1", 4.5) == "The apple has not been detected where it should be."
+    see(map, 5.0, ("apple", (2.3, 3.5, 0.5)))
+    assert names(map) == {"apple 1": "coffee table 1"}
+    assert do(map, "pick up apple 1", 5.5) == "You pick up apple. You hold apple (1)."
+
+
+def test_what_is_in_a_closed_receptacle_is_not_seen(map: SemanticMap) -> None:
+    do(map, "go to fridge 1")
+    assert do(map, "open fridge 1", 1.0) == "You open fridge. You see fridge (1)"
+    see(map, 2.0, ("apple", IN_FRIDGE))
+    assert do(map, "go to fridge 1", 3.0).endswith("The fridge (1) is open. You see apple (1), fridge (1)")
+    do(map, "close fridge 1", 4.0)
+    assert "pick up apple 1" not in map.skills(VERBS)
+    assert do(map, "go to fridge 1", 5.0).endswith("The fridge (1) is closed. You see fridge (1)")
+    see(map, 6.0, ("mug", (9.6, 1.0, 1.9)))  # on top of it
+    assert do(map, "go to fridge 1", 7.0).endswith("You see fridge (1), mug (1)")
+
+
+def test_a_new_map_keeps_what_is_known(map: SemanticMap) -> None:
+    see(map, 1.0, ("apple", ON_TABLE), ("mug", ON_TABLE))
+    do(map, "go to fridge 1")
+    do(map, "open fridge 1", 2.0)
+    do(map, "go to kitchen table 1", 3.0)
+    do(map, "pick up apple 1", 3.0)
+    again = SemanticMap(map.document, before=map)
+    assert [again.things[id].name for id in again.held] == ["apple 1"]
+    assert again.by_name["fridge 1"].states == {"OPEN", "ON"}
+    assert names(again)["mug 1"] == "kitchen table 1"
+    see(again, 4.0, ("mug", IN_FRIDGE))
+    assert "mug 2" in names(again)
+
+
+# ---------------------------------------------------------------------- skills
+
+
+def test_the_observations_are_worded_as_in_the_household(map: SemanticMap) -> None:
+    assert map.around().text == (
+        "You are in the house, and there are 5 rooms: bathroom (1), bedroom (1, 2), kitchen (1), living room (1). You "
+        "are in the middle of a living room (1). Looking quickly around the room, you see coffee table (1), sofa (1), "
+        "table lamp (1)."
+    )
+    see(map, 1.0, ("apple", ON_TABLE))
+    assert do(map, "go to kitchen 1").startswith("You move to the kitchen (1). Looking quickly around the room, you")
+    assert do(map, "go to kitchen table 1") == (
+        "You arrive at the kitchen table (1). You see apple (1), kitchen table (1)"
+    )
+
+
+def test_tf_says_in_which_room_the_robot_is(map: SemanticMap) -> None:
+    map.robot_is_at(Pose("map", 8.5, 6.0))
+    assert map.agent_room.name == "bedroom 2"
+    map.robot_is_at(Pose("map", 50.0, 50.0))
+    assert map.agent_room.name == "bedroom 2"
+
+
+@pytest.mark.parametrize(
+    ("before", "skill", "said"),
+    [
+        ((), "pick up apple 1", "The apple is not close to you."),
+        ((), "open fridge 1", "The fridge is not close to you."),
+        (("go to kitchen table 1",), "put down apple 1", "You do not grab the apple."),
+        (("go to kitchen table 1", "pick up apple 1"), "pick up mug 1", "You do not have an empty hand. You hold"),
+        (("go to kitchen table 1", "pick up apple 1", "go to fridge 1"), "open fridge 1", "You do not have an empty"),
+        (("go to kitchen table 1", "pick up apple 1", "go to fridge 1"), "put down apple 1", "The fridge is closed."),
+        (("go to kitchen table 1", "pick up apple 1", "go to kitchen 1"), "put down apple 1", "You are at nothing"),
+        (("go to kitchen table 1",), "open kitchen table 1", "The kitchen table cannot be opened"),
+        (("go to table lamp 1",), "turn off table lamp 1", "The table lamp is already turned off."),
+        (("go to table lamp 1", "turn on table lamp 1"), "turn on table lamp 1", "The table lamp is already turned on"),
+        ((), "turn off table lamp 1", "The table lamp is not close to you."),
+    ],
+)
+def test_what_cannot_be_done_is_refused(map: SemanticMap, before: tuple[str, ...], skill: str, said: str) -> None:
+    see(map, 0.5, ("apple", ON_TABLE), ("mug", ON_TABLE))
+    for one in before:
+        assert do(map, one).startswith("You ")
+    assert do(map, skill).startswith(said)
+
+
+def test_what_was_detected_too_long_ago_is_not_picked_up(map: SemanticMap) -> None:
+    see(map, 1.0, ("apple", ON_TABLE))
+    do(map, "go to kitchen table 1", 2.0)
+    assert do(map, "pick up apple 1", 12.0) == "The apple was last detected 11 s ago, more than 10 s."
+
+
+def test_only_what_the_robot_can_do_is_a_skill(map: SemanticMap) -> None:
+    see(map, 1.0, ("apple", ON_TABLE))
+    do(map, "go to table lamp 1")
+    assert "turn off table lamp 1" in map.skills(VERBS)
+    assert all(skill.startswith("go to ") for skill in map.skills(["go to"]))
+    assert map.parse("turn on table lamp 1", ("go to",)) == (
+        "'turn on table lamp 1' is no skill of this robot. A skill starts with one of: go to."
+    )
+    assert map.parse("pick up apple 9", VERBS) == "There is no apple 9 in the house."
+
+
+def test_the_robot_stands_before_what_lies_on_the_floor(map: SemanticMap) -> None:
+    map.robot_is_at(Pose("map", 7.0, 2.0))
+    see(map, 1.0, ("mug", ON_FLOOR))
+    stand = map.approach(map.by_name["mug 1"])
+    assert stand is not None
+    assert (stand.x, stand.y, stand.yaw) == (pytest.approx(8.0), pytest.approx(2.0), pytest.approx(0.0))
