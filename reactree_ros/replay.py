@@ -19,8 +19,8 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.recording import RecordingModel
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.run import Run
-from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import AS_RECORDED
 from reactree_ros.world.household import VERBS
 from reactree_ros.world.port import World
@@ -264,7 +264,7 @@ class Replay:
             raise ReplayError(f"the recording has task {recorded.run}, the task file does not")
         return self._tasks[recorded.run]
 
-    def _compare(self, recorded: RecordedRun, nodes: Sequence[AgentNode]) -> None:
+    def _compare(self, recorded: RecordedRun, nodes: Sequence[GoalNode]) -> None:
         report = self.report
         report.runs += 1
         report.nodes += len(recorded.nodes)
@@ -299,7 +299,7 @@ class Replay:
                 f"{recorded.name}: {overwritten} agent nodes that started after the limit have no file of their own"
             )
 
-    def _difference(self, mine: AgentNode, node: RecordedNode) -> str | None:
+    def _difference(self, mine: GoalNode, node: RecordedNode) -> str | None:
         if mine.start != node.decision:
             return f"starts at decision {mine.start}, recorded at {node.decision}"
         if mine.depth != node.depth:
@@ -337,11 +337,11 @@ def load_outcomes(path: str | Path, variant: str) -> dict[int, bool]:
         raise ReplayError(f"{path}: is no file of outcomes: {error}") from None
 
 
-def _same_place(mine: AgentNode, node: RecordedNode) -> bool:
+def _same_place(mine: GoalNode, node: RecordedNode) -> bool:
     return mine.start == node.decision and mine.depth == node.depth and mine.text.startswith(node.transcript.header)
 
 
-def _only_header(mine: AgentNode) -> bool:
+def _only_header(mine: GoalNode) -> bool:
     return not parse_transcript(mine.text).turns
 
 

@@ -15,10 +15,10 @@ from py_trees.behaviour import Behaviour
 from reactree_ros.errors import UserError
 from reactree_ros.memory.experience import End, Experience, ExperienceError, export_experiences
 from reactree_ros.run import Run, RunResult
-from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.tree.goal_node import GoalNode
 
 
-def experiences(nodes: Iterable[AgentNode], *, task_id: str, task_name: str) -> list[Experience]:
+def experiences(nodes: Iterable[GoalNode], *, task_id: str, task_name: str) -> list[Experience]:
     """Return what the agent nodes of a run went through, for episodic memory.
 
     Agent nodes without an end of their own (an error, an interruption) are left out.
@@ -95,7 +95,7 @@ def tree_as_dict(behaviour: Behaviour) -> dict[str, Any]:
         "status": behaviour.status.value,
         "feedback_message": behaviour.feedback_message,
     }
-    if isinstance(behaviour, AgentNode):
+    if isinstance(behaviour, GoalNode):
         entry |= {
             "subgoal": behaviour.subgoal,
             "depth": behaviour.depth,

@@ -11,8 +11,8 @@ from rich.text import Text
 from reactree_ros.agent.decision import Act, Decision, Expand
 from reactree_ros.llm.port import Reply
 from reactree_ros.run import RunResult
-from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import Listener
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.port import Observation, Outcome
 
 _STYLES = {Status.SUCCESS: "green", Status.FAILURE: "red", Status.RUNNING: "blue", Status.INVALID: "yellow"}
@@ -29,11 +29,11 @@ class TerminalListener(Listener):
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def node_started(self, node: AgentNode) -> None:
+    def node_started(self, node: GoalNode) -> None:
         """Print the agent node's subgoal."""
         self._print(node, f"● {node.name}", "bold")
 
-    def decided(self, node: AgentNode, decision: Decision, reply: Reply) -> None:
+    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         """Print the decision; an expansion as the branch that grows."""
         if isinstance(decision, Expand):
             self._print(node, f"  ⊕ {decision.control_flow.value}", "magenta")
@@ -42,25 +42,25 @@ class TerminalListener(Listener):
         else:
             self._print(node, f"  {decision}", "cyan" if isinstance(decision, Act) else "")
 
-    def refused(self, node: AgentNode, said: str, reason: str) -> None:
+    def refused(self, node: GoalNode, said: str, reason: str) -> None:
         """Print what was not carried out, and why."""
         self._print(node, f"  {said}", "yellow")
         self._print(node, f"  ✗ {reason}", "yellow")
 
-    def shortened(self, node: AgentNode, dropped: int, excess: int) -> None:
+    def shortened(self, node: GoalNode, dropped: int, excess: int) -> None:
         """Print that examples were dropped."""
         self._print(node, f"  the prompt was {excess} tokens too long: {dropped} examples dropped", "yellow")
 
-    def observed(self, node: AgentNode, observation: Observation) -> None:
+    def observed(self, node: GoalNode, observation: Observation) -> None:
         """Print the observation."""
         self._print(node, f"    {observation.text}", "dim" if observation.outcome is Outcome.DONE else "yellow")
 
-    def node_ended(self, node: AgentNode) -> None:
+    def node_ended(self, node: GoalNode) -> None:
         """Print how the agent node ended."""
         mark, style = _MARKS[node.status], _STYLES[node.status]
         self._print(node, f"{mark} {node.name}: {node.feedback_message}", style)
 
-    def _print(self, node: AgentNode, text: str, style: str) -> None:
+    def _print(self, node: GoalNode, text: str, style: str) -> None:
         words = text.lstrip(" ")
         indent = 2 * (node.depth - 1) + len(text) - len(words)
         self._console.print(Padding(Text(words, style=style), (0, 0, 0, indent), expand=False))
@@ -70,7 +70,7 @@ def show_tree(root: py_trees.behaviour.Behaviour, console: Console) -> None:
     """Print the whole tree: agent nodes and control flow, with how each ended."""
     for behaviour, depth in _walk(root, 0):
         mark, style = _MARKS[behaviour.status], _STYLES[behaviour.status]
-        kind = "" if isinstance(behaviour, AgentNode) else " ⊕"
+        kind = "" if isinstance(behaviour, GoalNode) else " ⊕"
         console.print(Text(f"{'  ' * depth}{mark}{kind} {behaviour.name}", style=style, overflow="ellipsis"))
 
 

@@ -19,7 +19,7 @@ from reactree_ros.memory.experience import End
 from reactree_ros.pending import Pending
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.control_flow import control_flow
-from reactree_ros.tree.skill_leaf import SkillLeaf
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.port import Observation
 
 
@@ -34,7 +34,7 @@ class Phase(enum.Enum):
     ENDED = "ended"
 
 
-class AgentNode(Composite):
+class AgentNode(GoalNode):
     """Works on one subgoal, one decision at a time.
 
     Its children are the leaf that carries its skills out and, after an expansion, the control flow over the agent
@@ -47,13 +47,9 @@ class AgentNode(Composite):
         feedback message names which.
         INVALID when interrupted: what it has in flight is cancelled.
 
+    Its text is its header, decisions and observations so far, as in the recorded files.
+
     Attributes:
-        subgoal: Its goal, in natural language.
-        depth: 1 for the root, 3 for the agent nodes under it, and so on.
-        text: Its header, decisions and observations so far, as in the recorded files.
-        index: Its number in the run, in the order in which agent nodes start, from 0.
-        start: Decision count at its start, from 1, as in the recorded files' names.
-        end: How it ended; None before.
         phase: What it is doing.
     """
 
@@ -68,20 +64,12 @@ class AgentNode(Composite):
             siblings: Where it stands under the agent node that expanded; None for the root.
             parent: The agent node that expanded; None for the root.
         """
-        self.leaf = SkillLeaf(context)
-        super().__init__(" ".join(subgoal.split()), children=[self.leaf])
-        self.subgoal = subgoal
-        self.depth: int = 1 if parent is None else parent.depth + 2
-        self.text = ""
-        self.start = 0
-        self.end: End | None = None
+        super().__init__(subgoal, context, parent=parent)
         self.phase = Phase.IDLE
-        self._context = context
         self._siblings = siblings
         self._ancestors: frozenset[str] = frozenset({_normal(subgoal)}) | (
             frozenset() if parent is None else parent._ancestors
         )
-        self.index = 0
         self._requests = 0
         self._waiting: Mapping[str, Pending[Any]] = {}
         self._deadline = 0.0
@@ -93,9 +81,6 @@ class AgentNode(Composite):
         self._expansion: Composite | None = None
 
     # ------------------------------------------------------------------ life in the tree
-
-    def setup(self, **kwargs: Any) -> None:
-        """Nothing to set up: model and world are there."""
 
     def tick(self) -> Iterator[Behaviour]:
         """Go on by at most one decision, then tick the child it led to."""
@@ -123,16 +108,8 @@ class AgentNode(Composite):
             self._context.listener.node_ended(self)
 
     def _restart(self) -> None:
-        for child in self.children:
-            if child.status != Status.INVALID:
-                child.stop(Status.INVALID)
-        for child in self.children[1:]:
-            self.remove_child(child)
-        self.text, self.end, self.feedback_message = "", None, ""
+        self._begin()
         self._requests, self._expansion, self._said = 0, None, []
-        self.index = len(self._context.nodes)
-        self._context.nodes.append(self)
-        self.start = self._context.budget.decisions + 1
         self._sense(start=True)
 
     def _ticking(self) -> Behaviour | None:

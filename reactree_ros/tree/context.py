@@ -19,28 +19,28 @@ from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import GONE, Observation, World
 
 if TYPE_CHECKING:
-    from reactree_ros.tree.agent_node import AgentNode
+    from reactree_ros.tree.goal_node import GoalNode
 
 
 class Listener:
     """Told what happens in a run, as it happens; every method may be left as it is."""
 
-    def node_started(self, node: AgentNode) -> None:
+    def node_started(self, node: GoalNode) -> None:
         """An agent node has made its first observation."""
 
-    def decided(self, node: AgentNode, decision: Decision, reply: Reply) -> None:
+    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         """An agent node has decided; the decision is counted and about to be carried out."""
 
-    def refused(self, node: AgentNode, said: str, reason: str) -> None:
+    def refused(self, node: GoalNode, said: str, reason: str) -> None:
         """What an agent node said was not carried out; the reason goes back to the model."""
 
-    def shortened(self, node: AgentNode, dropped: int, excess: int) -> None:
+    def shortened(self, node: GoalNode, dropped: int, excess: int) -> None:
         """A prompt was ``excess`` tokens too long: its ``dropped`` least similar examples are left out from now on."""
 
-    def observed(self, node: AgentNode, observation: Observation) -> None:
+    def observed(self, node: GoalNode, observation: Observation) -> None:
         """A skill or a recall has ended."""
 
-    def node_ended(self, node: AgentNode) -> None:
+    def node_ended(self, node: GoalNode) -> None:
         """An agent node has ended; see its status and its feedback message."""
 
 
@@ -76,7 +76,7 @@ class RunContext:
     listener: Listener = field(default_factory=Listener)
     wake: Callable[[], None] = lambda: None
     clock: Callable[[], float] = time.monotonic
-    nodes: list[AgentNode] = field(default_factory=list)
+    nodes: list[GoalNode] = field(default_factory=list)
     planner: str = ""
     replies: list[tuple[int, int, Reply]] = field(default_factory=list)
     pictures: list[tuple[int, str, bytes]] = field(default_factory=list)

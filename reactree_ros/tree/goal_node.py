@@ -1,0 +1,65 @@
+"""What every node that works on a goal has, whatever planner it belongs to: its goal, its text, where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from py_trees.behaviour import Behaviour
+from py_trees.common import Status
+from py_trees.composites import Composite
+
+from reactree_ros.memory.experience import End
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.skill_leaf import SkillLeaf
+
+
+class GoalNode(Composite):
+    """Works on one goal; its first child is the leaf that carries its skills out.
+
+    Attributes:
+        subgoal: Its goal, in natural language.
+        depth: 1 for the root, 3 for the goal nodes under it, and so on.
+        text: What it said and saw so far.
+        index: Its number in the run, in the order in which goal nodes start, from 0.
+        start: Decision count at its start, from 1.
+        end: How it ended; None before.
+        leaf: Carries its skills out.
+    """
+
+    def __init__(self, subgoal: str, context: RunContext, *, name: str = "", parent: GoalNode | None = None) -> None:
+        """Make a node.
+
+        Args:
+            subgoal: Its goal, in natural language.
+            context: What the nodes of the run share.
+            name: Its name in displays; empty: the goal.
+            parent: The goal node that it grows under; None for the root.
+        """
+        self.leaf = SkillLeaf(context)
+        super().__init__(name or " ".join(subgoal.split()), children=[self.leaf])
+        self.subgoal = subgoal
+        self.depth: int = 1 if parent is None else parent.depth + 2
+        self.text = ""
+        self.index = 0
+        self.start = 0
+        self.end: End | None = None
+        self._context = context
+
+    def setup(self, **kwargs: Any) -> None:
+        """Nothing to set up: model and world are there."""
+
+    def _begin(self) -> None:
+        """Start from the beginning, as the next goal node of the run."""
+        for child in self.children:
+            if child.status != Status.INVALID:
+                child.stop(Status.INVALID)
+        for child in self._grown():
+            self.remove_child(child)
+        self.text, self.end, self.feedback_message = "", None, ""
+        self.index = len(self._context.nodes)
+        self._context.nodes.append(self)
+        self.start = self._context.budget.decisions + 1
+
+    def _grown(self) -> Sequence[Behaviour]:
+        return self.children[1:]
