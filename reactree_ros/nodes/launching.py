@@ -33,7 +33,7 @@ DECIDING = [
     ("api_key_file", "", "file with the server's key, instead of $OPENAI_API_KEY"),
     ("models_file", "", "YAML file with every setting of one or several language models"),
     ("start_inference", "true", "start an inference node; false: one runs elsewhere (inference.launch.py)"),
-    ("planner", "reactree", "planner by name: reactree"),
+    ("planner", "reactree", "planner by name, e.g. reactree, react; with options where it has any, NAME:OPTION=VALUE"),
     ("memory", "", "episodic memory, a file; empty: none"),
     ("policy", "", "skill policy, a YAML file; empty: every skill is carried out"),
     ("params_file", "", "a parameter file for all nodes; arguments given here outrank it"),

@@ -29,16 +29,15 @@ from reactree_ros.nodes.parameters import declare
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.pending import Pending
-from reactree_ros.planners.reactree import reactree
+from reactree_ros.planners.variants import REMEMBERING, Variant, variant
 from reactree_ros.run import Run, RunResult
 from reactree_ros.saved_run import experiences, save_run
-from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import ParallelPolicy, TreeOptions
 from reactree_ros.world.port import Observation, Score
 
-PLANNERS = {"reactree": reactree}
 ON_BUSY = ("reject", "queue", "preempt")
 #: Longest wait for the score of a task that was stopped, in seconds.
 LAST_SCORE = 1.0
@@ -78,7 +77,7 @@ class PlannerNode(Node):
         super().__init__(name, **kwargs)
         bridge = declare(self, "bridge", "household_bridge", "name of the bridge node")
         inference = declare(self, "inference", "inference", "name of the inference node")
-        declare(self, "planner", "reactree", "planner of goals that name none", one_of=tuple(PLANNERS))
+        variant(declare(self, "planner", "reactree", "planner of goals that name none"))
         rate = declare(self, "tick_rate", 10.0, "ticks a second; also ticks when something ends", between=(0.1, 1000.0))
         for what, default in (("max_decisions", 200), ("max_steps", 200), ("max_depth", 20)):
             declare(self, what, default, f"{what} of goals that give none", between=(1, 10**6), read_only=False)
@@ -193,6 +192,7 @@ class PlannerNode(Node):
 
     async def _carry_out(self, task: Task) -> ExecuteTask.Result:
         goal = task.goal_handle.request
+        planner = self._planner_of(goal)
         context = self._context_of(goal)
         instruction, task_id, task_name = goal.instruction, goal.task_id, "instruction"
         if not task.stopped and (task_id >= 0 or not instruction.strip()):
@@ -204,9 +204,8 @@ class PlannerNode(Node):
             for child in list(self._tree.root.children):
                 self._tree.prune_subtree(child.id)
             context.listener = _Reporter(self, task)
-            planner = PLANNERS[goal.planner or self.get_parameter("planner").value]
             number = None if task_id < 0 else task_id
-            task.run = Run(instruction.strip(), context, planner=planner, tree=self._tree, task_id=number)
+            task.run = Run(instruction.strip(), context, planner=planner.build, tree=self._tree, task_id=number)
             context.wake = self._wake.trigger
             self._wake.trigger()
             await task.ended
@@ -265,14 +264,16 @@ class PlannerNode(Node):
             saved_to=saved_to,
         )
 
+    def _planner_of(self, goal: ExecuteTask.Goal) -> Variant:
+        return variant(goal.planner or self.get_parameter("planner").value)
+
     def _context_of(self, goal: ExecuteTask.Goal) -> RunContext:
         """Read a goal's options.
 
         Raises:
             UserError: An option makes no sense.
         """
-        if goal.planner and goal.planner not in PLANNERS:
-            raise UserError(f"planner '{goal.planner}' is unknown; use one of {', '.join(PLANNERS)}")
+        planner = self._planner_of(goal)
         if goal.task_id < -1:
             raise UserError(f"task_id is {goal.task_id}; it must be a task of the bridge's task file, or -1")
         if goal.working_memory > ExecuteTask.Goal.WORKING_MEMORY_OFF:
@@ -281,7 +282,7 @@ class PlannerNode(Node):
         def chosen(name: str) -> int:
             return int(getattr(goal, name) or self.get_parameter(name).value)
 
-        remember = self.get_parameter("working_memory").value
+        remember = planner.working_memory or self.get_parameter("working_memory").value
         if goal.working_memory != ExecuteTask.Goal.WORKING_MEMORY_DEFAULT:
             remember = goal.working_memory == ExecuteTask.Goal.WORKING_MEMORY_ON
         return RunContext(
@@ -296,7 +297,7 @@ class PlannerNode(Node):
                 decision_timeout=self.get_parameter("decision_timeout").value,
                 skill_timeout=self.get_parameter("skill_timeout").value,
             ),
-            working_memory=WorkingMemory() if remember else None,
+            working_memory=WorkingMemory() if remember and planner.planner in REMEMBERING else None,
             examples=self._examples,
         )
 
@@ -406,20 +407,20 @@ class _Reporter(Listener):
         self._node, self._task = node, task
         self._feedback = ExecuteTask.Feedback()
 
-    def decided(self, node: AgentNode, decision: Decision, reply: Reply) -> None:
+    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         kind = DecisionMsg.EXPAND
         if isinstance(decision, Think | Act):
             kind = DecisionMsg.THINK if isinstance(decision, Think) else DecisionMsg.ACT
         self._decision(node, kind, reply.text, reply=reply)
 
-    def refused(self, node: AgentNode, said: str, reason: str) -> None:
+    def refused(self, node: GoalNode, said: str, reason: str) -> None:
         self._decision(node, DecisionMsg.REFUSED, said, reason=reason)
 
-    def observed(self, node: AgentNode, observation: Observation) -> None:
+    def observed(self, node: GoalNode, observation: Observation) -> None:
         self._feedback.last_observation = observation.text
         self._publish(node)
 
-    def _decision(self, node: AgentNode, kind: int, text: str, *, reason: str = "", reply: Reply | None = None) -> None:
+    def _decision(self, node: GoalNode, kind: int, text: str, *, reason: str = "", reply: Reply | None = None) -> None:
         reply = reply or Reply(text)
         self._node.publish_decision(
             DecisionMsg(
@@ -440,7 +441,7 @@ class _Reporter(Listener):
         self._feedback.last_decision = text
         self._publish(node)
 
-    def _publish(self, node: AgentNode) -> None:
+    def _publish(self, node: GoalNode) -> None:
         if self._task.run is None or not self._task.goal_handle.is_active:
             return
         budget = self._task.run.context.budget
@@ -449,7 +450,7 @@ class _Reporter(Listener):
         self._task.goal_handle.publish_feedback(self._feedback)
 
 
-def _path(node: AgentNode) -> list[str]:
+def _path(node: GoalNode) -> list[str]:
     names: list[str] = []
     behaviour: Behaviour = node
     while behaviour.parent is not None:  # up to the tree's own root, which is no part of the task

@@ -172,7 +172,7 @@ def test_what_may_be_tried_is_asked_anew_when_a_task_begins(graph: Graph) -> Non
     [
         ({"instruction": ""}, "the instruction is empty; say what to do"),
         ({"instruction": " \n"}, "the instruction is empty; say what to do"),
-        ({"planner": "zsp2"}, "planner 'zsp2' is unknown; use one of reactree"),
+        ({"planner": "zsp2"}, "planner 'zsp2' is unknown; use one of reactree, react, reactree_wm, react_wm"),
         ({"task_id": -2}, "task_id is -2; it must be a task of the bridge's task file, or -1"),
         ({"working_memory": 9}, "working_memory is 9; it must be one of the constants (0, 1, 2)"),
     ],

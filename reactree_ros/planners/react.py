@@ -1,0 +1,14 @@
+"""ReAct (Yao et al., 2023): one agent node that thinks and acts, and does not expand (paper, section 5.1)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.tree.context import RunContext
+
+
+def react(instruction: str, context: RunContext) -> AgentNode:
+    """Build the tree for an instruction: one agent node, which stays alone."""
+    context.options = replace(context.options, control_flows=())
+    return AgentNode(instruction, context)
