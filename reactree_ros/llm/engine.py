@@ -64,6 +64,7 @@ class Generation:
         stops: Strings that end the text; they are not part of it.
         max_tokens: Longest text, in tokens.
         temperature: 0 takes the likeliest token.
+        top_p: Share of the probability that tokens are sampled from, the likeliest first.
         seed: Seed of the sampling.
         id: Names the request.
     """
@@ -75,6 +76,7 @@ class Generation:
     stops: tuple[str, ...] = ()
     max_tokens: int = 512
     temperature: float = 0.0
+    top_p: float = 1.0
     seed: int = 0
     id: str = ""
 

@@ -196,6 +196,7 @@ class OpenAIServer(Engine):
             "temperature": generation.temperature,
             "seed": generation.seed,
             limit: generation.max_tokens,
+            **({"top_p": generation.top_p} if generation.top_p < 1 else {}),
             **({"stop": list(generation.stops)} if generation.stops else {}),
         }
         if not chat:

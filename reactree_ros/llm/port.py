@@ -70,6 +70,7 @@ class DecisionRequest:
         may_say: What the reply is held to.
         max_tokens: Longest reply, in tokens of the model.
         temperature: Sampling temperature; 0 takes the likeliest token.
+        top_p: Share of the probability that tokens are sampled from, the likeliest first.
         seed: Seed of the sampling.
         id: Unique within a run; names the request in logs and when it is aborted.
         said: Where in the prompt the model itself spoke, as (start, end) in characters, in order; a chat model gets
@@ -81,6 +82,7 @@ class DecisionRequest:
     may_say: DecisionGrammar | Choice | FreeText
     max_tokens: int = 512
     temperature: float = 0.0
+    top_p: float = 1.0
     seed: int = 0
     id: str = ""
     said: tuple[tuple[int, int], ...] = ()

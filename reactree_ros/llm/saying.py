@@ -101,6 +101,7 @@ class _Spoken:
             said=said,
             max_tokens=request.max_tokens,
             temperature=request.temperature,
+            top_p=request.top_p,
             seed=request.seed,
             id=request.id,
         )

@@ -94,7 +94,7 @@ class TransformersEngine(Engine):
             while len(said) < generation.max_tokens and not stopped.is_set():
                 tokens = torch.tensor([fresh], device=self._model.device)
                 scores = self._model(tokens, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[0, -1]
-                token = self._pick(scores.float().cpu(), held, generation.temperature, draw)
+                token = self._pick(scores.float().cpu(), held, generation, draw)
                 if token in ends:
                     finish = "stop"
                     break
@@ -109,7 +109,7 @@ class TransformersEngine(Engine):
         self._kept = [*self._kept, (known, cache)][-_PROMPTS_KEPT:]
         return Generated(text, finish, len(prompt), cached, len(said))
 
-    def _pick(self, scores: Any, held: Any, temperature: float, draw: Any) -> int:
+    def _pick(self, scores: Any, held: Any, generation: Generation, draw: Any) -> int:
         """Choose the next token among those that may come."""
         import llguidance.numpy
         import torch
@@ -118,10 +118,12 @@ class TransformersEngine(Engine):
             mask = llguidance.numpy.allocate_token_bitmask(1, self._vocabulary.vocab_size)
             llguidance.numpy.fill_next_token_bitmask(held, mask, 0)
             llguidance.numpy.apply_token_bitmask_inplace(scores.numpy(), mask[0])
-        if temperature <= 0:
+        if generation.temperature <= 0:
             token = int(torch.argmax(scores))
         else:
-            token = int(torch.multinomial(torch.softmax(scores / temperature, dim=-1), 1, generator=draw))
+            shares, tokens = torch.softmax(scores / generation.temperature, dim=-1).sort(descending=True)
+            shares[shares.cumsum(dim=-1) - shares >= generation.top_p] = 0
+            token = int(tokens[torch.multinomial(shares, 1, generator=draw)])
         if held is not None:
             held.consume_token(token)
         return token

@@ -131,6 +131,7 @@ class VllmEngine(Engine):
         held: Constraint | None = generation.constraint
         return SamplingParams(
             temperature=generation.temperature,
+            top_p=generation.top_p,
             seed=generation.seed,
             max_tokens=generation.max_tokens,
             stop=list(generation.stops),

@@ -94,6 +94,7 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
         prompt=request.prompt,
         max_tokens=request.max_tokens,
         temperature=request.temperature,
+        top_p=request.top_p,
         seed=request.seed,
         said=[place for span in request.said for place in span],
         planner=request.planner,
@@ -121,11 +122,18 @@ def request_from_msg(msg: Generate.Request) -> DecisionRequest:
         may_say=_may_say(msg),
         max_tokens=_positive(msg.max_tokens),
         temperature=msg.temperature,
+        top_p=_share(msg.top_p),
         seed=msg.seed,
         id=msg.id,
         said=_spans(msg.said, len(msg.prompt)),
         planner=msg.planner,
     )
+
+
+def _share(top_p: float) -> float:
+    if not 0 < top_p <= 1:
+        raise ValueError(f"top_p is {top_p:g}; it must be above 0 and at most 1")
+    return top_p
 
 
 def _spans(places: Sequence[int], length: int) -> tuple[tuple[int, int], ...]:

@@ -410,7 +410,7 @@ def test_a_server_of_something_else_is_named_and_asked_anew(
 
 
 def test_a_completion_holds_what_was_asked_for(peer: Peer, model: Model) -> None:
-    reply = ask(model(peer), "Once upon a time.", max_tokens=77, temperature=0.5, seed=9)
+    reply = ask(model(peer), "Once upon a time.", max_tokens=77, temperature=0.5, top_p=0.9, seed=9)
     (request,) = peer.asked
     assert request.path == "/v1/completions"
     assert request.body == {
@@ -418,6 +418,7 @@ def test_a_completion_holds_what_was_asked_for(peer: Peer, model: Model) -> None
         "prompt": "Once upon a time.",
         "max_tokens": 77,
         "temperature": 0.5,
+        "top_p": 0.9,
         "seed": 9,
         "structured_outputs": {"grammar": GRAMMAR_OF_THREE.ebnf()},
     }

@@ -72,10 +72,12 @@ def abort(graph: Graph, request_id: str) -> bool:
 def test_a_request_reaches_the_model_and_the_reply_comes_back_whole(graph: Graph) -> None:
     model = HeldModel()
     graph.inference(model)
-    future = ask(graph, prompt="Your task is to: a", options=["open fridge 1"], control_flows=["fallback"], seed=7)
+    asked = {"options": ["open fridge 1"], "control_flows": ["fallback"], "seed": 7, "top_p": 0.5}
+    future = ask(graph, prompt="Your task is to: a", **asked)
     graph.until(lambda: model.in_flight)
     request = model.requests["1"]
-    assert (request.prompt, request.max_tokens, request.temperature, request.seed) == ("Your task is to: a", 8, 0.0, 7)
+    assert (request.prompt, request.max_tokens, request.seed) == ("Your task is to: a", 8, 7)
+    assert (request.temperature, request.top_p) == (0.0, 0.5)
     assert isinstance(request.may_say, DecisionGrammar)
     assert request.may_say.skills == ("open fridge 1",)
     assert [flow.value for flow in request.may_say.control_flows] == ["fallback"]
@@ -111,6 +113,7 @@ def test_choice_and_text_reach_the_model_as_such(graph: Graph) -> None:
             {"control_flows": ["sequence", "loop"]},
             "control_flows has 'loop'; it must be one of sequence, fallback, parallel",
         ),
+        ({"top_p": 0.0}, "top_p is 0; it must be above 0 and at most 1"),
         ({"kind": 1}, "options is empty; a choice needs at least one"),
     ],
 )
