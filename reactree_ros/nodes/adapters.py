@@ -81,6 +81,11 @@ class RosWorld(World):
         response = self._checked(self._calls.call(self._observe, Observe.Request()))
         return mapped(response, lambda msg: observation_from_msg(msg.observation))
 
+    def survey(self) -> Pending[Observation]:
+        """Ask for all there is, seen or not."""
+        response = self._checked(self._calls.call(self._observe, Observe.Request(everything=True)))
+        return mapped(response, lambda msg: observation_from_msg(msg.observation))
+
     def available_skills(self) -> Pending[Sequence[str]]:
         """Ask which skills may be tried, and about what working memory may be asked; or know it from the last skill."""
         if self._now:

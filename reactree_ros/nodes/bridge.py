@@ -306,7 +306,8 @@ class Bridge(LifecycleNode, abc.ABC):
 
     async def _on_observe(self, request: Observe.Request, response: Observe.Response) -> Observe.Response:
         if self._ready(response) and self._world is not None:
-            answer = await self._world_says(self._world.observe, response)
+            ask = self._world.survey if request.everything else self._world.observe
+            answer = await self._world_says(ask, response)
             if answer is not None:
                 response.observation = self._publish(answer[0])
         return response

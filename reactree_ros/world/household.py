@@ -134,6 +134,28 @@ def look_around(scene: Scene) -> Observation:
     return Observation(starting_text(scene, items), seen=tuple(sightings(scene, items, None)), rooms=rooms)
 
 
+def survey(scene: Scene) -> Observation:
+    """Make the description of the whole house that planners without observations start from (paper, listing 3)."""
+    listed = [f"You are in the house, and there are {len(scene.rooms)} rooms: {merged(scene.rooms)}."]
+    known: list[tuple[Thing, Thing]] = []
+    for room in scene.rooms:
+        things = [thing for thing in _of_house(scene) if scene.room_of(thing) is room]
+        known += ((thing, room) for thing in things)
+        if items := [thing for thing in things if thing.room_item]:
+            listed.append(f"In the {room.name}, there are {merged(items)}.")
+    carried = [thing for thing in _of_house(scene) if "GRABBABLE" in thing.properties]
+    if carried:
+        listed.append(f"The objects in the house are {merged(carried)}.")
+    here = scene.agent_room
+    listed.append(f"You are in the middle of a {here.word} ({here.number}). {look_text(room_items(scene))}")
+    seen = tuple(Seen(thing.word, thing.number, room.name, states=tuple(sorted(thing.states))) for thing, room in known)
+    return Observation(" ".join(listed), seen=seen, rooms=tuple(room.name for room in scene.rooms))
+
+
+def _of_house(scene: Scene) -> Iterator[Thing]:
+    return (thing for thing in scene.things.values() if thing.observed and not thing.is_room)
+
+
 def after_skill(
     skill: Skill, outcome: Outcome, text: str, *, scene: Scene, next_to_agent: Sequence[Thing], receptacle: Thing | None
 ) -> Observation:

@@ -110,6 +110,10 @@ class World(abc.ABC):
     def observe(self) -> Pending[Observation]:
         """Look around: the full observation an agent node starts with."""
 
+    def survey(self) -> Pending[Observation]:
+        """Tell all there is, seen or not, to planners that plan before they look; few worlds know."""
+        return Pending.failed(WorldError("this world cannot say all there is in it; use a planner that looks around"))
+
     @abc.abstractmethod
     def available_skills(self) -> Pending[Sequence[str]]:
         """List the skills that may be tried now; ``recall``, ``done`` and ``failure`` belong to the agent."""

@@ -60,6 +60,10 @@ class SymbolicWorld(World):
         """Look around the room the agent is in."""
         return Pending.of(household.look_around(self.scene))
 
+    def survey(self) -> Pending[Observation]:
+        """Tell all rooms, receptacles and objects of the house."""
+        return Pending.of(household.survey(self.scene))
+
     def available_skills(self) -> Pending[Sequence[str]]:
         """List the skills for every room and for what is visible in this one."""
         return Pending.of(household.available_skills(self.scene))

@@ -92,6 +92,10 @@ class VirtualHomeUnityWorld(World):
         """Look around the room the agent is in."""
         return self._ask(lambda scene: self._with_picture(household.look_around(self._read())))
 
+    def survey(self) -> Pending[Observation]:
+        """Tell all rooms, receptacles and objects of the apartment."""
+        return self._ask(lambda scene: household.survey(self._read()))
+
     def available_skills(self) -> Pending[Sequence[str]]:
         """List the skills for every room and for what is visible in this one."""
         return self._ask(household.available_skills)

@@ -150,6 +150,11 @@ def test_verb_and_target_that_fit_the_text_are_carried_out(graph: Graph, verb: s
 def test_the_services_say_what_the_world_says(graph: Graph) -> None:
     graph.bridge(ScriptedWorld(score=Score(0.0, 0.5)))
     assert graph.call(Observe, "household_bridge/observe").observation.text == START
+    survey = graph.call(Observe, "household_bridge/observe", everything=True)
+    assert (survey.error_code, survey.message) == (
+        Observe.Response.WORLD_UNAVAILABLE,
+        "this world cannot say all there is in it; use a planner that looks around",
+    )
     skills = graph.call(AvailableSkills, "household_bridge/available_skills")
     assert (skills.skills, skills.recallable) == (list(ScriptedWorld().skills), list(ScriptedWorld.recallable))
     score = graph.call(EvaluateGoal, "household_bridge/evaluate")

@@ -99,6 +99,17 @@ def test_the_starting_observation_names_rooms_and_furniture(world: SymbolicWorld
     )
 
 
+def test_a_survey_tells_the_whole_house_seen_or_not(world: SymbolicWorld) -> None:
+    whole = world.survey().take()
+    assert whole.text == (
+        "You are in the house, and there are 2 rooms: bedroom (1), kitchen (1). In the kitchen 1, there are bookshelf "
+        "(1), fridge (1), kitchen table (1). In the bedroom 1, there are bed (1). The objects in the house are apple "
+        "(1), juice (1), mug (1), plate (1), wine (1). You are in the middle of a bedroom (1). Looking quickly around "
+        "the room, you see bed (1)."
+    )
+    assert world.survey().take() == whole
+
+
 def test_a_room_is_looked_around_quickly(do: Do) -> None:
     assert do("go to kitchen 1").text == (
         "You move to the kitchen (1). Looking quickly around the room, you see bookshelf (1), fridge (1), "
