@@ -33,9 +33,10 @@ EXTRAS = {
 
 
 def data_files_of_the_package() -> list[str]:
-    """What lies between the modules, relative to the package: `py.typed`, the houses."""
+    """What lies between the modules, relative to the package: `py.typed`, the houses, the prompts (config/prompts)."""
     folder = HERE / NAME
-    files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    found = [*folder.rglob("*"), *(folder / "prompts").rglob("*")]  # rglob does not follow links
+    files = {path for path in found if path.is_file() and "__pycache__" not in path.parts}
     return sorted(str(path.relative_to(folder)) for path in files if path.suffix != ".py")
 
 

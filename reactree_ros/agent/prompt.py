@@ -39,23 +39,31 @@ _ACTIONS = {
     Domain.ALFRED: ("go to", "pick up", "put down", "slice", "open", "close", "turn on", "turn off"),
 }
 _CONTROL_FLOW_TEXTS = {
-    Domain.WAH_NL: (
-        '"sequence" (achieve subgoals sequentially; if any subgoal fails, the sequence is interrupted), "fallback" '
-        "(attempt subgoals in order until one succeeds; if a subgoal is successful, the remaining subgoals are not "
-        'attempted), or "parallel" (achieve subgoals in parallel; this enables tasks to continue independently, even '
-        "if one subgoal fails)."
-    ),
-    Domain.ALFRED: (
-        '"sequence" (achieve subgoals sequentially. If any subgoal fails, the sequence is interrupted) or "fallback" '
-        "(Attempt subgoals in order until one succeeds. If a subgoal is successful, the remaining subgoals are not "
-        "attempted)."
-    ),
+    Domain.WAH_NL: {
+        ControlFlow.SEQUENCE: (
+            '"sequence" (achieve subgoals sequentially; if any subgoal fails, the sequence is interrupted)'
+        ),
+        ControlFlow.FALLBACK: (
+            '"fallback" (attempt subgoals in order until one succeeds; if a subgoal is successful, the remaining '
+            "subgoals are not attempted)"
+        ),
+        ControlFlow.PARALLEL: (
+            '"parallel" (achieve subgoals in parallel; this enables tasks to continue independently, even if one '
+            "subgoal fails)"
+        ),
+    },
+    Domain.ALFRED: {
+        ControlFlow.SEQUENCE: (
+            '"sequence" (achieve subgoals sequentially. If any subgoal fails, the sequence is interrupted)'
+        ),
+        ControlFlow.FALLBACK: (
+            '"fallback" (Attempt subgoals in order until one succeeds. If a subgoal is successful, the remaining '
+            "subgoals are not attempted)"
+        ),
+    },
 }
 #: Control flows that a domain's system text speaks of.
-CONTROL_FLOWS = {
-    Domain.WAH_NL: (ControlFlow.SEQUENCE, ControlFlow.FALLBACK, ControlFlow.PARALLEL),
-    Domain.ALFRED: (ControlFlow.SEQUENCE, ControlFlow.FALLBACK),
-}
+CONTROL_FLOWS = {domain: tuple(texts) for domain, texts in _CONTROL_FLOW_TEXTS.items()}
 
 
 def name_of(word: str, instance: int, domain: Domain) -> str:
@@ -72,20 +80,23 @@ class Siblings:
     subgoals: tuple[str, ...]
 
 
-def system_text(domain: Domain, *, expand: bool = True, recall: bool = True) -> str:
+def system_text(domain: Domain, *, control_flows: Sequence[ControlFlow] | None = None, recall: bool = True) -> str:
     """Return the system text (paper, listings 1, 2, 5 and 6).
 
     Args:
         domain: Which household.
-        expand: With the Expand task (ReAcTree) or without (ReAct).
+        control_flows: What an expansion may use (paper, section 5.4); None: all of the household's (ReAcTree); empty:
+            without the Expand task (ReAct).
         recall: With working memory's ``recall location of`` action or without.
     """
     actions = [*_ACTIONS[domain], *(["recall location of"] if recall else []), "done", "failure"]
     act = _ACT.format(actions=", ".join(actions))
-    if not expand:
+    texts = _CONTROL_FLOW_TEXTS[domain]
+    *first, last = [text for flow, text in texts.items() if control_flows is None or flow in control_flows] or [""]
+    if not last:
         return "\n".join([_INTRODUCTION.format(_FLAT_ABILITIES), _THINK, act])
-    expand_line = _EXPAND + _CONTROL_FLOW_TEXTS[domain]
-    return "\n".join([_INTRODUCTION.format(_TREE_ABILITIES), _THINK, act, expand_line])
+    listed = f"{', '.join(first)}{',' if len(first) > 1 else ''} or {last}" if first else last
+    return "\n".join([_INTRODUCTION.format(_TREE_ABILITIES), _THINK, act, f"{_EXPAND}{listed}."])
 
 
 def header(subgoal: str, siblings: Siblings | None, observation: str) -> str:

@@ -193,8 +193,8 @@ class AgentNode(GoalNode):
             observation: Observation = came["observation"]
             context.remember(observation)
             flows = context.allowed_control_flows
-            self._system = system_text(context.world.domain, expand=bool(flows), recall=recall)
-            self._examples = came.get("examples", ())
+            self._system = system_text(context.world.domain, control_flows=flows, recall=recall)
+            self._examples = came["examples"] if "examples" in came else context.fixed_examples()
             self._prompt_start = prompt_start(self._system, self._examples)
             self.text = header(self.subgoal, self._siblings, observation.text)
             context.listener.node_started(self)

@@ -55,7 +55,8 @@ class RunContext:
         budget: Decisions and steps left.
         options: How the method behaves.
         working_memory: Where things were seen; None switches ``recall`` off.
-        examples: Finds in-context examples for a subgoal; None: there are none.
+        examples: Finds in-context examples for a subgoal; None: the fixed ones are used.
+        fixed_examples: Makes the examples that every agent node gets where none are looked for.
         listener: Told what happens.
         wake: Called, from any thread, when something that is waited for has ended: a tick is worth its while.
         clock: Seconds, never going back.
@@ -73,6 +74,7 @@ class RunContext:
     options: TreeOptions = field(default_factory=TreeOptions)
     working_memory: WorkingMemory | None = None
     examples: Callable[[str], Pending[tuple[str, ...]]] | None = None
+    fixed_examples: Callable[[], tuple[str, ...]] = tuple
     listener: Listener = field(default_factory=Listener)
     wake: Callable[[], None] = lambda: None
     clock: Callable[[], float] = time.monotonic

@@ -22,25 +22,38 @@ def plain(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("title", "domain", "expand", "recall"),
+    ("title", "domain", "control_flows", "recall"),
     [
-        ("Listing 1: Prompt template of *ReActTree+WM* for WAH-NL", Domain.WAH_NL, True, True),
-        ("Listing 2: Prompt template of *ReActTree+WM* for ALFRED", Domain.ALFRED, True, False),
-        ("Listing 5: Prompt template of ReAct+WM for WAH-NL", Domain.WAH_NL, False, True),
-        ("Listing 6: Prompt template of ReAct+WM for ALFRED", Domain.ALFRED, False, False),
+        ("Listing 1: Prompt template of *ReActTree+WM* for WAH-NL", Domain.WAH_NL, None, True),
+        ("Listing 2: Prompt template of *ReActTree+WM* for ALFRED", Domain.ALFRED, None, False),
+        ("Listing 5: Prompt template of ReAct+WM for WAH-NL", Domain.WAH_NL, (), True),
+        ("Listing 6: Prompt template of ReAct+WM for ALFRED", Domain.ALFRED, (), False),
     ],
 )
-def test_system_texts_are_the_papers(papers: Path, title: str, domain: Domain, expand: bool, recall: bool) -> None:
-    assert plain(system_text(domain, expand=expand, recall=recall)) == listing(papers, title)
+def test_system_texts_are_the_papers(
+    papers: Path, title: str, domain: Domain, control_flows: tuple[ControlFlow, ...] | None, recall: bool
+) -> None:
+    assert plain(system_text(domain, control_flows=control_flows, recall=recall)) == listing(papers, title)
 
 
 def test_the_recall_action_is_there_only_with_working_memory() -> None:
     for domain in Domain:
-        for expand in (True, False):
-            with_memory = system_text(domain, expand=expand, recall=True)
-            without = system_text(domain, expand=expand, recall=False)
+        for flows in (None, (ControlFlow.SEQUENCE,), ()):
+            with_memory = system_text(domain, control_flows=flows, recall=True)
+            without = system_text(domain, control_flows=flows, recall=False)
             assert with_memory.replace("recall location of, ", "") == without
             assert "recall" not in without
+
+
+def test_a_system_text_speaks_of_the_allowed_control_flows_alone() -> None:
+    flows = (ControlFlow.SEQUENCE, ControlFlow.FALLBACK)
+    last = system_text(Domain.WAH_NL, control_flows=flows).rpartition("Control flow can be ")[2]
+    assert last.startswith('"sequence" (achieve subgoals sequentially; ')
+    assert 'is interrupted) or "fallback" (' in last
+    assert "parallel" not in last
+    last = system_text(Domain.WAH_NL, control_flows=flows[:1]).rpartition("Control flow can be ")[2]
+    assert last.startswith('"sequence" (')
+    assert last.endswith("is interrupted).")
 
 
 def test_a_root_has_its_task_and_its_observation() -> None:

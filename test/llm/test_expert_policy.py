@@ -35,7 +35,7 @@ def start(room: str = "kitchen", view: str = KITCHEN, holding: str = "") -> str:
 
 def said(task: str, *lines: str, begin: str = "", recall: bool = True, expand: bool = True) -> str:
     """What the expert says in an agent node, past what it thinks."""
-    text = prompt_start(system_text(Domain.WAH_NL, recall=recall, expand=expand), [])
+    text = prompt_start(system_text(Domain.WAH_NL, recall=recall, control_flows=None if expand else ()), [])
     text += "\n".join([f"Your task is to: {task}", begin or start(), *lines, ""])
     while (decision := decide(text)).startswith("Think: "):
         text += f"{decision}\nOK.\n"

@@ -20,7 +20,7 @@ START = (
 
 
 def prompt(task: str, *lines: str, start: str = START, expand: bool = True, recall: bool = True) -> str:
-    system = system_text(Domain.ALFRED, expand=expand, recall=recall)
+    system = system_text(Domain.ALFRED, control_flows=None if expand else (), recall=recall)
     return prompt_start(system, ()) + header(task, None, start) + "".join(f"{line}\n" for line in lines)
 
 

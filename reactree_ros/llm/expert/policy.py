@@ -49,7 +49,7 @@ def _pursue(goals: Sequence[Goal], situation: Situation) -> str:
     them are already where they belong.
     """
     goal = goals[0]
-    if not situation.can_expand:
+    if not situation.control_flows:
         return _work_through(goals, situation)
     if len({goal.thing for goal in goals}) > 1:
         return _share_out(goals, situation)
@@ -74,6 +74,7 @@ def _share_out(goals: Sequence[Goal], situation: Situation) -> str:
     for goal in goals:
         by_thing.setdefault(goal.thing, []).append(goal)
     ordered = any(isinstance(goal, Operate) for goal in goals)
+    ordered = ordered or "parallel" not in situation.control_flows
     return _expand("sequence" if ordered else "parallel", list(map(describe, by_thing.values())), situation)
 
 
@@ -84,6 +85,8 @@ def _find_then_put(goal: Move, situation: Situation) -> str:
 
 def _search_rooms(goal: Take, situation: Situation) -> str:
     """Go where the thing is known to be; where that is unknown, look for it in one room after the other."""
+    if "fallback" not in situation.control_flows:
+        return _work_through([goal], situation)
     if errand.achieved(goal, situation):
         return _DONE
     skill = errand.take_known(goal.thing, situation)

@@ -16,6 +16,7 @@ _RECALLED = re.compile(
 _EFFECTS = tuple(
     f"You {verb} " for verb in ("are in", "move", "arrive", "pick up", "put down", "open", "close", "turn on")
 )
+_CONTROL_FLOWS = ("sequence", "fallback", "parallel")
 _DECISIONS = ("Think: ", "Act: ", "Expand:")
 
 
@@ -35,7 +36,7 @@ class Situation:
     Attributes:
         task: What the agent node is to do.
         can_recall: Whether there is a working memory.
-        can_expand: Whether the agent node may expand; false too once that was refused.
+        control_flows: What an expansion may use; empty where the agent node cannot expand, or that was refused.
         rooms: Every room of the house.
         room: Where the agent is.
         views: What each room showed from its middle, as far as it was looked at.
@@ -55,7 +56,7 @@ class Situation:
 
     task: str
     can_recall: bool
-    can_expand: bool
+    control_flows: tuple[str, ...]
     rooms: tuple[str, ...] = ()
     room: str = ""
     views: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -202,7 +203,7 @@ def read_prompt(system: str, lines: list[str]) -> Situation | None:
     situation = Situation(
         task="\n".join(lines[task_at:start_at]).removeprefix(_TASK).strip(),
         can_recall="recall location of" in system,
-        can_expand="Expand" in system,
+        control_flows=tuple(flow for flow in _CONTROL_FLOWS if f'"{flow}"' in system),
     )
     situation.start(lines[start_at])
     _read_trajectory(situation, lines[start_at + 1 :])
@@ -218,4 +219,4 @@ def _read_trajectory(situation: Situation, lines: list[str]) -> None:
         elif line.startswith("Act: "):
             situation.act(line.removeprefix("Act: "), "" if after.startswith(_DECISIONS) else after)
         elif line.startswith("Expand:"):
-            situation.can_expand = False
+            situation.control_flows = ()
