@@ -15,22 +15,28 @@ from py_trees.behaviour import Behaviour
 from reactree_ros.errors import UserError
 from reactree_ros.memory.experience import End, Experience, ExperienceError, export_experiences
 from reactree_ros.run import Run, RunResult
+from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.goal_node import GoalNode
 
 
 def experiences(nodes: Iterable[GoalNode], *, task_id: str, task_name: str) -> list[Experience]:
-    """Return what the agent nodes of a run went through, for episodic memory.
+    """Return what the nodes of a run went through, for episodic memory.
 
-    Agent nodes without an end of their own (an error, an interruption) are left out.
+    Nodes without an end of their own (an error, an interruption) are left out.
     """
     found = []
     for node in nodes:
+        where: dict[str, Any] = {
+            "task_id": task_id,
+            "task_name": task_name,
+            "decision": node.start,
+            "depth": node.depth,
+        }
         try:
-            found.append(
-                Experience.from_text(
-                    node.text, task_id=task_id, task_name=task_name, decision=node.start, depth=node.depth
-                )
-            )
+            if isinstance(node, AgentNode):
+                found.append(Experience.from_text(node.text, **where))
+            elif node.end is not None:
+                found.append(Experience(node.subgoal, node.lesson or node.text, node.end, **where))
         except ExperienceError:
             continue
     return found

@@ -13,15 +13,24 @@ from py_trees.behaviour import Behaviour
 from reactree_ros.errors import UserError
 from reactree_ros.planners.react import react
 from reactree_ros.planners.reactree import reactree
+from reactree_ros.planners.tree_planner import tree_planner
+from reactree_ros.planners.zsp import zsp
 from reactree_ros.tree.context import RunContext
 
 Build = Callable[[str, RunContext], Behaviour]
 #: What builds the tree of each planner from an instruction and what its behaviours share. Keyword-only arguments
 #: (``bool``, ``int``, ``float`` or ``str``) are the planner's options.
-PLANNERS: dict[str, Callable[..., Behaviour]] = {"reactree": reactree, "react": react}
+PLANNERS: dict[str, Callable[..., Behaviour]] = {
+    "reactree": reactree,
+    "react": react,
+    "zsp": zsp,
+    "tree_planner": tree_planner,
+}
 #: Planners that can be combined with working memory.
 REMEMBERING = ("reactree", "react")
 _WM = "_wm"
+#: Every name, without options.
+NAMES = (*PLANNERS, *(f"{planner}{_WM}" for planner in REMEMBERING))
 _BOOLS = {"true": True, "false": False}
 
 
@@ -55,8 +64,7 @@ def variant(name: str) -> Variant:
     first, *options = name.split(":")
     planner = first.removesuffix(_WM)
     if planner not in PLANNERS or (first.endswith(_WM) and planner not in REMEMBERING):
-        known = [*PLANNERS, *(f"{one}{_WM}" for one in REMEMBERING)]
-        raise UserError(f"planner '{first}' is unknown; use one of {', '.join(known)}")
+        raise UserError(f"planner '{first}' is unknown; use one of {', '.join(NAMES)}")
     build = PLANNERS[planner]
     chosen = dict(_option(planner, build, option) for option in options)
     return Variant(name, planner, functools.partial(build, **chosen), first.endswith(_WM))

@@ -21,6 +21,7 @@ class GoalNode(Composite):
         subgoal: Its goal, in natural language.
         depth: 1 for the root, 3 for the goal nodes under it, and so on.
         text: What it said and saw so far.
+        lesson: What of its text is an example for others; empty: all of it.
         index: Its number in the run, in the order in which goal nodes start, from 0.
         start: Decision count at its start, from 1.
         end: How it ended; None before.
@@ -40,7 +41,7 @@ class GoalNode(Composite):
         super().__init__(name or " ".join(subgoal.split()), children=[self.leaf])
         self.subgoal = subgoal
         self.depth: int = 1 if parent is None else parent.depth + 2
-        self.text = ""
+        self.text = self.lesson = ""
         self.index = 0
         self.start = 0
         self.end: End | None = None
@@ -56,7 +57,7 @@ class GoalNode(Composite):
                 child.stop(Status.INVALID)
         for child in self._grown():
             self.remove_child(child)
-        self.text, self.end, self.feedback_message = "", None, ""
+        self.text, self.lesson, self.end, self.feedback_message = "", "", None, ""
         self.index = len(self._context.nodes)
         self._context.nodes.append(self)
         self.start = self._context.budget.decisions + 1

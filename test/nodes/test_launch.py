@@ -116,7 +116,7 @@ def test_every_argument_says_what_it_is(processes: Processes) -> None:
         ("task_id:=first", "task_id is 'first'; it must be a whole number"),
         ("world:=mars", "parameter world is 'mars'; it must be one of virtualhome"),
         ("llm:=parrot", "parameter llm is 'parrot'; it must be one of expert"),
-        ("planner:=none", "parameter planner is 'none'; it must be one of reactree"),
+        ("planner:=none", "planner 'none' is unknown; use one of reactree, react"),
         ("policy:=/nowhere.yaml", "/nowhere.yaml: cannot be read"),
         ("params_file:=/nowhere.yaml", "params_file: there is no file '/nowhere.yaml'"),
         ("namespace:=1st", "Invalid namespace"),

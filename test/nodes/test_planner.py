@@ -14,6 +14,7 @@ from reactree_ros.agent.decision import Act, Decision, Think
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
+from reactree_ros.planners.variants import NAMES
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import Listener
 from reactree_ros.world.port import Score
@@ -172,7 +173,7 @@ def test_what_may_be_tried_is_asked_anew_when_a_task_begins(graph: Graph) -> Non
     [
         ({"instruction": ""}, "the instruction is empty; say what to do"),
         ({"instruction": " \n"}, "the instruction is empty; say what to do"),
-        ({"planner": "zsp2"}, "planner 'zsp2' is unknown; use one of reactree, react, reactree_wm, react_wm"),
+        ({"planner": "zsp2"}, f"planner 'zsp2' is unknown; use one of {', '.join(NAMES)}"),
         ({"task_id": -2}, "task_id is -2; it must be a task of the bridge's task file, or -1"),
         ({"working_memory": 9}, "working_memory is 9; it must be one of the constants (0, 1, 2)"),
     ],

@@ -9,11 +9,12 @@ import pytest
 
 from reactree_ros.llm.expert_model import ExpertModel
 from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.planners.plan import tidied
 from reactree_ros.planners.prompts import prompt
 from reactree_ros.planners.variants import variant
 from reactree_ros.run import Run
 from reactree_ros.tree.context import RunContext
-from reactree_ros.world.generator import generate_house
+from reactree_ros.world.generator import generate_house, solution
 from reactree_ros.world.symbolic import SymbolicWorld
 from reactree_ros.world.tasks import parse_tasks
 
@@ -42,9 +43,21 @@ def trajectory(planner: str) -> str:
     return "\n\n".join(node.text.rstrip("\n") for node in context.nodes)
 
 
+def plan() -> str:
+    """The same task as a plan: what leads to the goal, read off the house's graph, and no instance that is carried."""
+    document = generate_house(seed=7, tasks=1)
+    survey = SymbolicWorld(parse_tasks(document)[0]).survey().take()
+    steps = [*map(tidied, solution(document[0])), "done"]
+    return "\n".join([survey.text, f"Your task is to: {document[0]['nl_instructions'][0]}", *steps])
+
+
 @pytest.mark.parametrize("planner", EXAMPLES)
 def test_a_fixed_example_is_what_the_expert_does(planner: str) -> None:
     assert prompt(f"wah_nl/{EXAMPLES[planner]}.txt") == trajectory(planner)
+
+
+def test_the_fixed_plan_leads_to_the_goal_by_the_houses_graph() -> None:
+    assert prompt("wah_nl/plan.txt") == plan()
 
 
 def test_without_memory_every_agent_node_gets_the_fixed_example_of_its_variant() -> None:
@@ -60,5 +73,6 @@ def test_without_memory_every_agent_node_gets_the_fixed_example_of_its_variant()
 
 
 if __name__ == "__main__":
+    Path("config", "prompts", "wah_nl", "plan.txt").write_text(plan() + "\n", encoding="utf-8")
     for name, file in EXAMPLES.items():
         Path("config", "prompts", "wah_nl", f"{file}.txt").write_text(trajectory(name) + "\n", encoding="utf-8")

@@ -1,0 +1,198 @@
+"""Tree-Planner: plans are sampled at once, merged, and decided upon step by step, with a way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reactree_ros.errors import UserError
+from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, Reply
+from reactree_ros.pending import Pending
+from reactree_ros.planners.action_tree import ActionTree
+from reactree_ros.planners.plan import steps_of, tidied
+from reactree_ros.planners.tree_planner import TreePlannerNode
+from reactree_ros.planners.variants import variant
+from reactree_ros.run import Run, RunResult
+from reactree_ros.saved_run import experiences
+from reactree_ros.tree.context import RunContext
+from reactree_ros.world.generator import generate_house, solution
+from reactree_ros.world.symbolic import SymbolicWorld
+from reactree_ros.world.tasks import parse_tasks
+
+HOUSE = generate_house(seed=11, tasks=1)
+GOOD = [tidied(skill) for skill in solution(HOUSE[0])]
+START = SymbolicWorld(parse_tasks(HOUSE)[0])
+#: What cannot be tried at the start: no such thing is to be seen.
+AWAY = next(
+    step
+    for step in steps_of(START.survey().take())
+    if step.startswith("pick up ") and not any(s.startswith(f"{step} ") for s in START.available_skills().take())
+)
+
+
+class Sampler(LanguageModel):
+    """Says one plan after the other, then chooses; with ``held`` it says nothing, and counts what is cancelled."""
+
+    def __init__(
+        self,
+        plans: Sequence[Sequence[str]],
+        choose: Callable[[DecisionRequest], str] = lambda request: request.may_say.options[0],  # type: ignore[union-attr]
+        *,
+        held: bool = False,
+    ) -> None:
+        self.plans = list(plans)
+        self.choose = choose
+        self.held = held
+        self.sampled: list[DecisionRequest] = []
+        self.chosen: list[DecisionRequest] = []
+        self.in_flight = self.cancelled = 0
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        if self.held:
+            self.in_flight += 1
+            return Pending(on_cancel=self._count)
+        if isinstance(request.may_say, FreeText):
+            self.sampled.append(request)
+            return Pending.of(Reply("\n".join(self.plans[(len(self.sampled) - 1) % len(self.plans)])))
+        self.chosen.append(request)
+        return Pending.of(Reply(self.choose(request)))
+
+    def _count(self) -> None:
+        self.cancelled += 1
+
+
+def run_of(model: LanguageModel, *, plans: int = 4) -> Run:
+    task = parse_tasks(HOUSE)[0]
+    return Run(
+        task.instruction,
+        RunContext(model=model, world=SymbolicWorld(task)),
+        planner=variant(f"tree_planner:plans={plans}").build,
+    )
+
+
+def carried_out(model: LanguageModel, *, plans: int = 4) -> tuple[RunResult, TreePlannerNode]:
+    run = run_of(model, plans=plans)
+    result = run.run()
+    assert isinstance(run.root, TreePlannerNode)
+    return result, run.root
+
+
+# ---------------------------------------------------------------------- the action tree
+
+
+def paths(tree: ActionTree) -> set[tuple[str, ...]]:
+    """Every way from the root to a leaf."""
+    below = {(tree.step, *path) for child in tree.children.values() for path in paths(child)}
+    return below or {(tree.step,)}
+
+
+STEPS = st.lists(st.sampled_from("abc"), min_size=1, max_size=5).map(lambda steps: [*steps, "done"])
+
+
+@given(st.lists(STEPS, max_size=8))
+def test_the_action_tree_is_the_merge_of_its_plans(plans: list[list[str]]) -> None:
+    tree = ActionTree.merge(plans)
+    assert paths(tree) == ({("", *plan) for plan in plans} or {("",)})
+    prefixes = {tuple(plan[:end]) for plan in plans for end in range(1, len(plan) + 1)}
+    nodes = [tree]
+    for node in nodes:
+        nodes.extend(node.children.values())
+    assert len(nodes) - 1 == len(prefixes)  # what two plans begin with is there once
+
+
+def test_a_failed_step_leads_back_to_the_nearest_one_with_something_left() -> None:
+    tree = ActionTree.merge(["abx", "aby", "ac", "d"])
+    b = tree.children["a"].children["b"]
+    assert b.children["x"].failed() is b
+    assert b.children["y"].failed() is tree.children["a"]
+    assert [branch.step for branch in tree.children["a"].branches] == ["c"]
+    assert tree.children["a"].children["c"].failed() is tree
+    assert tree.children["d"].failed() is None
+
+
+# ---------------------------------------------------------------------- runs
+
+
+def test_a_good_plan_among_others_reaches_the_goal_and_only_forks_are_asked_about() -> None:
+    def choose(request: DecisionRequest) -> str:
+        assert isinstance(request.may_say, Choice)
+        return next(option for option in request.may_say.options if option in GOOD)
+
+    model = Sampler([["go to bathroom 1", "go to kitchen 1"], GOOD, [*GOOD[:2], "go to bathroom 1"]], choose)
+    result, root = carried_out(model, plans=3)
+    assert (result.end, result.gsr) == ("done", 1.0), root.text
+    assert result.steps == len(GOOD)
+    assert len(model.chosen) == 2  # at the root, and after two steps
+    assert result.decisions == 1 + len(model.chosen)
+
+
+def test_the_plans_are_sampled_at_once_as_the_paper_says() -> None:
+    model = Sampler([GOOD])
+    carried_out(model, plans=25)
+    assert len(model.sampled) == 25
+    assert {(request.temperature, request.top_p) for request in model.sampled} == {(0.8, 0.95)}
+    assert len({request.seed for request in model.sampled}) == len({request.id for request in model.sampled}) == 25
+    assert len({request.prompt for request in model.sampled}) == 1
+
+
+def test_steps_that_make_no_sense_are_left_out() -> None:
+    _, root = carried_out(Sampler([["1. Go to kitchen 1", "fly to the moon", "2. go to fridge 9999"]]), plans=1)
+    assert root.action_tree is not None
+    assert paths(root.action_tree) == {("", "go to kitchen 1", "done")}
+
+
+def test_an_error_is_told_with_what_is_left_to_choose_from() -> None:
+    task = parse_tasks(HOUSE)[0]
+    rooms = [room for room in SymbolicWorld(task).survey().take().rooms if room.startswith("bedroom")]
+    model = Sampler([[AWAY], ["go to kitchen 1"], [f"go to {rooms[0]}"]])
+    result, root = carried_out(model, plans=3)
+    first, second = (request.prompt for request in model.chosen)
+    assert first.endswith(
+        "Among the following actions, which action would you take.\n"
+        f"{AWAY}\ngo to kitchen 1\ngo to {rooms[0]}\nThe choosed action is: "
+    )
+    assert second == (
+        f"{first}{AWAY}\nThe action: \"{AWAY}\" caused an error: '{AWAY}' is not executable now. "
+        f"Among the following actions, which action would you take.\ngo to kitchen 1\ngo to {rooms[0]}\n"
+        "A corrective choice of action would be: "
+    )
+    assert result.status == "success"
+    assert "You move to the kitchen (1)." in root.text
+
+
+@pytest.mark.parametrize(
+    ("plans", "message"),
+    [([["pick up apple"], ["pick up pie"]], "no plan is left"), ([["?"]], "no plan has a step that can be read")],
+)
+def test_without_a_plan_that_works_the_run_fails(plans: list[list[str]], message: str) -> None:
+    result, root = carried_out(Sampler(plans), plans=2)
+    assert (result.end, root.feedback_message) == ("failure", message)
+
+
+def test_an_interruption_cancels_every_plan_that_is_sampled() -> None:
+    model = Sampler([GOOD], held=True)
+    run = run_of(model, plans=7)
+    for _ in range(10):
+        run.tick()
+    assert (model.in_flight, model.cancelled) == (7, 0)
+    run.interrupt()
+    assert model.cancelled == 7
+
+
+def test_what_was_carried_out_is_kept_for_others() -> None:
+    run = run_of(Sampler([GOOD]))
+    run.run()
+    (kept,) = experiences(run.context.nodes, task_id="1", task_name="put")
+    assert kept.text.endswith("\n".join([f"Your task is to: {kept.subgoal}", *GOOD, "done"]))
+
+
+@pytest.mark.parametrize("option", ["plans=0", "top_p=0", "top_p=2", "temperature=-1", "plans=many"])
+def test_options_out_of_range_are_refused(option: str) -> None:
+    def build() -> None:
+        variant(f"tree_planner:{option}").build("a", RunContext(model=Sampler([]), world=START))
+
+    with pytest.raises(UserError, match=option.partition("=")[0]):
+        build()
