@@ -334,7 +334,9 @@ def with_examples(model: SmallModel, listener: Listener, examples: Sequence[str]
 
 def words_without_examples() -> int:
     model = ScriptedModel({"root": ["Act: done"]})
-    scripted_run({}, model=model).run()
+    run = scripted_run({}, model=model)
+    run.context.fixed_examples = tuple
+    run.run()
     return len(model.requests[0].prompt.split())
 
 
