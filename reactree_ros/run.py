@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 
 from py_trees.behaviour import Behaviour
@@ -15,6 +16,8 @@ from py_trees.trees import BehaviourTree
 
 from reactree_ros.agent.budget import Limit
 from reactree_ros.errors import UserError
+from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.planners.reactree import reactree
 from reactree_ros.tree.context import RunContext
 from reactree_ros.world.port import Score
@@ -142,8 +145,20 @@ class Run:
         """Wait until something in flight ends, at most so many seconds."""
         self._awake.wait(timeout)
 
-    def run(self) -> RunResult:
-        """Tick until the end; an exception on the way (Ctrl-C) cancels what is in flight."""
+    def run(self, memory: EpisodicMemory | None = None) -> RunResult:
+        """Tick until the end; an exception on the way (Ctrl-C) cancels what is in flight.
+
+        Args:
+            memory: Where examples come from; it is not added to.
+        """
+        if memory is None:
+            return self._run()
+        context = self.context
+        with closing(EpisodicExamples(memory, count_tokens=context.count_tokens, seed=context.options.seed)) as found:
+            context.examples = found
+            return self._run()
+
+    def _run(self) -> RunResult:
         try:
             while True:
                 self.tick()

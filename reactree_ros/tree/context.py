@@ -55,8 +55,8 @@ class RunContext:
         budget: Decisions and steps left.
         options: How the method behaves.
         working_memory: Where things were seen; None switches ``recall`` off.
-        examples: Finds in-context examples for a subgoal; None: the fixed ones are used.
-        fixed_examples: Makes the examples that every agent node gets where none are looked for.
+        examples: Finds in-context examples for a subgoal; where it is None or finds none, the fixed ones are used.
+        fixed_examples: Makes the examples that every agent node gets where none are found.
         listener: Told what happens.
         wake: Called, from any thread, when something that is waited for has ended: a tick is worth its while.
         clock: Seconds, never going back.
