@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
+from reactree_ros.llm.expert import subgoals
 from reactree_ros.llm.expert.policy import decide
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply, RequestRejected
 from reactree_ros.pending import Pending
 
 
@@ -16,7 +17,11 @@ class ExpertModel(LanguageModel):
     """
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Answer at once."""
+        """Answer at once; what has many lines, such as code, is refused."""
+        may_say = request.may_say
+        if isinstance(may_say, FreeText) and not any("\n" in stop for stop in may_say.stops):
+            return Pending.failed(RequestRejected("the expert decides, it does not write code; name another --llm"))
         begin = time.perf_counter()
-        text = decide(request.prompt)
+        prompt = request.prompt
+        text = subgoals.say(prompt) if subgoals.is_by_subgoals(prompt) else decide(prompt)
         return Pending.of(Reply(text, seconds=time.perf_counter() - begin))

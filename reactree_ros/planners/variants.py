@@ -11,6 +11,7 @@ from typing import Any
 from py_trees.behaviour import Behaviour
 
 from reactree_ros.errors import UserError
+from reactree_ros.planners.hiagent import hiagent
 from reactree_ros.planners.react import react
 from reactree_ros.planners.reactree import reactree
 from reactree_ros.planners.tree_planner import tree_planner
@@ -25,9 +26,10 @@ PLANNERS: dict[str, Callable[..., Behaviour]] = {
     "react": react,
     "zsp": zsp,
     "tree_planner": tree_planner,
+    "hiagent": hiagent,
 }
 #: Planners that can be combined with working memory.
-REMEMBERING = ("reactree", "react")
+REMEMBERING = ("reactree", "react", "hiagent")
 _WM = "_wm"
 #: Every name, without options.
 NAMES = (*PLANNERS, *(f"{planner}{_WM}" for planner in REMEMBERING))

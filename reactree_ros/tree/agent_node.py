@@ -11,10 +11,12 @@ from py_trees.common import Status
 from py_trees.composites import Composite
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Expand, Think
+from reactree_ros.agent.folding import Folding
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.prompt import Siblings, header, prompt_start, system_text
-from reactree_ros.llm.port import DecisionRequest, PromptTooLong, Reply
+from reactree_ros.agent.summary import read_summary, summary_prompt
+from reactree_ros.llm.port import DecisionRequest, FreeText, PromptTooLong, Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.pending import Pending
 from reactree_ros.tree.context import RunContext
@@ -29,6 +31,7 @@ class Phase(enum.Enum):
     IDLE = "idle"
     SENSING = "sensing"
     DECIDING = "deciding"
+    SUMMARISING = "summarising"
     ACTING = "acting"
     EXPANDING = "expanding"
     ENDED = "ended"
@@ -47,7 +50,8 @@ class AgentNode(GoalNode):
         feedback message names which.
         INVALID when interrupted: what it has in flight is cancelled.
 
-    Its text is its header, decisions and observations so far, as in the recorded files.
+    Its text is its header, decisions and observations so far, as in the recorded files. Its prompt ends with the same,
+    or, where that has grown long and the options say so, with a summary of its older part and the rest.
 
     Attributes:
         phase: What it is doing.
@@ -77,6 +81,8 @@ class AgentNode(GoalNode):
         self._examples: Sequence[str] = ()
         self._prompt_start = ""
         self._said: list[tuple[int, int]] = []  # where in the text the model itself spoke
+        self._folding = Folding.none("")
+        self._folding_until = 0  # where in the text a summary that is asked for ends
         self._skills: Sequence[str] = ()
         self._expansion: Composite | None = None
 
@@ -152,7 +158,7 @@ class AgentNode(GoalNode):
         self._deadline = self._context.clock() + self._context.options.decision_timeout
         for pending in waiting.values():
             # What is sensed at once is looked at in this tick; a decision waits for the next one.
-            if phase is Phase.DECIDING or not pending.done():
+            if phase is not Phase.SENSING or not pending.done():
                 pending.add_done_callback(lambda _: self._context.wake())
 
     def _advance(self) -> None:
@@ -160,6 +166,8 @@ class AgentNode(GoalNode):
             self._look()
         elif self.phase is Phase.DECIDING and (came := self._came()) is not None:
             self._apply(came["reply"])
+        elif self.phase is Phase.SUMMARISING and (came := self._came()) is not None:
+            self._fold(came["summary"])
 
     def _came(self) -> dict[str, Any] | None:
         """Return everything that is waited for, or None as long as something is missing."""
@@ -175,10 +183,10 @@ class AgentNode(GoalNode):
         for name, pending in waiting.items():
             try:
                 came[name] = pending.take()
-            except PromptTooLong as error:
-                self._shorten(error)
-                return None
             except Exception as error:
+                if isinstance(error, PromptTooLong) and self.phase is Phase.DECIDING:
+                    self._shorten(error)
+                    return None
                 self._fail(f"no {name}: {error}")
                 return None
         return came
@@ -194,32 +202,67 @@ class AgentNode(GoalNode):
             context.remember(observation)
             flows = context.allowed_control_flows
             self._system = system_text(context.world.domain, control_flows=flows, recall=recall)
-            self._examples = came["examples"] if "examples" in came else context.fixed_examples()
+            self._examples = came.get("examples") or context.fixed_examples()
             self._prompt_start = prompt_start(self._system, self._examples)
             self.text = header(self.subgoal, self._siblings, observation.text)
+            self._folding = Folding.none(self.text)
             context.listener.node_started(self)
         self._ask()
 
     def _ask(self) -> None:
-        """Send the next decision request, unless a limit is reached."""
+        """Ask for the next decision, or first for a summary of a text that has grown long; a limit ends the node."""
         context = self._context
         if (limit := context.budget.reached()) is not None:
             self.text += limit.value
             self._finish(End.FAILURE, limit.value)
             return
-        self._requests += 1
+        if (longest := context.options.summarise_after) is not None:
+            count = context.count_tokens
+            until = self._folding.excess(self.text, self._said, limit=longest, count=count)
+            if until is not None:
+                self._summarise(until)
+                return
+        shown, said = self._folding.shown(self.text, self._said)
         start = len(self._prompt_start)
-        request = DecisionRequest(
-            prompt=self._prompt_start + self.text,
-            may_say=DecisionGrammar(self._skills, context.allowed_control_flows),
-            max_tokens=context.options.max_tokens,
-            temperature=context.options.temperature,
-            seed=context.options.seed,
-            id=f"{self.index}.{self._requests}",
-            said=tuple((start + begin, start + end) for begin, end in self._said),
-            planner=context.planner,
+        request = self._request(
+            self._prompt_start + shown,
+            DecisionGrammar(self._skills, context.allowed_control_flows),
+            tuple((start + begin, start + end) for begin, end in said),
         )
         self._wait(Phase.DECIDING, {"reply": context.model.decide(request)})
+
+    def _summarise(self, until: int) -> None:
+        """Ask for a summary of the older part of the text."""
+        self._folding_until = until
+        prompt = summary_prompt(self._folding.trajectory(self.text, until), self.subgoal)
+        self._wait(Phase.SUMMARISING, {"summary": self._context.model.decide(self._request(prompt, FreeText()))})
+
+    def _fold(self, reply: Reply) -> None:
+        """Let the summary stand for the older part in the prompt; it is told as a thought."""
+        context = self._context
+        hidden = self.text[: self._folding_until].rstrip("\n")
+        summary = read_summary(reply.text, hidden.rpartition("\n")[2])
+        context.replies.append((self.index, context.budget.decisions + 1, reply))
+        context.budget.count_decision()
+        self._folding = self._folding.fold(self._folding_until, summary)
+        context.listener.decided(self, Think(f"So far: {summary}"), reply)
+        self._ask()
+
+    def _request(
+        self, prompt: str, may_say: DecisionGrammar | FreeText, said: tuple[tuple[int, int], ...] = ()
+    ) -> DecisionRequest:
+        self._requests += 1
+        options = self._context.options
+        return DecisionRequest(
+            prompt=prompt,
+            may_say=may_say,
+            max_tokens=options.max_tokens,
+            temperature=options.temperature,
+            seed=options.seed,
+            id=f"{self.index}.{self._requests}",
+            said=said,
+            planner=self._context.planner,
+        )
 
     def _shorten(self, error: PromptTooLong) -> None:
         """Drop as many of the least similar examples as are too much, and ask again; give up where there are none."""

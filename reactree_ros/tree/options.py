@@ -30,6 +30,9 @@ class TreeOptions:
         keep_and: Leave a final ``and `` in the last subgoal.
         refuse_recursion: Refuse an expansion whose subgoal equals a goal above it.
         refuse_unavailable: Refuse a skill that is not available, instead of leaving that to the world.
+        summarise_after: An agent node whose decisions and observations take more tokens than this in its prompt has
+            the older half of them summarised there, as HiAgent does; its text stays whole. A summary counts as a
+            decision. None: never.
         max_tokens: Longest decision, in tokens of the language model.
         temperature: Sampling temperature of the language model.
         seed: Seed of the language model and of the choice among equally similar examples.
@@ -43,6 +46,7 @@ class TreeOptions:
     keep_and: bool = False
     refuse_recursion: bool = True
     refuse_unavailable: bool = True
+    summarise_after: int | None = None
     max_tokens: int = 512
     temperature: float = 0.0
     seed: int = 0

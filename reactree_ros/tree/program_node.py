@@ -19,7 +19,7 @@ from reactree_ros.world.port import Observation
 
 
 class ProgramError(Exception):
-    """What a program waits for failed or did not come in time; the message says what."""
+    """What a program waits for failed or did not come in time; the message says what, the cause what was raised."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,15 @@ class ProgramNode(GoalNode):
         if (limit := context.budget.reached()) is not None:
             raise ProgramError(limit.value)
         context.budget.steps += 1
+        return (yield from self.carry_out(skill))
+
+    def carry_out(self, skill: str) -> Generator[Step, Any, Observation]:
+        """Carry a skill out that is counted already.
+
+        Raises:
+            ProgramError: The world failed.
+        """
+        context = self._context
         observation: Observation = yield Execute(skill)
         context.remember(observation)
         if observation.picture is not None:
@@ -178,14 +187,15 @@ class ProgramNode(GoalNode):
         try:
             value = step.pending.take()
         except Exception as error:
-            self._throw(f"no {step.what}: {error}")
+            self._throw(f"no {step.what}: {error}", error)
             return
         self._advance(value)
 
-    def _throw(self, message: str) -> None:
+    def _throw(self, message: str, cause: Exception | None = None) -> None:
         assert self._program is not None  # it waits for something
-        program = self._program
-        self._run(lambda: program.throw(ProgramError(message)))
+        program, thrown = self._program, ProgramError(message)
+        thrown.__cause__ = cause
+        self._run(lambda: program.throw(thrown))
 
     def _advance(self, value: Any) -> None:
         assert self._program is not None
@@ -208,6 +218,7 @@ class ProgramNode(GoalNode):
     def _enter(self, step: Step) -> None:
         if isinstance(step, Execute):
             self.leaf.name = step.skill
+            self._context.wake()  # one skill after another: the next one starts at the next tick
         elif isinstance(step, Grow):
             self._context.growth.request(self, step.subtree)
             self._context.wake()

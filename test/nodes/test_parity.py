@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +14,16 @@ import pytest
 from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.decision import Act, Decision, Think
 from reactree_ros.llm.expert_model import ExpertModel
-from reactree_ros.llm.port import Reply
+from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.pending import Pending
+from reactree_ros.planners.plan import tidied
+from reactree_ros.planners.variants import variant
 from reactree_ros.run import Run
 from reactree_ros.saved_run import save_run
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.world.generator import generate_house, solution
 from reactree_ros.world.symbolic import SymbolicWorld
 from reactree_ros.world.tasks import Task, load_tasks
 
@@ -59,17 +65,19 @@ def _line(*parts: Any) -> str:
     return " | ".join(map(str, parts)).replace("\n", "\\n")
 
 
-def in_this_process(task: Task, folder: Path) -> tuple[list[str], dict[str, Any]]:
+def in_this_process(
+    task: Task, folder: Path, *, planner: str = "reactree_wm", model: LanguageModel | None = None
+) -> tuple[list[str], dict[str, Any]]:
     """Carry a task out without ROS; returns the decisions and the result."""
-    decisions = Decisions()
+    decisions, chosen = Decisions(), variant(planner)
     context = RunContext(
-        model=ExpertModel(),
+        model=model or ExpertModel(),
         world=SymbolicWorld(task),
         budget=decisions.budget,
-        working_memory=WorkingMemory(),
+        working_memory=WorkingMemory() if chosen.working_memory else None,
         listener=decisions,
     )
-    run = Run(task.instruction, context, task_id=task.task_id)
+    run = Run(task.instruction, context, task_id=task.task_id, planner=chosen.build)
     result = run.run()
     save_run(run, result, folder, task_name=task.task_name)
     return decisions.lines, {"success": result.achieved} | dataclasses.asdict(result)
@@ -81,28 +89,69 @@ def saved(folder: Path) -> dict[str, list[str]]:
     return {file.name: file.read_text(encoding="utf-8").splitlines() for file in files}
 
 
-def test_the_same_tasks_give_the_same_over_ros_as_in_this_process(graph: Graph, wah_nl: Path, tmp_path: Path) -> None:
-    file = wah_nl / "tasks.json"
-    graph.inference()
-    graph.bridge(tasks=str(file))
-    graph.planner(save_to=str(tmp_path / "ros"))
-    heard = graph.decisions()
-    identical, lines = 0, 0
-    for task in load_tasks(file)[:TASKS]:
-        heard.clear()
-        folder = tmp_path / f"{task.task_id}"
-        decisions, expected = in_this_process(task, folder)
-        result: ExecuteTask.Result = graph.task("", task_id=task.task_id).result
-        graph.until(lambda expected=decisions: len(heard) >= len(expected), "every decision was heard")
+class Comparison:
+    """Carries tasks out over ROS and in this process, and makes sure that nothing differs.
+
+    Args:
+        graph: Has a bridge, a planner that saves its runs, and an inference node.
+        folder: Where the runs in this process are saved.
+    """
+
+    def __init__(self, graph: Graph, folder: Path) -> None:
+        self.lines = 0
+        self._graph = graph
+        self._folder = folder
+        self._heard = graph.decisions()
+
+    def __call__(self, task: Task, **options: Any) -> ExecuteTask.Result:
+        self._heard.clear()
+        folder = self._folder / f"{task.task_id}"
+        decisions, expected = in_this_process(task, folder, **options)
+        goal = {"planner": options["planner"]} if "planner" in options else {}
+        result: ExecuteTask.Result = self._graph.task("", task_id=task.task_id, **goal).result
+        self._graph.until(lambda: len(self._heard) >= len(decisions), "every decision was heard")
         over_ros = [
             _line(msg.node_id, msg.subgoal, msg.depth, msg.count, msg.reason or KINDS[msg.kind], msg.text)
-            for msg in heard
+            for msg in self._heard
         ]
         assert over_ros == decisions, task.instruction
         assert {name: getattr(result, name) for name in RESULT} == {name: expected[name] for name in RESULT}
         assert saved(Path(result.saved_to)) == saved(folder), task.instruction
         assert (result.error_code, result.message) == (ExecuteTask.Result.NONE, "")
-        identical += 1
-        lines += len(decisions)
-    assert identical == TASKS
-    assert lines > 10 * TASKS, "the tasks ask for something"
+        self.lines += len(decisions)
+        return result
+
+
+def test_the_same_tasks_give_the_same_over_ros_as_in_this_process(graph: Graph, wah_nl: Path, tmp_path: Path) -> None:
+    file = wah_nl / "tasks.json"
+    graph.inference()
+    graph.bridge(tasks=str(file))
+    graph.planner(save_to=str(tmp_path / "ros"))
+    compare = Comparison(graph, tmp_path)
+    for task in load_tasks(file)[:TASKS]:
+        compare(task)
+    assert compare.lines > 10 * TASKS, "the tasks ask for something"
+
+
+class Plans(LanguageModel):
+    """Says one plan whenever it may say anything, and otherwise the first thing that is offered."""
+
+    def __init__(self, plan: Sequence[str]) -> None:
+        self.plan = "\n".join(plan)
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        may_say = request.may_say
+        return Pending.of(Reply(may_say.options[0] if isinstance(may_say, Choice) else self.plan))
+
+
+@pytest.mark.parametrize("planner", ["react", "hiagent", "tree_planner:plans=3"])
+def test_every_planner_is_the_same_over_ros_as_in_this_process(graph: Graph, tmp_path: Path, planner: str) -> None:
+    house = generate_house(seed=3, tasks=1)
+    file = tmp_path / "house.json"
+    file.write_text(json.dumps(house), encoding="utf-8")
+    model = Plans([tidied(skill) for skill in solution(house[0])]) if "tree" in planner else ExpertModel()
+    graph.inference(model)
+    graph.bridge(tasks=str(file))
+    graph.planner(save_to=str(tmp_path / "ros"), working_memory=False)
+    result = Comparison(graph, tmp_path)(load_tasks(file)[0], planner=planner, model=model)
+    assert result.success

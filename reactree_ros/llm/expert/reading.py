@@ -114,6 +114,11 @@ class Situation:
             return
         self.done.add(skill)
 
+    def resume(self, line: str) -> None:
+        """Takes in one line that stands for skills and observations that are not shown: where they ended is unknown."""
+        self.room, self.near, self.at = "", (), ""
+        self.held = instances(line.partition(" You hold ")[2])
+
     def known(self, word: str) -> list[Sighting]:
         """Where instances were seen, in this agent node or as working memory says."""
         known = {}

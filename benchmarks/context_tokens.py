@@ -1,0 +1,170 @@
+"""How many tokens of a run's own trajectory stand in the context: ReAcTree and HiAgent's chunking against ReAct.
+
+    python benchmarks/context_tokens.py --recordings FOLDER [--cl100k]
+
+Reads the recorded runs `react`, `react_wm`, `reactree` and `reactree_wm` of FOLDER (`<variant>.jsonl`). Counted is the
+context within the trial (HiAgent, section 4.1: context efficiency): task, starting observation, decisions and
+observations as they stand in the prompt before each decision, without system text and examples, which do not change.
+Of each run the mean over its decisions and the peak; then the mean of both over the runs, and their ratio.
+
+- tree: the recorded reactree runs against the recorded react runs of the same tasks, as they were recorded: each agent
+  node has a context of its own. They are different trajectories.
+- chunks: actions and observations of one recorded reactree run in the order in which they happened, in one context.
+  "everything" keeps all of them (ReAct's way, the paper's STANDARD), "chunked" is HiAgent's working memory with the
+  agent nodes that act as subgoals; the same trajectory twice, and a decision is an action. No language model is at
+  hand: a summary is the last observation of the chunk and whether the agent node ended in `done`. Nothing is
+  retrieved. "chunked, no summary" has the last observation alone (the paper's w/o OS), "subgoals, nothing hidden" is
+  the paper's task decomposition (section 5.3).
+- chunks of react: the same with the recorded react runs; they know no subgoals, so a new one is taken to begin after
+  each pick up and each put down that was carried out. Its text is the action that ends it.
+
+Tokens are counted line by line by the package's own rule (`approximate_tokens`, 1.00 times cl100k_base over these
+texts), or, with --cl100k, by the tokenizer of the paper's GPT-4: tiktoken is needed, and, where there is no network,
+TIKTOKEN_CACHE_DIR with its file (the package litellm brings it along).
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from reactree_ros.agent.transcript import Transcript
+from reactree_ros.memory.chunks import Chunk, Element, Pair, Subgoal, as_text, chunked, last_observation
+from reactree_ros.memory.episodic import approximate_tokens
+from reactree_ros.replay import RecordedRun, load_recording
+
+VARIANTS = (("react", "reactree"), ("react_wm", "reactree_wm"))
+CLAIM = "HiAgent, table 1: 64.98% of STANDARD's context, 35.02% less (49.99% to 73.58% by task; decomposition: 112.8%)"
+Count = Callable[[str], int]
+#: A subgoal, whether it was met, and what was done for it.
+Part = tuple[str, bool, list[Pair]]
+
+
+def counter(*, cl100k: bool) -> Count:
+    """Count the tokens of a text as the sum over its lines."""
+    count: Count = approximate_tokens
+    if cl100k:
+        import tiktoken
+
+        encoding = tiktoken.get_encoding("cl100k_base")
+
+        def count(text: str) -> int:
+            return len(encoding.encode_ordinary(text))
+
+    of_line = cache(count)
+    return lambda text: sum(of_line(line) for line in text.splitlines(keepends=True))
+
+
+def recorded_contexts(run: RecordedRun, count: Count) -> Iterator[int]:
+    """Tokens of an agent node's own text before each of its decisions, as recorded."""
+    for node in run.nodes:
+        transcript = node.transcript
+        tokens = count(f"{transcript.header}{transcript.observation}\n")
+        for turn in transcript.turns:
+            yield tokens
+            tokens += count(f"{turn.said}\n{'OK.' if turn.observation is None else turn.observation}\n")
+
+
+def pairs_of(transcript: Transcript) -> list[Pair]:
+    """What was done and seen; thoughts are left out."""
+    return [Pair(turn.said.removeprefix("Act: "), turn.observation) for turn in transcript.turns if turn.observation]
+
+
+def by_agent_nodes(run: RecordedRun) -> list[Part]:
+    """The agent nodes that act, in the order in which they started."""
+    parts = []
+    for node in run.nodes:
+        transcript = node.transcript
+        goal = " ".join(transcript.header.rpartition("Your task is to: ")[2].split())
+        met = bool(transcript.turns) and transcript.turns[-1].said == "Act: done"
+        parts.append((goal, met, pairs_of(transcript)))
+    return [part for part in parts if part[2]]
+
+
+def by_things(run: RecordedRun) -> list[Part]:
+    """Cut a flat trajectory after each pick up and each put down that was carried out."""
+    parts: list[Part] = []
+    pairs: list[Pair] = []
+    for pair in (pair for node in run.nodes for pair in pairs_of(node.transcript)):
+        pairs.append(pair)
+        if pair.observation.startswith(("You pick up ", "You put down ")):
+            parts.append((pair.action, True, pairs))
+            pairs = []
+    return [*parts, ("go on", False, pairs)] if pairs else parts
+
+
+def contexts(run: RecordedRun, parts: Sequence[Part], way: str, count: Count) -> Iterator[int]:
+    """Tokens of the context before each action of a trajectory, kept in one of the ways."""
+    first = run.nodes[0].transcript
+    head = count(f"{first.header}{first.observation}\n")
+    met = iter([met for _, met, _ in parts])
+
+    def summarise(chunk: Chunk) -> str:
+        line = last_observation(chunk)
+        return line if way == "no summary" else f"{line.rstrip('.')}. Subgoal is {'' if next(met) else 'not '}met."
+
+    trajectory = [(subgoal, pairs) for subgoal, _, pairs in parts]
+    if way in ("chunked", "no summary"):
+        for memory in chunked(trajectory, start=first.observation, summarise=summarise):
+            yield head + count(as_text(memory.shown())[0])
+        return
+    kept = head
+    for number, (subgoal, pairs) in enumerate(trajectory, 1):
+        told: list[Element] = [Subgoal(number, subgoal)] if way == "subgoals" else []
+        kept += count(as_text(told)[0])
+        for pair in pairs:
+            yield kept
+            kept += count(as_text([pair])[0])
+
+
+def mean_and_peak(runs: Iterable[Iterable[int]]) -> tuple[float, float]:
+    """Mean over the runs of their mean and of their peak."""
+    tokens = [list(one) for one in runs]
+    tokens = [one for one in tokens if one]
+    return statistics.fmean(map(statistics.fmean, tokens)), statistics.fmean(map(max, tokens))
+
+
+def compare(title: str, against: tuple[str, tuple[float, float]], *others: tuple[str, tuple[float, float]]) -> None:
+    """Print mean and peak, and their ratios to what is compared with."""
+    print(f"\n{title}")
+    name, (mean, peak) = against
+    print(f"  {name:26} mean {mean:7.0f}          peak {peak:7.0f}")
+    for name, (its_mean, its_peak) in others:
+        print(f"  {name:26} mean {its_mean:7.0f} {its_mean / mean:8.1%} peak {its_peak:7.0f} {its_peak / peak:8.1%}")
+
+
+def main() -> None:
+    """Read, count, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--recordings", type=Path, required=True, help="folder with <variant>.jsonl")
+    parser.add_argument("--cl100k", action="store_true", help="count with GPT-4's tokenizer; needs tiktoken")
+    given = parser.parse_args()
+    count = counter(cl100k=given.cl100k)
+    print("tokens: " + ("cl100k_base" if given.cl100k else "approximate_tokens"))
+    print(f"claim: {CLAIM}")
+    for flat, tree in VARIANTS:
+        by_name = {
+            name: {run.run: run for run in load_recording(given.recordings / f"{name}.jsonl")} for name in (flat, tree)
+        }
+        tasks = sorted(by_name[flat].keys() & by_name[tree].keys(), key=str)
+        runs = {name: [of_task[task] for task in tasks] for name, of_task in by_name.items()}
+        rows = [(name, mean_and_peak(recorded_contexts(run, count) for run in runs[name])) for name in (flat, tree)]
+        compare(f"tree: {tree} against {flat}, {len(tasks)} tasks, tokens per decision", *rows)
+        for name, cut in ((tree, by_agent_nodes), (flat, by_things)):
+            cuts = [(run, cut(run)) for run in runs[name]]
+            ways = {"everything": "everything", "chunked": "chunked", "chunked, no summary": "no summary"}
+            ways |= {"subgoals, nothing hidden": "subgoals"}
+            rows = [
+                (title, mean_and_peak(contexts(run, parts, way, count) for run, parts in cuts))
+                for title, way in ways.items()
+            ]
+            number = statistics.fmean(len(parts) for _, parts in cuts)
+            where = "agent nodes" if cut is by_agent_nodes else "things picked up and put down"
+            compare(f"chunks: {name} by {where} ({number:.1f} a run), tokens per action", *rows)
+
+
+if __name__ == "__main__":
+    main()

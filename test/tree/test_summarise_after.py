@@ -1,0 +1,228 @@
+"""Agent nodes whose text has grown long: a summary stands for its older part in the prompt, and nowhere else."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import pytest
+from doubles import START, ScriptedWorld, expand
+from hypothesis import given
+from hypothesis import strategies as st
+from py_trees.common import Status
+
+from reactree_ros.agent.budget import Budget
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.folding import Folding
+from reactree_ros.agent.prompt import TARGET
+from reactree_ros.agent.summary import summary_prompt
+from reactree_ros.errors import UserError
+from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, LanguageModelError, PromptTooLong, Reply
+from reactree_ros.pending import Pending
+from reactree_ros.planners.variants import variant
+from reactree_ros.run import Run
+from reactree_ros.tree.agent_node import AgentNode, Phase
+from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.options import TreeOptions
+
+HEADER = f"Your task is to: root\n{START}\n"
+
+
+class Summarising(LanguageModel):
+    """Says decisions, and where it is asked for a summary, ``summary 1``, ``summary 2``, …; a token is a word."""
+
+    def __init__(self, decisions: Sequence[str], *, settle_summaries: bool = True) -> None:
+        self.decisions = list(decisions)
+        self.settle_summaries = settle_summaries
+        self.requests: list[DecisionRequest] = []
+        self.asked = self.cancelled = 0
+        self.error: Exception | None = None
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.requests.append(request)
+        if not isinstance(request.may_say, FreeText):
+            return Pending.of(Reply(self.decisions.pop(0)))
+        self.asked += 1
+        if self.error is not None:
+            return Pending.failed(self.error)
+        if not self.settle_summaries:
+            return Pending(on_cancel=self._count)
+        return Pending.of(Reply(f" summary {self.asked}\n"))
+
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
+    def _count(self) -> None:
+        self.cancelled += 1
+
+
+class Told(Listener):
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
+        self.heard.append(str(decision))
+
+
+def run_of(
+    model: LanguageModel, summarise_after: int | None, *, budget: Budget | None = None, listener: Listener | None = None
+) -> Run:
+    context = RunContext(
+        model=model,
+        world=ScriptedWorld(),
+        budget=budget or Budget(),
+        options=TreeOptions(summarise_after=summarise_after),
+        listener=listener or Listener(),
+    )
+    return Run("root", context, planner=AgentNode)
+
+
+def thought(number: int) -> str:
+    return f"Think: number {number} of them"  # six words with what follows
+
+
+def own(request: DecisionRequest) -> str:
+    return request.prompt.rpartition(TARGET)[2]
+
+
+SIX = [*map(thought, range(1, 7)), "Act: done"]
+
+
+def test_the_older_half_gives_way_to_a_summary() -> None:
+    model, listener = Summarising(SIX), Told()
+    run = run_of(model, 20, listener=listener)
+    result = run.run()
+    texts = [own(request) for request in model.requests if TARGET in request.prompt]
+    one, two, three, four, five, six = (f"{thought(number)}\nOK.\n" for number in range(1, 7))
+    first, second = (f"Summary of what was done before: summary {number}\n" for number in (1, 2))
+    assert texts == [
+        HEADER,
+        HEADER + one,
+        HEADER + one + two,
+        HEADER + one + two + three,
+        HEADER + first + four,  # four of them were 24 tokens; two would be more than half of 20
+        HEADER + first + four + five,
+        HEADER + first + four + five + six,
+    ]
+    asked = [request.prompt for request in model.requests if TARGET not in request.prompt]
+    assert asked == [summary_prompt((one + two + three).rstrip("\n"), "root")]
+    assert second not in texts[-1]
+    # The text is whole; the summary is told, and counts as a decision.
+    assert run.context.nodes[0].text == HEADER + one + two + three + four + five + six + "Act: done"
+    assert listener.heard[4] == "Think: So far: summary 1"
+    assert (result.status, result.decisions, result.steps) == ("success", 7, 0)
+
+
+def test_a_later_summary_takes_in_the_one_before() -> None:
+    model = Summarising([*map(thought, range(1, 9)), "Act: done"])
+    run_of(model, 20).run()
+    asked = [request.prompt for request in model.requests if TARGET not in request.prompt]
+    trajectory = "Summary of what was done before: summary 1\n" + "".join(f"{thought(n)}\nOK.\n" for n in (4, 5, 6))
+    assert asked[1] == summary_prompt(trajectory.rstrip("\n"), "root")
+    assert own(model.requests[-1]).startswith(f"{HEADER}Summary of what was done before: summary 2\n{thought(7)}\n")
+
+
+def test_between_summaries_the_prompt_only_grows_at_its_end() -> None:
+    model = Summarising([*map(thought, range(40)), "Act: done"])
+    run_of(model, 40).run()
+    for before, after in itertools.pairwise(model.requests):
+        if TARGET in before.prompt and TARGET in after.prompt:
+            assert after.prompt.startswith(before.prompt)
+
+
+def test_what_the_model_said_stays_marked() -> None:
+    script = [thought(1), "Act: open fridge 1", "nonsense", thought(2), thought(3), thought(4), "Act: done"]
+    model = Summarising(script)
+    run_of(model, 12).run()
+    assert model.asked
+    for request in model.requests:
+        said = [request.prompt[begin:end] for begin, end in request.said]
+        assert said == [line for line in own(request).splitlines() if line in script and TARGET in request.prompt]
+
+
+def test_nothing_changes_where_it_is_off_or_never_reached() -> None:
+    prompts = []
+    for limit in (None, 1000):
+        model = Summarising(SIX)
+        run_of(model, limit).run()
+        prompts.append([(request.prompt, request.said, request.id) for request in model.requests])
+    assert prompts[0] == prompts[1]
+
+
+def test_one_long_observation_is_not_summarised_for_ever() -> None:
+    model = Summarising([thought(1), thought(2), "Act: done"])
+    result = run_of(model, 1).run()
+    assert (result.status, result.decisions, model.asked) == ("success", 3, 1)
+
+
+def test_a_limit_ends_the_node_before_a_summary() -> None:
+    model = Summarising(SIX)
+    run = run_of(model, 20, budget=Budget(max_decisions=4))
+    assert run.run().end == "out_of_decisions"
+    assert (model.asked, run.context.nodes[0].text.endswith("Max decisions")) == (0, True)
+
+
+@pytest.mark.parametrize("error", [LanguageModelError("gone"), PromptTooLong(5, 100)])
+def test_a_summary_that_does_not_come_ends_the_node_and_names_the_error(error: Exception) -> None:
+    model = Summarising(SIX)
+    model.error = error
+    result = run_of(model, 20).run()
+    assert (result.end, result.message) == ("error", f"no summary: {error}")
+
+
+def test_a_summary_in_flight_holds_up_no_tick_and_is_cancelled_once() -> None:
+    model = Summarising(SIX, settle_summaries=False)
+    run = run_of(model, 20)
+    while not model.asked:
+        run.tick()
+    run.tick()
+    root = run.root
+    assert isinstance(root, AgentNode)
+    assert (root.phase, root.status, model.asked) == (Phase.SUMMARISING, Status.RUNNING, 1)
+    run.interrupt()
+    run.interrupt()
+    assert model.cancelled == 1
+
+
+def test_each_agent_node_summarises_its_own_text() -> None:
+    class ByGoal(Summarising):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            self.decisions = self.decisions or ["Act: done"]
+            return super().decide(request)
+
+    model = ByGoal([thought(1), thought(2), expand("sequence", "a"), *map(thought, range(5))])
+    run = run_of(model, 20)
+    assert run.run().status == "success"
+    (asked,) = [request.prompt for request in model.requests if TARGET not in request.prompt]
+    assert "## Subgoal:\na\n" in asked.rpartition("## Trajectory")[2]
+    assert "expand" not in asked.lower()
+
+
+def test_it_is_an_option_of_the_planner() -> None:
+    context = RunContext(model=Summarising([]), world=ScriptedWorld())
+    variant("reactree:summarise_after=600").build("root", context)
+    assert context.options.summarise_after == 600
+    context = RunContext(model=Summarising([]), world=ScriptedWorld())
+    variant("reactree").build("root", context)
+    assert context.options.summarise_after is None
+    with pytest.raises(UserError, match="summarise_after is -1; it must be"):
+        variant("reactree:summarise_after=-1").build("root", context)
+
+
+@given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 30))
+def test_what_is_shown_is_the_header_the_summary_and_the_end_of_the_text(sizes: list[int], limit: int) -> None:
+    text, said, folding = "head\n", list[tuple[int, int]](), Folding.none("head\n")
+    for number, size in enumerate(sizes):
+        said.append((len(text), len(text) + 1))
+        text += f"{'x ' * size}{number}\n"
+        until = folding.excess(text, said, limit=limit, count=lambda one: len(one.split()))
+        if until is not None:
+            assert until in [begin for begin, _ in said if begin > folding.hidden]
+            folding = folding.fold(until, "gist")
+        shown, spans = folding.shown(text, said)
+        assert shown.startswith("head\n")
+        assert shown.endswith(text[folding.hidden :])
+        assert all(shown[begin:end] == "x" for begin, end in spans)
+        latest = text[folding.hidden :].removeprefix("head\n")
+        assert len(latest.split()) <= limit or latest == text[said[-1][0] :]
