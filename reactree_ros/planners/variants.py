@@ -14,6 +14,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.planners.hiagent import hiagent
 from reactree_ros.planners.react import react
 from reactree_ros.planners.reactree import reactree
+from reactree_ros.planners.recode import recode
 from reactree_ros.planners.tree_planner import tree_planner
 from reactree_ros.planners.zsp import zsp
 from reactree_ros.tree.context import RunContext
@@ -27,6 +28,7 @@ PLANNERS: dict[str, Callable[..., Behaviour]] = {
     "zsp": zsp,
     "tree_planner": tree_planner,
     "hiagent": hiagent,
+    "recode": recode,
 }
 #: Planners that can be combined with working memory.
 REMEMBERING = ("reactree", "react", "hiagent")
