@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from planners.test_recode_example import Author
 
 from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.decision import Act, Decision, Think
@@ -144,14 +145,23 @@ class Plans(LanguageModel):
         return Pending.of(Reply(may_say.options[0] if isinstance(may_say, Choice) else self.plan))
 
 
-@pytest.mark.parametrize("planner", ["react", "hiagent", "tree_planner:plans=3"])
+HOUSE = generate_house(seed=7, tasks=1)
+MODELS: dict[str, Callable[[], LanguageModel]] = {
+    "react": ExpertModel,
+    "hiagent": ExpertModel,
+    "tree_planner:plans=3": lambda: Plans([tidied(skill) for skill in solution(HOUSE[0])]),
+    "recode": Author,
+}
+
+
+@pytest.mark.parametrize("planner", MODELS)
 def test_every_planner_is_the_same_over_ros_as_in_this_process(graph: Graph, tmp_path: Path, planner: str) -> None:
-    house = generate_house(seed=3, tasks=1)
+    if planner == "recode":
+        pytest.importorskip("pydantic_monty")
     file = tmp_path / "house.json"
-    file.write_text(json.dumps(house), encoding="utf-8")
-    model = Plans([tidied(skill) for skill in solution(house[0])]) if "tree" in planner else ExpertModel()
-    graph.inference(model)
+    file.write_text(json.dumps(HOUSE), encoding="utf-8")
+    graph.inference(MODELS[planner]())
     graph.bridge(tasks=str(file))
     graph.planner(save_to=str(tmp_path / "ros"), working_memory=False)
-    result = Comparison(graph, tmp_path)(load_tasks(file)[0], planner=planner, model=model)
+    result = Comparison(graph, tmp_path)(load_tasks(file)[0], planner=planner, model=MODELS[planner]())
     assert result.success
