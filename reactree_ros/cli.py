@@ -20,9 +20,9 @@ from rich.text import Text
 from reactree_ros.errors import UserError
 
 if TYPE_CHECKING:
+    from reactree_ros.llm.models import ModelSettings
     from reactree_ros.llm.port import LanguageModel
     from reactree_ros.memory.episodic import EpisodicMemory
-    from reactree_ros.run import Run, RunResult
     from reactree_ros.world.alfred import Trial
     from reactree_ros.world.tasks import Task
     from reactree_ros.world.worlds import WorldSettings
@@ -129,6 +129,13 @@ def run(
             "force, interactable_poses, time_limit, pictures. May be given several times."
         ),
     ] = None,
+    planner: Annotated[
+        str,
+        typer.Option(
+            help="Who plans: reactree, react, hiagent, recode, zsp or tree_planner; the first three with _wm where "
+            "they remember where things were seen; with options as NAME:OPTION=VALUE."
+        ),
+    ] = "reactree_wm",
     llm: Llm = None,
     model: ModelName = None,
     base_url: BaseUrl = None,
@@ -152,6 +159,7 @@ def run(
     """
     from reactree_ros.agent.budget import MAX_DECISIONS, Budget
     from reactree_ros.memory.working import WorkingMemory
+    from reactree_ros.planners.variants import variant
     from reactree_ros.run import Run
     from reactree_ros.saved_run import experiences, save_run
     from reactree_ros.terminal import TerminalListener, show_result, show_tree
@@ -160,6 +168,7 @@ def run(
     from reactree_ros.world.worlds import make_world
 
     given = {"world": world.value, "house": house, "tasks": tasks and str(tasks), "task_id": task_id, "scene": scene}
+    chosen = variant(planner)
     settings = _world_settings(given, world_option or [])
     task, number = _chosen(settings, instruction)
     if save is not None and save.exists() and (not save.is_dir() or any(save.iterdir())):
@@ -175,12 +184,12 @@ def run(
             world=place,
             budget=Budget(max_decisions=max_decisions or MAX_DECISIONS[settings.domain], max_steps=max_steps),
             options=TreeOptions(seed=seed),
-            working_memory=WorkingMemory(),
+            working_memory=WorkingMemory() if chosen.working_memory else None,
             listener=Listener() if as_json else TerminalListener(console),
         )
         asked = instruction or (task.instruction if task else "")
-        one = Run(asked.strip(), context, task_id=number)
-        result = _run_with_examples(one, episodic, seed)
+        one = Run(asked.strip(), context, task_id=number, planner=chosen.build)
+        result = one.run(episodic)
         task_name = task.task_name if task and number is not None else "instruction"
         if episodic is not None and result.achieved:
             episodic.add_run(experiences(context.nodes, task_id=str(result.task_id or 0), task_name=task_name))
@@ -209,8 +218,24 @@ def _language_model(
     llm: Model | None, model: str | None, base_url: str | None, api_key_file: Path | None, models: Path | None
 ) -> Iterator[LanguageModel]:
     """Make the language model that the options describe and wait until it is ready; Ctrl-C ends the wait."""
-    from reactree_ros.llm.models import load_settings, make_model, settings_of
+    from reactree_ros.llm.models import make_model
     from reactree_ros.llm.port import LanguageModelError
+
+    language_model = make_model(_model_settings(llm, model, base_url, api_key_file, models))
+    try:
+        with Console(stderr=True).status("Getting the language model ready"):
+            language_model.ready().result()
+        yield language_model
+    except LanguageModelError as error:
+        raise UserError(str(error)) from error
+    finally:
+        language_model.close()
+
+
+def _model_settings(
+    llm: Model | None, model: str | None, base_url: str | None, api_key_file: Path | None, models: Path | None
+) -> ModelSettings:
+    from reactree_ros.llm.models import load_settings, settings_of
 
     given = {
         "llm": llm and llm.value,
@@ -230,15 +255,7 @@ def _language_model(
     if settings.llm == "expert" and set(given) - {"llm"}:
         options = "/".join(_options(set(given) - {"llm"}))
         raise UserError(f"{options}: the expert takes none; name another --llm")
-    language_model = make_model(settings)
-    try:
-        with Console(stderr=True).status("Getting the language model ready"):
-            language_model.ready().result()
-        yield language_model
-    except LanguageModelError as error:
-        raise UserError(str(error)) from error
-    finally:
-        language_model.close()
+    return settings
 
 
 def _options(names: Iterable[str]) -> list[str]:
@@ -293,24 +310,74 @@ def _open_memory(path: Path | None, *, embeds: bool = True) -> Iterator[Episodic
         yield episodic
 
 
-def _run_with_examples(one: Run, episodic: EpisodicMemory | None, seed: int) -> RunResult:
-    if episodic is None:
-        return one.run()
-    from reactree_ros.memory.examples import EpisodicExamples
-
-    examples = EpisodicExamples(episodic, count_tokens=one.context.count_tokens, seed=seed)
-    one.context.examples = examples
-    try:
-        return one.run()
-    finally:
-        examples.close()
-
-
 class ReplayWorld(str, enum.Enum):
     """Where a replay's observations come from."""
 
     RECORDED = "recorded"
     SYMBOLIC = "symbolic"
+
+
+@app.command()
+def bootstrap(
+    tasks: Annotated[Path, typer.Option(help="Training tasks: a task file in the WAH-NL schema.")],
+    memory: Annotated[Path, typer.Option(help="The episodic memory to fill; gone on with where it was begun.")],
+    seed_memory: Annotated[
+        Path | None, typer.Option(help="A memory with a few trajectories to begin with; without, a fixed example.")
+    ] = None,
+    planner: Annotated[str, typer.Option(help="Who plans, as for `reactree run`.")] = "reactree_wm",
+    llm: Llm = None,
+    model: ModelName = None,
+    base_url: BaseUrl = None,
+    api_key_file: ApiKeyFile = None,
+    models: Models = None,
+    seed: Annotated[int, typer.Option(help="Seed of the language model and of equally similar examples.")] = 0,
+    max_decisions: Annotated[int, typer.Option(min=1, help="Decisions allowed in a run.")] = 200,
+    max_steps: Annotated[int, typer.Option(min=1, help="Steps (skills and recalls) allowed in a run.")] = 200,
+) -> None:
+    """Fill an episodic memory with the runs over training tasks that reach their goal.
+
+    What a tree's agent nodes went through is stored subgoal by subgoal, a flat planner's run as a whole. Exit code 1
+    where the memory is empty in the end.
+    """
+    from reactree_ros.agent.budget import Budget
+    from reactree_ros.bootstrap import Bootstrap
+    from reactree_ros.planners.variants import variant
+    from reactree_ros.world.tasks import load_tasks
+
+    chosen, todo = variant(planner), load_tasks(tasks)
+    if seed_memory is not None and not seed_memory.exists():
+        raise UserError(f"--seed-memory {seed_memory}: there is no such file")
+    with (
+        _language_model(llm, model, base_url, api_key_file, models) as language_model,
+        _open_memory(memory) as episodic,
+        _open_memory(seed_memory) as other,
+    ):
+        assert episodic is not None  # --memory is given
+        one = Bootstrap(
+            episodic,
+            model=language_model,
+            planner=chosen,
+            seed=seed,
+            budget=lambda: Budget(max_decisions=max_decisions, max_steps=max_steps),
+        )
+        begun_with = one.begin_with(other) if other is not None else 0
+        before, achieved = len(episodic), []
+        with _progress("Bootstrapping") as advance:
+            for number, attempt in enumerate(one.attempts(todo), 1):
+                achieved.append(attempt.achieved)
+                advance(number / len(todo))
+        half = len(achieved) // 2
+        Console().print(
+            f"{sum(achieved)} of {len(achieved)} tasks reached their goal ({sum(achieved[:half])} of the first {half}, "
+            f"{sum(achieved[half:])} of the rest).\n"
+            f"{memory}: {len(episodic)} experiences; {begun_with} of --seed-memory and {len(episodic) - before} of "
+            "these runs are new.",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
+        if not len(episodic):
+            raise typer.Exit(NOT_ACHIEVED)
 
 
 @app.command()
@@ -451,6 +518,69 @@ def house(
     for task in document:
         wording = " ".join(task["nl_instructions"][0].split())
         console.print(f"{task['task_id']} {task['task_name']}: {wording}", markup=False, highlight=False)
+
+
+@app.command()
+def bench(
+    suite: Annotated[str, typer.Option(help="'wah_nl' (tasks of a file) or 'generated' (houses that are made up).")],
+    planner: Annotated[str, typer.Option(help="Planners, with commas between them, e.g. react,reactree_wm.")],
+    out: Annotated[Path, typer.Option(help="Folder for the results; one of the same bench is gone on with.")],
+    tasks: Annotated[Path | None, typer.Option(help="For wah_nl: a task file in the WAH-NL schema.")] = None,
+    houses: Annotated[int | None, typer.Option(min=1, help="For generated: how many houses, 10 by default.")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Only so many tasks, the first ones; 0: all.")] = 0,
+    llm: Llm = None,
+    model: ModelName = None,
+    base_url: BaseUrl = None,
+    api_key_file: ApiKeyFile = None,
+    models: Models = None,
+    memory: Annotated[
+        Path | None, typer.Option(help="An episodic memory that examples come from; it is left as it is.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds: 0, 1, …")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Worker processes; each makes its own language model, a server serves them all.")
+    ] = 1,
+    ray: Annotated[
+        str | None, typer.Option(help="Workers on Ray: 'local' starts one here, an address joins a cluster.")
+    ] = None,
+    max_decisions: Annotated[int, typer.Option(min=1, help="Decisions allowed in a run.")] = 200,
+    max_steps: Annotated[int, typer.Option(min=1, help="Steps (skills and recalls) allowed in a run.")] = 200,
+) -> None:
+    """Carry every task out with every planner and seed; a bench that was broken off goes on where it was.
+
+    Exit code 1 where a run could not be carried out. `reactree report` compares the planners.
+    """
+    from reactree_ros.bench import commands
+    from reactree_ros.bench.jobs import GENERATED, BenchSettings, digest
+
+    language_model = _model_settings(llm, model, base_url, api_key_file, models)
+    where, experiences = commands.checked_memory(memory)
+    settings = BenchSettings(
+        suite=suite,
+        planners=tuple(name.strip() for name in planner.split(",") if name.strip()),
+        seeds=seeds,
+        tasks="" if tasks is None else str(tasks),
+        tasks_digest="" if tasks is None else digest(tasks),
+        houses=houses or (10 if suite == GENERATED else 0),
+        limit=limit,
+        llm={"llm": language_model.llm, **language_model.model_dump(mode="json", exclude_defaults=True)},
+        memory=where,
+        experiences=experiences,
+        max_decisions=max_decisions,
+        max_steps=max_steps,
+    )
+    if not commands.bench(settings, out, workers=workers, ray=ray, console=Console()):
+        raise typer.Exit(NOT_ACHIEVED)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="The --out folder of `reactree bench`, finished or not.")],
+) -> None:
+    """Compare the planners of a bench: prints a table, writes report.html, report.md and plots into the folder."""
+    from reactree_ros.bench.report import write_report
+
+    write_report(folder, Console())
 
 
 MemoryPath = Annotated[Path, typer.Option("--memory", help="The episodic memory, a file.")]

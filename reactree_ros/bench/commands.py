@@ -1,0 +1,133 @@
+"""What ``reactree bench`` does: carries a suite out with a progress bar and says what it took."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from reactree_ros.bench.folder import BenchFolder
+from reactree_ros.bench.jobs import BenchSettings, Job, jobs, load_suite
+from reactree_ros.bench.results import RunLine
+from reactree_ros.bench.runner import Died, Workers, carry_out
+from reactree_ros.errors import UserError
+
+
+@dataclass
+class _Tally:
+    """How many runs are done and reached their goal, and what this session has added."""
+
+    done: int
+    achieved: int
+    broken: int = 0
+    new: int = 0
+    elapsed: float = 0.0
+    busy: float = 0.0
+
+    def add(self, line: RunLine) -> None:
+        self.done += not line.broken
+        self.broken += line.broken
+        self.new += 1
+        self.achieved += line.achieved
+        self.elapsed = line.elapsed
+        self.busy += line.busy_seconds
+
+    @property
+    def text(self) -> str:
+        runs = self.done + self.broken
+        errors = f", {self.broken} ended in an error" if self.broken else ""
+        return f"GSR {self.achieved / runs:.2f}{errors}" if runs else "GSR –"
+
+
+def bench(settings: BenchSettings, out: Path, *, workers: int, ray: str | None, console: Console) -> bool:
+    """Carry out what is not done yet of a bench.
+
+    Args:
+        settings: What is run.
+        out: The bench's folder.
+        workers: How many workers.
+        ray: Address of a Ray cluster, ``local`` for one of this machine's own; None: processes of this machine.
+        console: Where the result is printed.
+
+    Returns:
+        Whether every run is done, none of them with an error.
+
+    Raises:
+        UserError: Something cannot be used, or no worker gets ready.
+    """
+    all_jobs = list(jobs(settings, load_suite(settings)))
+    with closing(BenchFolder(out, settings)) as folder:
+        tally = _Tally(len(folder.done), sum(line.achieved for line in folder.done.values()))
+        if left := len(all_jobs) - tally.done:
+            folder.begin(workers=workers, where=ray or "processes", runs=len(all_jobs))
+            _carry_out(all_jobs, folder, lambda: _workers(settings, min(workers, left), ray), tally)
+    lines = [f"{tally.done} of {len(all_jobs)} runs done in {out}, {tally.text}"]
+    if tally.done < len(all_jobs):
+        lines.append("The same command carries out again what is not done.")
+    if tally.new:
+        lines.append(
+            f"{tally.new} runs in {tally.elapsed:.1f} s with {workers} worker{'s' * (workers > 1)}, "
+            f"busy for {tally.busy:.1f} s together"
+        )
+    lines.append(f"Compare the planners: reactree report {out}")
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+    return tally.done == len(all_jobs)
+
+
+def _workers(settings: BenchSettings, count: int, ray: str | None) -> Workers:
+    if ray is not None:
+        from reactree_ros.bench.ray_workers import RayWorkers
+
+        return RayWorkers(settings, count, address=ray)
+    from reactree_ros.bench.local_workers import LocalWorkers
+
+    return LocalWorkers(settings, count)
+
+
+def _carry_out(all_jobs: list[Job], folder: BenchFolder, make_workers: Callable[[], Workers], tally: _Tally) -> None:
+    errors = Console(stderr=True, soft_wrap=True)
+
+    def say(text: str, style: str) -> None:
+        errors.print(text, style=style, markup=False, highlight=False)
+
+    def died(worker: Died) -> None:
+        over = f" over {worker.job.key}" if worker.job else ""
+        say(f"{worker.worker} died{over} ({worker.reason}); another one takes its place", "yellow")
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[text]}"))
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=errors, transient=True) as bar:
+        shown = bar.add_task("Running", total=len(all_jobs), completed=tally.done, text=tally.text)
+
+        def recorded(line: RunLine) -> None:
+            tally.add(line)
+            bar.update(shown, completed=tally.done + tally.broken, text=tally.text)
+
+        try:
+            given_up = carry_out(all_jobs, folder, make_workers(), recorded=recorded, died=died)
+        except KeyboardInterrupt:
+            say(f"interrupted after {tally.done} runs; the same command goes on from there", "red")
+            raise
+    for key in given_up:
+        say(f"given up, because every worker died over it: {key}", "red")
+
+
+def checked_memory(path: Path | None) -> tuple[str, int]:
+    """Return where an episodic memory lies, as workers anywhere on this machine find it, and what it holds.
+
+    Raises:
+        UserError: There is none, or it cannot be opened.
+    """
+    if path is None:
+        return "", 0
+    if not path.exists():
+        raise UserError(f"--memory {path}: there is no such memory; `reactree memory import` makes one")
+    from reactree_ros.memory.embedding import SentenceTransformerEmbedder
+    from reactree_ros.memory.episodic import EpisodicMemory
+
+    with EpisodicMemory(path, SentenceTransformerEmbedder()) as memory:
+        return os.path.abspath(path), len(memory)

@@ -1,0 +1,216 @@
+"""The folder of a bench: settings, result lines and saved runs, written so that a kill at any moment loses nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from reactree_ros.bench.jobs import BenchSettings, Key
+from reactree_ros.bench.results import RunLine
+from reactree_ros.bench.worker import Finished
+from reactree_ros.errors import UserError
+
+SETTINGS, RESULTS, SESSIONS, RUNS = "settings.json", "results.jsonl", "sessions.jsonl", "runs"
+_NEW_SETTINGS = f"{SETTINGS}.new"
+#: What the name of a folder that is being written ends in.
+_UNFINISHED = ".unfinished"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Session:
+    """One call of ``reactree bench`` on a folder.
+
+    Attributes:
+        number: 1, and one more after each resume.
+        workers: How many workers it had.
+        where: ``processes`` of this machine, or the address of a Ray cluster.
+        runs: How many runs the whole bench has.
+    """
+
+    number: int
+    workers: int
+    where: str
+    runs: int
+
+
+class BenchFolder:
+    """A bench's folder, open for writing by this process alone.
+
+    A run counts as done once its line, with the line end, is in ``results.jsonl``. The saved run is moved into its
+    place before that, so that a line never stands for a run that is not there. A run that ended in an error (a server
+    that died) is recorded, but carried out again when the bench is resumed; the last line of a run counts.
+
+    Args:
+        path: The folder; made if it does not exist.
+        settings: What is run.
+
+    Raises:
+        UserError: Another bench is writing there, or it was begun with other settings, or it is no bench's folder.
+
+    Attributes:
+        done: The lines of the runs that are done and need not be carried out again.
+    """
+
+    def __init__(self, path: Path, settings: BenchSettings) -> None:
+        self.path = path
+        if path.exists() and not path.is_dir():
+            raise UserError(f"--out {path}: is a file; name a folder")
+        begun = {SETTINGS, RESULTS, _NEW_SETTINGS}  # what may be there after a kill right at the start
+        if path.is_dir() and not (path / SETTINGS).exists() and {one.name for one in path.iterdir()} - begun:
+            raise UserError(f"--out {path}: is not empty and holds no {SETTINGS} of a bench; name a new folder")
+        path.mkdir(parents=True, exist_ok=True)
+        self._results = (path / RESULTS).open("ab")
+        try:
+            self._lock()
+            self._check(settings)
+            lines = _last_of_each(self._lines(RESULTS, RunLine.from_json))
+            self.done: dict[Key, RunLine] = {line.key: line for line in lines if not line.broken}
+            sessions = self._lines(SESSIONS, lambda text: Session(**json.loads(text)))
+            for unfinished in list((path / RUNS).glob(f"*/*/*{_UNFINISHED}")):
+                shutil.rmtree(unfinished)
+        except BaseException:
+            self._results.close()
+            raise
+        self._session = len(sessions) + 1
+
+    def begin(self, *, workers: int, where: str, runs: int) -> None:
+        """Note that a session begins; the attributes are those of :class:`Session`."""
+        session = Session(self._session, workers, where, runs)
+        with (self.path / SESSIONS).open("ab") as file:
+            _append(file, json.dumps(asdict(session)))
+
+    def record(self, finished: Finished, *, elapsed: float) -> RunLine:
+        """Save a run, then write its line; once this returns, the run is done for good."""
+        line = replace(finished.line, session=self._session, elapsed=round(elapsed, 3))
+        place = self.path / line.key.folder
+        unfinished = place.with_name(f"{place.name}{_UNFINISHED}")
+        for folder in (unfinished, place):  # what a killed bench left
+            if folder.exists():
+                shutil.rmtree(folder)
+        unfinished.mkdir(parents=True)
+        for name, content in finished.files.items():
+            file = unfinished / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+        unfinished.rename(place)
+        _append(self._results, line.as_json())
+        return line
+
+    def close(self) -> None:
+        """Let others write."""
+        self._results.close()
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._results, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UserError(f"--out {self.path}: another bench is writing there; wait for its end") from error
+
+    def _check(self, settings: BenchSettings) -> None:
+        file, now = self.path / SETTINGS, _flat(settings.as_dict())
+        if not file.exists():
+            new = file.with_name(_NEW_SETTINGS)
+            new.write_text(json.dumps(settings.as_dict(), indent=1) + "\n", encoding="utf-8")
+            new.replace(file)
+            return
+        before = _flat(read_settings(self.path).as_dict())
+        different = [
+            f"{name} was {json.dumps(before.get(name))}, now {json.dumps(now.get(name))}"
+            for name in sorted({*before, *now} - {"tasks"})  # what the file holds matters, not where it lies
+            if before.get(name) != now.get(name)
+        ]
+        if different:
+            raise UserError(
+                f"--out {self.path}: was begun with other settings: {'; '.join(different)}; "
+                "use the same ones to resume it, or name a new folder"
+            )
+
+    def _lines(self, name: str, read: Callable[[str], T]) -> list[T]:
+        """Read a file of lines after cutting off what a kill left of the last one."""
+        file = self.path / name
+        if not file.exists():
+            return []
+        content = file.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        if len(whole) < len(content):
+            os.truncate(file, len(whole))
+        return _read_lines(file, whole, read)
+
+
+def read_settings(path: Path) -> BenchSettings:
+    """Read the settings of a bench's folder.
+
+    Raises:
+        UserError: There are none, or they cannot be read.
+    """
+    file = path / SETTINGS
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+        return BenchSettings(**{**values, "planners": tuple(values["planners"])})
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: holds no {SETTINGS}; name the --out folder of `reactree bench`") from error
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise UserError(f"{file}: cannot be used: {error}") from error
+
+
+def read_results(path: Path) -> list[RunLine]:
+    """Read the result of each run of a bench's folder, which may still be written to.
+
+    Raises:
+        UserError: There are none, or a line is broken.
+    """
+    return _last_of_each(_read_whole_lines(path / RESULTS, RunLine.from_json))
+
+
+def read_sessions(path: Path) -> list[Session]:
+    """Read the sessions of a bench's folder.
+
+    Raises:
+        UserError: They cannot be read.
+    """
+    return _read_whole_lines(path / SESSIONS, lambda text: Session(**json.loads(text)))
+
+
+def _last_of_each(lines: list[RunLine]) -> list[RunLine]:
+    return list({line.key: line for line in lines}.values())
+
+
+def _read_whole_lines(file: Path, read: Callable[[str], T]) -> list[T]:
+    """Read a file of lines; a last one without its end is left out."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read: {error.strerror}") from error
+    return _read_lines(file, content[: content.rfind(b"\n") + 1], read)
+
+
+def _read_lines(file: Path, content: bytes, read: Callable[[str], T]) -> list[T]:
+    found = []
+    for number, line in enumerate(content.decode(errors="replace").split("\n")[:-1], 1):
+        try:
+            found.append(read(line))
+        except (ValueError, TypeError) as error:
+            raise UserError(f"{file}: line {number} is broken: {line[:60]!r}; take it out to run it again") from error
+    return found
+
+
+def _append(file: Any, line: str) -> None:
+    file.write(f"{line}\n".encode())
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return nested settings by their names with dots, e.g. ``llm.model``."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= _flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}
+    return flat

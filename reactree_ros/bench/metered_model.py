@@ -1,0 +1,77 @@
+"""A language model whose prompts and replies are measured, also where it does not count tokens itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.memory.episodic import approximate_tokens
+from reactree_ros.pending import Pending, pass_on
+
+
+@dataclass(frozen=True)
+class Size:
+    """Tokens of one request and its reply.
+
+    Attributes:
+        input: Tokens of the prompt.
+        output: Tokens of the reply.
+        approximate: Whether one of them was not counted by the model's tokenizer.
+    """
+
+    input: int
+    output: int
+    approximate: bool
+
+
+class MeteredModel(LanguageModel):
+    """Passes everything on to another model and keeps the size of every reply, for one run.
+
+    Args:
+        model: Who answers; closing it is up to whoever made it.
+    """
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        self._sizes: dict[int, tuple[Reply, Size]] = {}  # by identity; the reply is kept, so that none takes its id
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        """Let the other model answer."""
+        source, answer = self._model.decide(request), Pending[Reply]()
+
+        def measure(done: Future[Reply]) -> None:
+            if not done.cancelled() and done.exception() is None:
+                self._measure(request.prompt, done.result())
+
+        source.add_done_callback(measure)  # before the answer is passed on, so that its size is known with it
+        pass_on(source, answer)
+        return answer
+
+    def size(self, reply: Reply) -> Size | None:
+        """Return the size of a reply that this model passed on."""
+        known = self._sizes.get(id(reply))
+        return None if known is None else known[1]
+
+    def ready(self) -> Pending[None]:
+        """Let the other model get ready."""
+        return self._model.ready()
+
+    def count_tokens(self, text: str) -> int | None:
+        """Count with the other model's tokenizer."""
+        return self._model.count_tokens(text)
+
+    def status(self) -> Mapping[str, str]:
+        """Say what the other model is."""
+        return self._model.status()
+
+    def _measure(self, prompt: str, reply: Reply) -> None:
+        into, approximate_input = self._count(prompt, reply.prompt_tokens)
+        out, approximate_output = self._count(reply.text, reply.output_tokens)
+        self._sizes[id(reply)] = reply, Size(into, out, approximate_input or approximate_output)
+
+    def _count(self, text: str, counted: int | None) -> tuple[int, bool]:
+        if counted is None:
+            counted = self._model.count_tokens(text)
+        return (approximate_tokens(text), True) if counted is None else (counted, False)

@@ -1,0 +1,334 @@
+"""What ``reactree report`` does: compares the planners of a bench in a table, a page, Markdown and plots."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from rich import table as rich_table
+from rich.console import Console
+
+from reactree_ros.bench import plots
+from reactree_ros.bench.comparison import LONGEST_INPUT, MEASURES, Estimate, Measure, estimate, pairings
+from reactree_ros.bench.document import (
+    Block,
+    Bullets,
+    Cell,
+    Heading,
+    Link,
+    Paragraph,
+    Picture,
+    Table,
+    as_html,
+    as_markdown,
+)
+from reactree_ros.bench.events import Event, read_events
+from reactree_ros.bench.failures import RULES, Verdict, verdict
+from reactree_ros.bench.folder import Session, read_results, read_sessions, read_settings
+from reactree_ros.bench.goal import read_goal
+from reactree_ros.bench.jobs import WAH_NL, BenchSettings
+from reactree_ros.bench.results import RunLine
+from reactree_ros.bench.worker import EVENTS, GOAL
+from reactree_ros.errors import UserError
+
+HTML, MARKDOWN = "report.html", "report.md"
+_UNKNOWN = "–"
+
+_METHOD = (
+    "Each figure is a mean with its 95 % interval. The unit is the task: runs of one task with several seeds are "
+    "averaged first. The interval of GSR is Wilson's for as many samples as there are tasks; every other one is "
+    "Student's t over the tasks, cut at what the measure can be. GSR is the share of runs whose goal holds at the end, "
+    "SSR the share of the goal's parts that hold, executable actions the share of skills asked for that the world "
+    "carried out. The token rows are per request: the longest and the mean prompt and the mean reply of a run. A run "
+    "that ended in an error counts as failed."
+)
+_APPROXIMATE = (
+    "≈: not counted by the model's own tokenizer but by a rule of thumb, at least in part; good for comparing planners "
+    "with each other, not with other papers."
+)
+_TESTS = (
+    "Two planners are compared on the runs of the same task with the same seed. Success: McNemar's exact test; SSR and "
+    "steps: Wilcoxon's signed-rank test. The differences are those of the planner named first minus the other. The p "
+    "values are two-sided and not corrected for the number of comparisons"
+)
+
+_CAUSES = (
+    "Causes as in the ReAcTree paper's figure 4, after two that are not in it. There people judged; here, rules: from "
+    "what was said and seen in the run and from its goal. They are tried in this order; the first that holds gives the "
+    'cause. "The thing" is what the first goal condition that does not hold asks to be moved (or, where only such are '
+    "left, turned on)."
+)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that failed and why."""
+
+    run: RunLine
+    verdict: Verdict
+
+
+class BenchReport:
+    """Everything that is said about a bench.
+
+    Args:
+        folder: The bench's folder.
+
+    Raises:
+        UserError: It is none, or something in it cannot be read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.settings: BenchSettings = read_settings(folder)
+        results = read_results(folder)
+        if not results:
+            raise UserError(f"{folder}: no run is done yet; let `reactree bench` go on")
+        self.sessions: list[Session] = read_sessions(folder)
+        by_planner = {name: [run for run in results if run.planner == name] for name in self.settings.planners}
+        self.runs: dict[str, list[RunLine]] = {name: runs for name, runs in by_planner.items() if runs}
+
+    @property
+    def planned(self) -> int:
+        """How many runs the whole bench has."""
+        return self.sessions[-1].runs
+
+    @property
+    def done(self) -> int:
+        """How many of them are there."""
+        return sum(len(runs) for runs in self.runs.values())
+
+    @cached_property
+    def events(self) -> dict[str, list[list[Event]]]:
+        """The events of each planner's runs."""
+        return {planner: [self._events(run) for run in runs] for planner, runs in self.runs.items()}
+
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """The runs that failed, each with its cause."""
+        return [
+            Failure(run, self._verdict(run, events))
+            for planner, runs in self.runs.items()
+            for run, events in zip(runs, self.events[planner], strict=True)
+            if not run.achieved
+        ]
+
+    def table(self) -> Table:
+        """Make the table of the planners."""
+        rows = [
+            [measure.name, *(_figure(estimate(runs, measure), measure, runs) for runs in self.runs.values())]
+            for measure in MEASURES
+        ]
+        count = ["runs", *(str(len(runs)) for runs in self.runs.values())]
+        longest = ["longest of all, tokens", *(_longest_input(runs) for runs in self.runs.values())]
+        after = 1 + [measure.name for measure in MEASURES].index(LONGEST_INPUT.name)
+        return Table(["", *self.runs], [count, *rows[:after], longest, *rows[after:]])
+
+    def blocks(self) -> list[Block]:
+        """Write the report."""
+        return [
+            Heading(f"Bench of {self.settings.suite}: {', '.join(self.runs)}", 1),
+            *self._what_was_run(),
+            Heading("Planners"),
+            self.table(),
+            Paragraph(_METHOD),
+            *([Paragraph(_APPROXIMATE)] if self.approximate else []),
+            *self._pairings(),
+            *self._plots(),
+            *self._failures(),
+            *self._time(),
+        ]
+
+    @property
+    def approximate(self) -> bool:
+        """Whether some tokens were not counted by the model's tokenizer."""
+        return any(run.approximate_tokens for runs in self.runs.values() for run in runs)
+
+    def _events(self, run: RunLine) -> list[Event]:
+        path = self.folder / run.key.folder / EVENTS
+        return read_events(path) if path.exists() else []
+
+    def _verdict(self, run: RunLine, events: Sequence[Event]) -> Verdict:
+        path = self.folder / run.key.folder / GOAL
+        goal = read_goal(path) if path.exists() else None
+        return verdict(instruction=run.instruction, goal=goal, events=events, error=run.message if run.broken else "")
+
+    def _what_was_run(self) -> list[Block]:
+        one = self.settings
+        where = one.tasks if one.suite == WAH_NL else f"{one.houses} generated houses"
+        tasks = len({run.task_id for runs in self.runs.values() for run in runs})
+        llm = ", ".join(f"{name}: {value}" for name, value in one.llm.items())
+        memory = f"{one.memory} ({one.experiences} experiences)" if one.memory else "none"
+        unfinished = "" if self.done == self.planned else ". The bench is not finished; what follows may change"
+        facts = [
+            f"Runs: {self.done} of {self.planned} done{unfinished}",
+            f"Tasks: {tasks} of {where}",
+            f"Seeds: {one.seeds}",
+            f"Language model: {llm}{' (rules, no language model)' if one.llm['llm'] == 'expert' else ''}",
+            f"Episodic memory: {memory}",
+            f"Limits: {one.max_decisions} decisions, {one.max_steps} steps",
+        ]
+        if broken := sum(run.broken for runs in self.runs.values() for run in runs):
+            facts.append(f"Errors: {broken} runs ended in an error; the next start of the bench repeats them")
+        return [Bullets(facts)]
+
+    def _pairings(self) -> list[Block]:
+        found = pairings(self.runs)
+        if not found:
+            return []
+        rows = [
+            [
+                f"{one.other} against {one.one}",
+                one.measure.name,
+                str(one.pairs),
+                f"{one.mean:+.{one.measure.digits}f}",
+                f"{one.median:+.{one.measure.digits}f}",
+                one.test,
+                "< 0.001" if one.p < 0.001 else f"{one.p:.3f}",
+            ]
+            for one in found
+        ]
+        text = f"{_TESTS}, of which there are {len(found)}."
+        if self.settings.seeds > 1:
+            text += " Runs of one task with different seeds are taken for independent, which makes p too small."
+        head = ["planners", "measure", "pairs", "mean difference", "median difference", "test", "p"]
+        return [Heading("Planner against planner"), Table(head, rows), Paragraph(text)]
+
+    def _plots(self) -> list[Block]:
+        still = f"A curve ends where fewer than {plots.STILL_RUNNING:.0%} of the planner's runs go on."
+        mark = " Approximate counts (≈)." if self.approximate else ""
+        drawn = [
+            Picture(
+                "Success against decisions: share of all runs that ended with their goal reached within so many.",
+                "success_by_decisions.svg",
+                plots.success_by_decisions(self.runs),
+            )
+        ]
+        if any(event.input_tokens for runs in self.events.values() for run in runs for event in run):
+            drawn.append(
+                Picture(
+                    f"Tokens along the run: mean length of the prompt, and the middle half of the runs. {still}{mark}",
+                    "tokens_along_the_run.svg",
+                    plots.tokens_along_the_run(self.events),
+                )
+            )
+        if any(event.is_action for runs in self.events.values() for run in runs for event in run):
+            drawn.append(
+                Picture(
+                    f"Executability by step: share of the actions that the world carried out, {plots.BIN} actions to a "
+                    f"point. {still}",
+                    "executability_by_step.svg",
+                    plots.executability_by_step(self.events),
+                )
+            )
+        return [Heading("Over the course of the runs"), *drawn]
+
+    def _failures(self) -> list[Block]:
+        if not self.failures:
+            return [Heading("Failed runs"), Paragraph("No run failed.")]
+        counts = Counter((one.verdict.cause, one.run.planner) for one in self.failures)
+        causes = [cause for cause in RULES if any(counts[cause, planner] for planner in self.runs)]
+        rows = [[cause.value, *(str(counts[cause, planner]) for planner in self.runs)] for cause in causes]
+        sums = ["all", *(str(sum(one.run.planner == planner for one in self.failures)) for planner in self.runs)]
+        return [
+            Heading("Failed runs"),
+            Paragraph(_CAUSES),
+            Bullets([f"{cause.value}: {rule}" for cause, rule in RULES.items()]),
+            Table(["cause", *self.runs], [*rows, sums]),
+            Table(["run", "cause", "why", "SSR", "ended by", "instruction"], [_row(one) for one in self.failures]),
+        ]
+
+    def _time(self) -> list[Block]:
+        rows = []
+        for session in self.sessions:
+            runs = [run for those in self.runs.values() for run in those if run.session == session.number]
+            if not runs:
+                continue
+            wall, busy = max(run.elapsed for run in runs), sum(run.busy_seconds for run in runs)
+            rows.append(
+                [
+                    str(session.number),
+                    str(session.workers),
+                    session.where,
+                    str(len(runs)),
+                    f"{wall:.1f}",
+                    f"{busy:.1f}",
+                    f"{60 * len(runs) / wall:.0f}" if wall else _UNKNOWN,
+                ]
+            )
+        head = ["session", "workers", "where", "runs", "seconds", "busy seconds", "runs a minute"]
+        return [
+            Heading("Time"),
+            Table(head, rows),
+            Paragraph(
+                "A session is one call of `reactree bench`; seconds go from its start to its last result, busy seconds "
+                "are those of all workers together."
+            ),
+        ]
+
+
+def write_report(folder: Path, console: Console) -> None:
+    """Write the report on a bench into its folder and print the table.
+
+    Raises:
+        UserError: The folder is none of a bench, no run is done, or what plots and tests need is not installed.
+    """
+    if any(importlib.util.find_spec(name) is None for name in ("matplotlib", "scipy")):
+        raise UserError("reports need matplotlib and scipy: pip install 'reactree_ros[bench]'")
+    report = BenchReport(folder)
+    blocks = report.blocks()
+    for block in blocks:
+        if isinstance(block, Picture):
+            (folder / block.file).write_bytes(block.svg)
+    (folder / HTML).write_text(as_html(blocks), encoding="utf-8")
+    (folder / MARKDOWN).write_text(as_markdown(blocks), encoding="utf-8")
+    _print(report, console)
+
+
+def _print(report: BenchReport, console: Console) -> None:
+    table = report.table()
+    shown = rich_table.Table(*table.head)
+    for row in table.rows:
+        shown.add_row(*map(str, row))
+    console.print(shown)
+    console.print(f"{report.done} of {report.planned} runs done, {len(report.failures)} failed", highlight=False)
+    if report.approximate:
+        console.print(_APPROXIMATE, style="dim")
+    console.print(f"{report.folder / HTML}, {report.folder / MARKDOWN}", highlight=False, soft_wrap=True)
+
+
+def _figure(known: Estimate | None, measure: Measure, runs: Sequence[RunLine]) -> str:
+    if known is None:
+        return _UNKNOWN
+    mark = _mark(runs) if measure.counts_tokens else ""
+    text = f"{mark}{known.mean:.{measure.digits}f}"
+    if known.low is None:
+        return text
+    return f"{text} ({known.low:.{measure.digits}f}–{known.high:.{measure.digits}f})"
+
+
+def _longest_input(runs: Sequence[RunLine]) -> str:
+    longest = max((run.max_input_tokens for run in runs if run.max_input_tokens is not None), default=None)
+    if longest is None:
+        return _UNKNOWN
+    return f"{_mark(runs)}{longest}"
+
+
+def _mark(runs: Sequence[RunLine]) -> str:
+    return "≈ " if any(run.approximate_tokens for run in runs) else ""
+
+
+def _row(one: Failure) -> list[Cell]:
+    run = one.run
+    return [
+        Link(str(run.key), f"{run.key.folder.as_posix()}/"),
+        one.verdict.cause.value,
+        one.verdict.reason,
+        _UNKNOWN if run.ssr is None else f"{run.ssr:.2f}",
+        run.end,
+        run.instruction,
+    ]

@@ -1,0 +1,108 @@
+"""Gives jobs to workers until all are done; what is done is recorded at once."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from reactree_ros.bench.folder import BenchFolder
+from reactree_ros.bench.jobs import Job, Key
+from reactree_ros.bench.results import RunLine
+from reactree_ros.bench.worker import Finished
+
+#: How often a job is given to a worker, where the worker dies over it.
+ATTEMPTS = 2
+
+
+@dataclass(frozen=True)
+class Died:
+    """A worker that is gone.
+
+    Attributes:
+        worker: Its name.
+        job: What it was carrying out; None where it had nothing to do.
+        reason: How it ended, in words.
+    """
+
+    worker: str
+    job: Job | None
+    reason: str
+
+
+class Workers(Protocol):
+    """Workers on this machine or on others. One job at a time each."""
+
+    @property
+    def idle(self) -> int:
+        """How many wait for a job."""
+
+    @property
+    def busy(self) -> int:
+        """How many have one."""
+
+    def submit(self, job: Job) -> None:
+        """Give a job to an idle worker."""
+
+    def wait(self) -> list[Finished | Died]:
+        """Wait until something has happened: a run came to its end, a worker got ready or died.
+
+        A worker that died has been replaced by a new one.
+
+        Raises:
+            UserError: A worker cannot get ready.
+        """
+
+    def close(self, *, at_once: bool = False) -> None:
+        """End the workers within a bound; with ``at_once`` in the middle of what they do."""
+
+
+def carry_out(
+    jobs: Iterable[Job],
+    folder: BenchFolder,
+    workers: Workers,
+    *,
+    recorded: Callable[[RunLine], object] = lambda line: None,
+    died: Callable[[Died], object] = lambda worker: None,
+) -> list[Key]:
+    """Carry out every job that is not done yet.
+
+    Args:
+        jobs: All jobs of the bench.
+        folder: Where the results go, and which are there already.
+        workers: Who carries them out; closed at the end, also after an exception (Ctrl-C).
+        recorded: Called with the line of each run once it is recorded.
+        died: Called for each worker that died.
+
+    Returns:
+        The runs over which a worker died at every attempt; they are not recorded, so that a resume tries them again.
+    """
+    begin = time.monotonic()
+    waiting = deque(job for job in jobs if job.key not in folder.done)
+    deaths: Counter[Key] = Counter()
+    given_up: list[Key] = []
+    try:
+        while waiting or workers.busy:
+            happened = workers.wait() if workers.busy or not workers.idle else []
+            for one in happened:
+                if isinstance(one, Died):
+                    died(one)
+                    if one.job is None:
+                        continue
+                    deaths[one.job.key] += 1
+                    if deaths[one.job.key] < ATTEMPTS:
+                        waiting.appendleft(one.job)
+                    else:
+                        given_up.append(one.job.key)
+            while waiting and workers.idle:  # before the results are written: nobody waits for the disk
+                workers.submit(waiting.popleft())
+            for one in happened:
+                if isinstance(one, Finished):
+                    recorded(folder.record(one, elapsed=time.monotonic() - begin))
+    except BaseException:
+        workers.close(at_once=True)
+        raise
+    workers.close()
+    return given_up

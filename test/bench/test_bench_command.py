@@ -1,0 +1,262 @@
+"""`reactree bench`: what it writes, and that a kill, a Ctrl-C or a dead worker loses nothing and repeats nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from bench_runs import (
+    COMMAND,
+    DISTURBED,
+    KILLED,
+    OPTIONS,
+    SETTINGS,
+    assert_same_bench,
+    bench_here,
+    in_process_of_its_own,
+)
+
+from reactree_ros.bench import folder as bench_folder
+from reactree_ros.bench.folder import BenchFolder, read_results, read_sessions
+from reactree_ros.bench.jobs import BenchSettings, Job, jobs, load_suite
+from reactree_ros.bench.local_workers import LocalWorkers
+from reactree_ros.bench.runner import Died, carry_out
+from reactree_ros.cli import main
+from reactree_ros.errors import UserError
+
+INTERRUPTED = DISTURBED.format(what="os.killpg(0, signal.SIGINT)")
+
+
+def bench(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["reactree", "bench", *map(str, arguments)])
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def test_two_worker_processes_come_to_what_one_worker_comes_to(tmp_path: Path, undisturbed: Path) -> None:
+    ended = in_process_of_its_own(COMMAND, "bench", *OPTIONS, "--workers", 2, "--out", tmp_path / "out")
+    assert ended.code == 0, ended.err
+    assert "4 of 4 runs done" in ended.out
+    assert "4 runs in" in ended.out
+    assert "with 2 workers, busy for" in ended.out
+    assert_same_bench(tmp_path / "out", undisturbed)
+    (session,) = read_sessions(tmp_path / "out")
+    assert (session.workers, session.where, session.runs) == (2, "processes", 4)
+
+
+def test_a_bench_that_is_killed_in_the_middle_of_a_line_goes_on_where_it_was(tmp_path: Path, undisturbed: Path) -> None:
+    out = tmp_path / "out"
+    # That it ends at all shows that its workers end with it: they have its output.
+    killed = in_process_of_its_own(KILLED, "bench", *OPTIONS, "--workers", 2, "--out", out)
+    assert killed.code == -signal.SIGKILL
+    assert not (out / "results.jsonl").read_bytes().endswith(b"\n")
+    assert len(read_results(out)) == 2
+
+    resumed = in_process_of_its_own(COMMAND, "bench", *OPTIONS, "--workers", 2, "--out", out)
+    assert resumed.code == 0, resumed.err
+    assert "2 runs in" in resumed.out
+    assert_same_bench(out, undisturbed)
+    assert [line.session for line in read_results(out)] == [1, 1, 2, 2]
+
+
+def test_ctrl_c_ends_the_workers_too_and_loses_nothing(tmp_path: Path, undisturbed: Path) -> None:
+    out = tmp_path / "out"
+    interrupted = in_process_of_its_own(INTERRUPTED, "bench", *OPTIONS, "--workers", 2, "--out", out)
+    assert interrupted.code == 130
+    assert "interrupted after 2 runs; the same command goes on from there" in interrupted.err
+    assert "Traceback" not in interrupted.err
+    assert len(bench_here(out)) == 2
+    assert_same_bench(out, undisturbed)
+
+
+@pytest.mark.parametrize("part", [0, 10, None], ids=["before the line", "in the line", "after the line"])
+def test_wherever_writing_breaks_off_the_rest_is_carried_out_once(
+    part: int | None, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, lines = bench_folder._append, []
+
+    def broken(file, line):  # type: ignore[no-untyped-def]
+        lines.append(line)
+        if len(lines) < 4:
+            append(file, line)
+            return
+        file.write(f"{line}\n".encode()[:part])
+        file.flush()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench_folder, "_append", broken)
+    with pytest.raises(KeyboardInterrupt):
+        bench_here(tmp_path)
+    monkeypatch.undo()
+    assert len(bench_here(tmp_path)) == (1 if part is None else 2)
+    assert_same_bench(tmp_path, undisturbed)
+
+
+def test_a_bench_that_is_done_is_not_carried_out_again(
+    undisturbed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (undisturbed / "results.jsonl").read_bytes()
+    assert bench(monkeypatch, *OPTIONS, "--out", undisturbed) == 0
+    assert "4 of 4 runs done" in capsys.readouterr().out
+    assert (undisturbed / "results.jsonl").read_bytes() == before
+
+
+class StruckDown(LocalWorkers):
+    """The first worker that gets a job dies over it."""
+
+    def submit(self, job: Job) -> None:
+        pids, first = self.pids, self._started == 1
+        if first:
+            os.kill(pids[0], signal.SIGSTOP)  # so that it cannot be done before it dies
+        super().submit(job)
+        if first:
+            os.kill(pids[0], signal.SIGKILL)
+
+
+def test_a_worker_that_dies_is_replaced_and_its_run_carried_out_once(tmp_path: Path, undisturbed: Path) -> None:
+    deaths: list[Died] = []
+    with closing(BenchFolder(tmp_path, SETTINGS)) as folder:
+        all_jobs = list(jobs(SETTINGS, load_suite(SETTINGS)))
+        given_up = carry_out(all_jobs, folder, StruckDown(SETTINGS, 1), died=deaths.append)
+    assert given_up == []
+    assert [(died.job and died.job.key, died.reason) for died in deaths] == [(all_jobs[0].key, "killed by SIGKILL")]
+    assert_same_bench(tmp_path, undisturbed)
+
+
+class Deadly:
+    """Workers of whom each dies over one run."""
+
+    def __init__(self, key: object) -> None:
+        self._key = key
+        self._job: Job | None = None
+        self.idle, self.busy = 1, 0
+
+    def submit(self, job: Job) -> None:
+        self._job, self.idle, self.busy = job, 0, 1
+
+    def wait(self) -> list[object]:
+        from reactree_ros.bench.results import broken_line
+        from reactree_ros.bench.worker import Finished
+
+        job, self.idle, self.busy = self._job, 1, 0
+        assert job is not None
+        if job.key == self._key:
+            return [Died("worker", job, "killed by SIGKILL")]
+        return [Finished(broken_line(job, ""), {})]
+
+    def close(self, *, at_once: bool = False) -> None:
+        self.closed = True
+
+
+def test_a_run_over_which_every_worker_dies_is_given_up_and_the_others_are_carried_out(tmp_path: Path) -> None:
+    all_jobs = list(jobs(SETTINGS, load_suite(SETTINGS)))
+    deaths: list[Died] = []
+    workers = Deadly(all_jobs[1].key)
+    with closing(BenchFolder(tmp_path, SETTINGS)) as folder:
+        assert carry_out(all_jobs, folder, workers, died=deaths.append) == [all_jobs[1].key]  # type: ignore[arg-type]
+    assert len(deaths) == 2
+    assert len(read_results(tmp_path)) == 3
+    assert workers.closed
+
+
+def test_a_run_that_ended_in_an_error_is_recorded_and_carried_out_again_at_the_next_start(
+    tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reactree_ros.bench.worker.SymbolicWorld", lambda task: 1 / 0)
+    bench_here(tmp_path)
+    monkeypatch.undo()
+    lines = read_results(tmp_path)
+    assert {line.message for line in lines if line.end == "error"} == {"ZeroDivisionError: division by zero"}
+    assert "1 / 0" in (tmp_path / lines[0].key.folder / "error.txt").read_text(encoding="utf-8")
+    assert len(bench_here(tmp_path)) == 4
+    assert bench_here(tmp_path) == []
+    assert {line.key: line.gsr for line in read_results(tmp_path)} == {
+        line.key: line.gsr for line in read_results(undisturbed)
+    }
+
+
+def test_a_folder_that_two_benches_would_write_to_is_refused(tmp_path: Path) -> None:
+    with (
+        closing(BenchFolder(tmp_path, SETTINGS)),
+        pytest.raises(UserError, match="another bench is writing there"),
+    ):
+        BenchFolder(tmp_path, SETTINGS)
+
+
+def test_a_broken_line_is_named(tmp_path: Path) -> None:
+    bench_here(tmp_path)
+    results = tmp_path / "results.jsonl"
+    lines = results.read_text(encoding="utf-8").splitlines(keepends=True)
+    results.write_text("".join([lines[0], "{}\n", *lines[2:]]), encoding="utf-8")
+    with pytest.raises(UserError, match=r"results\.jsonl: line 2 is broken: '\{\}'"):
+        BenchFolder(tmp_path, SETTINGS)
+
+
+def test_a_kill_right_at_the_start_leaves_a_folder_that_can_be_used(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").touch()
+    (tmp_path / "settings.json.new").write_text('{"suite"', encoding="utf-8")
+    assert len(bench_here(tmp_path)) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*OPTIONS, "--seeds", 2), "was begun with other settings: seeds was 1, now 2; use the same ones to resume it"),
+        ((*OPTIONS[:-1], "react,nobody"), "planner 'nobody' is unknown; use one of reactree"),
+        ((*OPTIONS[:-1], "react,react"), "--planner: react is named twice"),
+        ((*OPTIONS[:-1], ","), "--planner names no planner"),
+        ((*OPTIONS, "--tasks", __file__), "--tasks belongs to --suite wah_nl"),
+        (("--suite", "cooking", "--planner", "react"), "--suite cooking: is none of wah_nl, generated"),
+        (("--suite", "wah_nl", "--planner", "react"), "--suite wah_nl needs --tasks"),
+        (("--suite", "wah_nl", "--planner", "react", "--tasks", "nowhere.json"), "nowhere.json: cannot be read"),
+        (("--suite", "wah_nl", "--planner", "react", "--tasks", __file__), "is no JSON"),
+        ((*OPTIONS, "--memory", "nowhere.db"), "--memory nowhere.db: there is no such memory"),
+        ((*OPTIONS, "--base-url", "http://x"), "--base-url: the expert takes none"),
+        ((*OPTIONS, "--workers", 0), "Invalid value for '--workers'"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_one_line(
+    arguments: tuple[object, ...],
+    message: str,
+    undisturbed: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert bench(monkeypatch, *arguments, "--out", undisturbed) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: ")
+    assert len(err.splitlines()) == 1
+    assert message in err
+
+
+def test_a_folder_of_something_else_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes.txt").touch()
+    assert bench(monkeypatch, *OPTIONS, "--out", tmp_path) == 2
+    assert "is not empty and holds no settings.json of a bench" in capsys.readouterr().err
+    assert bench(monkeypatch, *OPTIONS, "--out", tmp_path / "notes.txt") == 2
+    assert "is a file; name a folder" in capsys.readouterr().err
+
+
+def test_a_language_model_that_does_not_get_ready_ends_the_bench_in_one_line(tmp_path: Path) -> None:
+    llm = ("--llm", "openai", "--base-url", "http://127.0.0.1:9/v1", "--api-key-file", "nowhere.key")
+    ended = in_process_of_its_own(COMMAND, "bench", *OPTIONS, *llm, "--out", tmp_path / "out")
+    assert ended.code == 2
+    (line,) = (line for line in ended.err.splitlines() if line.strip())
+    assert line.startswith("error: worker 1 cannot begin: ")
+    assert "nowhere.key" in line
+
+
+def test_the_tasks_of_several_houses_have_numbers_of_their_own() -> None:
+    settings = BenchSettings(suite="generated", planners=("react",), houses=3, seeds=2)
+    keys = [job.key for job in jobs(settings, load_suite(settings))]
+    assert len(keys) == len(set(keys)) == 3 * 5 * 2
+    assert {key.task_id // 100 for key in keys} == {0, 1, 2}

@@ -1,0 +1,184 @@
+"""`reactree report`: the table, the page, its links, and benches that lack something."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from bench_runs import SETTINGS, bench_of, line
+
+from reactree_ros.bench.document import Bullets, Heading, Link, Paragraph, Table, as_html, as_markdown
+from reactree_ros.bench.jobs import BenchSettings
+from reactree_ros.cli import main
+
+TWO = BenchSettings(suite="generated", planners=("react", "reactree_wm"), houses=1)
+
+
+def report(monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
+    monkeypatch.setattr(sys, "argv", ["reactree", "report", str(folder)])
+    monkeypatch.setenv("COLUMNS", "200")
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def rows(markdown: str) -> dict[str, list[str]]:
+    """The cells of every table row by the row's name."""
+    lines = [row.strip("| ").split(" | ") for row in markdown.splitlines() if row.startswith("|")]
+    return {cells[0]: cells[1:] for cells in lines}
+
+
+class Page(HTMLParser):
+    """Keeps what a page refers to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.sources: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.links += [value for name, value in attrs if name == "href" and value]
+        self.sources += [value for name, value in attrs if name == "src" and value]
+
+
+@pytest.mark.bench
+def test_the_table_has_the_values_worked_out_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = {"prompt_tokens": 1000, "cached_tokens": 900, "max_input_tokens": 300, "mean_input_tokens": 250.0}
+    lines = [
+        *(
+            line("react", task, gsr=float(task < 6), decisions=9 + task, actions=4, executable_actions=3, **counted)
+            for task in range(1, 11)
+        ),
+        *(
+            line("reactree_wm", task, max_input_tokens=100 * task, mean_output_tokens=8.0, approximate_tokens=True)
+            for task in range(1, 11)
+        ),
+    ]
+    folder = bench_of(tmp_path / "out", *lines, settings=TWO)
+    assert report(monkeypatch, folder) == 0
+    table = rows((folder / "report.md").read_text(encoding="utf-8"))
+    assert table["runs"] == ["10", "10"]
+    assert table["GSR"] == ["0.500 (0.237–0.763)", "1.000 (0.722–1.000)"]
+    # 10, …, 19: standard deviation 3.0277, t 2.2622
+    assert table["decisions"] == ["14.5 (12.3–16.7)", "10.0 (10.0–10.0)"]
+    assert table["executable actions"] == ["0.750 (0.750–0.750)", "–"]
+    # 100, …, 1000: standard deviation 302.77
+    assert table["longest input, tokens"] == ["300 (300–300)", "≈ 550 (333–767)"]
+    assert table["longest of all, tokens"] == ["300", "≈ 1000"]
+    assert table["mean input, tokens"] == ["250 (250–250)", "–"]
+    assert table["mean output, tokens"] == ["–", "≈ 8.0 (8.0–8.0)"]
+    assert table["cached share of input"] == ["0.900 (0.900–0.900)", "–"]
+    assert table["seconds"] == ["0.50 (0.50–0.50)", "0.50 (0.50–0.50)"]
+
+
+@pytest.mark.bench
+def test_the_page_needs_no_other_file_and_every_failed_run_can_be_reached_from_it(
+    undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = [line("react", 7, gsr=0.0), line("reactree_wm", 7, gsr=0.5, instruction="<script>x|y</script> *z*")]
+    folder = bench_of(tmp_path / "out", line("react", 8), *failed)
+    assert report(monkeypatch, folder) == 0
+    assert "3 of 3 runs done, 2 failed" in capsys.readouterr().out
+    text, markdown = ((folder / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
+    page = Page(text)
+    assert page.sources
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in page.sources)
+    assert page.links == ["runs/react/0/7/", "runs/reactree_wm/0/7/"]
+    assert "<script>" not in text
+    pictures = re.findall(r"!\[.*\]\((.+)\)", markdown)
+    assert pictures == ["success_by_decisions.svg"]  # these runs have no events
+    for link in [*page.links, *pictures, *re.findall(r"\[react.*?\]\((.+?)\)", markdown)]:
+        assert (folder / unquote(link)).exists(), link
+
+
+@pytest.mark.bench
+def test_the_report_on_a_real_bench_has_every_plot_and_no_failed_run(
+    undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert report(monkeypatch, undisturbed) == 0
+    markdown = (undisturbed / "report.md").read_text(encoding="utf-8")
+    assert "No run failed." in markdown
+    assert "≈: not counted by the model's own tokenizer" in markdown
+    assert {path.name for path in undisturbed.glob("*.svg")} == {
+        "success_by_decisions.svg",
+        "tokens_along_the_run.svg",
+        "executability_by_step.svg",
+    }
+    assert len(Page((undisturbed / "report.html").read_text(encoding="utf-8")).sources) == 3
+    before = (undisturbed / "report.html").read_bytes()
+    assert report(monkeypatch, undisturbed) == 0
+    assert (undisturbed / "report.html").read_bytes() == before
+
+
+@pytest.mark.bench
+def test_a_bench_of_one_planner_that_is_not_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = bench_of(tmp_path / "out", line("react", 1), line("react", 2), runs=4)
+    with (folder / "results.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"task_id": 3, "ins')  # being written
+    assert report(monkeypatch, folder) == 0
+    assert "2 of 4 runs done" in capsys.readouterr().out
+    markdown = (folder / "report.md").read_text(encoding="utf-8")
+    assert "Runs: 2 of 4 done. The bench is not finished" in markdown
+    assert "Planner against planner" not in markdown
+
+
+@pytest.mark.bench
+def test_runs_that_ended_in_an_error_are_counted_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [line("react", task, gsr=0.0, end="error", message="no reply: it is gone") for task in (1, 2)]
+    folder = bench_of(tmp_path / "out", *lines)
+    assert report(monkeypatch, folder) == 0
+    markdown = (folder / "report.md").read_text(encoding="utf-8")
+    assert "Errors: 2 runs ended in an error" in markdown
+    assert rows(markdown)["error"] == ["2"]
+    assert "| error | no reply: it is gone |" in markdown
+
+
+def test_what_is_no_bench_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    assert report(monkeypatch, tmp_path) == 2
+    assert "holds no settings.json; name the --out folder of `reactree bench`" in capsys.readouterr().err
+    bench_of(tmp_path / "out", settings=SETTINGS, runs=4)
+    assert report(monkeypatch, tmp_path / "out") == 2
+    assert "no run is done yet" in capsys.readouterr().err
+
+
+def test_without_what_plots_need_the_report_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert report(monkeypatch, tmp_path) == 2
+    assert "pip install 'reactree_ros[bench]'" in capsys.readouterr().err
+
+
+def test_what_a_model_or_a_user_said_is_no_markup() -> None:
+    said = 'a|b <i> [x](y) *z* `c` "q"'
+    blocks = [Heading(said, 1), Paragraph(said), Bullets([said]), Table(["h"], [[said], [Link(said, "a b/<c>")]])]
+    page, markdown = as_html(blocks), as_markdown(blocks)
+    assert "<i>" not in page
+    assert page.count("a|b &lt;i&gt;") == 6
+    assert Page(page).links == ["a%20b/%3Cc%3E"]
+    escaped = 'a\\|b \\<i> \\[x\\](y) \\*z\\* \\`c\\` "q"'
+    assert markdown.splitlines() == [
+        f"# {escaped}",
+        "",
+        escaped,
+        "",
+        f"- {escaped}",
+        "",
+        "| h |",
+        "| --- |",
+        f"| {escaped} |",
+        f"| [{escaped}](a%20b/%3Cc%3E) |",
+    ]
