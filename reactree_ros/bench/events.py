@@ -17,6 +17,9 @@ from reactree_ros.tree.context import Listener, RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.port import Observation, Outcome
 
+#: How what is asked of memory begins: working memory's recall, HiAgent's retrieval of a finished subgoal.
+_OF_MEMORY = (RECALL, "retrieve(")
+
 
 class EventKind(str, enum.Enum):
     """What was said."""
@@ -99,7 +102,7 @@ class EventRecorder(Listener):
         elif decision.ends:
             self._add(node, EventKind.END, decision.skill, reply)
         else:
-            recall = decision.skill.startswith(RECALL)
+            recall = decision.skill.startswith(_OF_MEMORY)
             self._last_act = len(self.events)
             self._add(node, EventKind.RECALL if recall else EventKind.ACT, decision.skill, reply)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
 
+from reactree_ros.agent.decision import Act
 from reactree_ros.bench.events import Event, EventKind, EventRecorder, read_events, write_events
 from reactree_ros.bench.metered_model import MeteredModel
 from reactree_ros.errors import UserError
@@ -112,3 +113,9 @@ def test_a_line_that_is_no_event_is_named(tmp_path: Path) -> None:
         read_events(tmp_path / "events.jsonl")
     with pytest.raises(UserError, match="cannot be read"):
         read_events(tmp_path / "nowhere.jsonl")
+
+
+def test_what_hiagent_asks_of_its_memory_is_no_action_of_the_world() -> None:
+    recorder, context = recorded(SCRIPT)
+    recorder.decided(context.nodes[0], Act("retrieve(2)"), Reply("Action: retrieve(2)"))
+    assert (recorder.events[-1].kind.value, recorder.events[-1].is_action) == ("recall", False)
