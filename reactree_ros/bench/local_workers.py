@@ -87,7 +87,7 @@ class LocalWorkers:
         """Wait until something has happened: a run came to its end, a worker got ready or died.
 
         Raises:
-            UserError: A worker cannot get ready.
+            UserError: A worker cannot do its work.
         """
         if not any(one.gone for one in self._processes):
             watched: list[Any] = []
@@ -137,7 +137,7 @@ class LocalWorkers:
             one.job = None
             return dataclasses.replace(said, line=dataclasses.replace(said.line, worker=one.process.name))
         if said:
-            raise UserError(f"{one.process.name} cannot begin: {said}")
+            raise UserError(f"{one.process.name}: {said}")
         one.ready = True
         return None
 
@@ -174,7 +174,7 @@ def _serve(jobs: Connection, settings: BenchSettings) -> None:
     try:
         worker = Worker(settings)
     except (UserError, OSError) as error:
-        jobs.send(str(error) or type(error).__name__)
+        jobs.send(str(error))
         return
     with contextlib.closing(worker), contextlib.suppress(EOFError, OSError):
         jobs.send("")

@@ -29,11 +29,11 @@ class RayWorker:
         try:
             self._worker = Worker(settings)
         except (UserError, OSError) as error:
-            return str(error) or type(error).__name__
+            return str(error)
         return ""
 
-    def carry_out(self, job: Job) -> Finished:
-        """Carry out one run."""
+    def carry_out(self, job: Job) -> Finished | str:
+        """Carry out one run; see :meth:`Worker.carry_out`."""
         assert self._worker is not None  # it got ready
         return self._worker.carry_out(job)
 
@@ -104,7 +104,7 @@ class RayWorkers:
         """Wait until something has happened: a run came to its end, a worker got ready or died.
 
         Raises:
-            UserError: A worker cannot get ready.
+            UserError: A worker cannot do its work.
         """
         waited_for = {one.answer: one for one in self._actors if one.answer is not None}
         first, others = self._ray.wait(list(waited_for), num_returns=1)
@@ -122,7 +122,7 @@ class RayWorkers:
                 one.job = None
                 happened.append(dataclasses.replace(said, line=dataclasses.replace(said.line, worker=one.name)))
             elif said:
-                raise UserError(f"{one.name} cannot begin: {said}")
+                raise UserError(f"{one.name}: {said}")
             else:
                 one.ready = True
         return happened

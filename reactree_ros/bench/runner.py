@@ -52,7 +52,7 @@ class Workers(Protocol):
         A worker that died has been replaced by a new one.
 
         Raises:
-            UserError: A worker cannot get ready.
+            UserError: A worker cannot do its work.
         """
 
     def close(self, *, at_once: bool = False) -> None:

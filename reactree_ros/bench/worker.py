@@ -77,11 +77,18 @@ class Worker:
             self.close()
             raise
 
-    def carry_out(self, job: Job) -> Finished:
-        """Carry out one run; an exception on the way becomes its result, with the traceback among its files."""
+    def carry_out(self, job: Job) -> Finished | str:
+        """Carry out one run; an exception on the way becomes its result, with the traceback among its files.
+
+        Returns:
+            What came of it; in words, where the user has to put something right before anything can (install what the
+            planner needs).
+        """
         begin = time.monotonic()
         try:
             finished = self._carry_out(job)
+        except UserError as error:
+            return str(error)
         except Exception as error:
             message = " ".join(f"{type(error).__name__}: {error}".split())
             finished = Finished(broken_line(job, message), {ERROR: traceback.format_exc().encode()})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 from functools import cache, partial
 
 import numpy as np
 
 from reactree_ros.agent.decision import DONE, Think
+from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, FreeText, Reply
 from reactree_ros.memory.embedding import Embedder, SentenceTransformerEmbedder, checked_vectors
 from reactree_ros.planners.plan import PlanNode, steps_of, tidied
@@ -120,5 +122,10 @@ def zsp(instruction: str, context: RunContext, *, max_plan: int = 50) -> ZspNode
         instruction: What to do, in natural language.
         context: What the nodes share.
         max_plan: Longest plan, in steps.
+
+    Raises:
+        UserError: What embeds sentences is not installed.
     """
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise UserError("planner 'zsp' needs sentence-transformers: pip install 'reactree_ros[memory]'")
     return ZspNode(instruction, context, max_plan=max_plan, embedder=_embedder())

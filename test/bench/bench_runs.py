@@ -67,7 +67,9 @@ class InlineWorkers:
     def wait(self) -> list[Finished | Died]:
         job = self._jobs.pop()
         self.carried_out.append(job)
-        return [self._worker.carry_out(job)]
+        finished = self._worker.carry_out(job)
+        assert isinstance(finished, Finished), finished
+        return [finished]
 
     def close(self, *, at_once: bool = False) -> None:
         self._worker.close()

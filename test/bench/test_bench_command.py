@@ -25,6 +25,7 @@ from reactree_ros.bench.folder import BenchFolder, read_results, read_sessions
 from reactree_ros.bench.jobs import BenchSettings, Job, jobs, load_suite
 from reactree_ros.bench.local_workers import LocalWorkers
 from reactree_ros.bench.runner import Died, carry_out
+from reactree_ros.bench.worker import Worker
 from reactree_ros.cli import main
 from reactree_ros.errors import UserError
 
@@ -251,8 +252,17 @@ def test_a_language_model_that_does_not_get_ready_ends_the_bench_in_one_line(tmp
     ended = in_process_of_its_own(COMMAND, "bench", *OPTIONS, *llm, "--out", tmp_path / "out")
     assert ended.code == 2
     (line,) = (line for line in ended.err.splitlines() if line.strip())
-    assert line.startswith("error: worker 1 cannot begin: ")
+    assert line.startswith("error: worker 1: ")
     assert "nowhere.key" in line
+
+
+def test_a_planner_that_lacks_something_ends_the_bench_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(name: str) -> None:
+        raise UserError(f"planner '{name}' needs pydantic-monty")
+
+    monkeypatch.setattr("reactree_ros.bench.worker.variant", lacking)
+    worker, (job, *_) = Worker(SETTINGS), jobs(SETTINGS, load_suite(SETTINGS))
+    assert worker.carry_out(job) == "planner 'react' needs pydantic-monty"
 
 
 def test_the_tasks_of_several_houses_have_numbers_of_their_own() -> None:

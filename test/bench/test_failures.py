@@ -10,7 +10,7 @@ from reactree_ros.bench.events import Event, EventKind, read_events
 from reactree_ros.bench.failures import RULES, Cause, Verdict, named, verdict
 from reactree_ros.bench.goal import Condition, Goal, read_goal
 from reactree_ros.bench.jobs import BenchSettings, Job, Key, load_suite
-from reactree_ros.bench.worker import EVENTS, GOAL, Worker
+from reactree_ros.bench.worker import EVENTS, GOAL, Finished, Worker
 
 INSTRUCTION = "Put 1 apple on the kitchen table"
 APPLE = Condition("on", "apple", "kitchen table", 1, 0)
@@ -160,6 +160,7 @@ def test_a_run_of_the_dataset_whose_instruction_names_another_thing_than_its_goa
     task = next(task for task in load_suite(settings) if task.task_id == 67)
     assert task.instruction == "Put the apple and cupcake on the coffee table"  # and the goal has a pudding
     finished = Worker(settings).carry_out(Job(Key("wah_nl", 67, "react", 0), task))
+    assert isinstance(finished, Finished)
     for name in (EVENTS, GOAL):
         (tmp_path / name).write_bytes(finished.files[name])
     goal, events = read_goal(tmp_path / GOAL), read_events(tmp_path / EVENTS)

