@@ -184,6 +184,19 @@ def test_a_run_that_reached_its_goal_is_remembered_and_gives_examples(cli: Cli, 
     assert cli("run", INSTRUCTION, "--memory", memory, "--save", saved, "--json").code == 0
 
 
+@pytest.mark.skipif(not HAS_EMBEDDER, reason="needs the memory extra; `make test-memory` has it")
+def test_a_memory_is_filled_from_nothing_and_gone_on_with(cli: Cli, tmp_path: Path) -> None:
+    house, memory = tmp_path / "house.json", tmp_path / "memory.db"
+    cli("house", "--seed", 4, "--tasks", 2, "--out", house)
+    first = cli("bootstrap", "--tasks", house, "--memory", memory)
+    assert first.code == 0
+    assert first.out.startswith("2 of 2 tasks reached their goal (1 of the first 1, 1 of the rest).\n")
+    again = cli("bootstrap", "--tasks", house, "--memory", memory)
+    assert again.out.endswith("0 of --seed-memory and 0 of these runs are new.\n")
+    missing = cli("bootstrap", "--tasks", house, "--memory", memory, "--seed-memory", tmp_path / "none.db")
+    assert (missing.code, missing.err) == (2, f"error: --seed-memory {tmp_path / 'none.db'}: there is no such file\n")
+
+
 # ---------------------------------------------------------------------- language models behind a server
 
 

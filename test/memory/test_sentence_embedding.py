@@ -17,6 +17,7 @@ from word_hash_embedder import experience
 from reactree_ros.memory import embedding
 from reactree_ros.memory.embedding import EmbeddingError, EmbeddingUnavailable, SentenceTransformerEmbedder
 from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
+from reactree_ros.planners.zsp import Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -131,6 +132,14 @@ def test_a_model_that_cannot_be_loaded_is_named_in_one_line(
         SentenceTransformerEmbedder(model, device=device).encode(["x"])
     assert "\n" not in str(refused.value)
     assert str(tmp_path) in str(refused.value) or "minilm" in str(refused.value).lower()
+
+
+def test_what_zsp_says_is_mapped_to_the_nearest_step(embedder: SentenceTransformerEmbedder) -> None:
+    steps = ["go to kitchen 1", "go to fridge 1", "open fridge 1", "pick up apple", "turn on stove 1", "done"]
+    mapping = Mapping(steps, embedder)
+    said = ["walk to the kitchen", "go over to the refrigerator", "open the refrigerator door", "grab the apple"]
+    assert [mapping.nearest(line) for line in said] == steps[:4]
+    assert mapping.nearest("switch the stove on") == "turn on stove 1"
 
 
 def test_loading_the_model_prints_nothing(embedder: SentenceTransformerEmbedder) -> None:
