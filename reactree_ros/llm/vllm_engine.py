@@ -74,6 +74,7 @@ class VllmEngine(Engine):
             os.environ.setdefault(name, value)
         import vllm
         from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.platforms import current_platform
         from vllm.v1.engine.async_llm import AsyncLLM
 
         self.name = f"vllm {vllm.__version__} with {self._model}"
@@ -82,8 +83,12 @@ class VllmEngine(Engine):
             if option not in known:
                 close = ", ".join(difflib.get_close_matches(option, known)) or "see vLLM's engine arguments"
                 raise UserError(f"engine option '{option}' is unknown to vllm {vllm.__version__}; near: {close}")
+        options = dict(self._options)
+        if current_platform.is_cpu():
+            # There, a prompt that is read in pieces ends the engine where its request has a seed (vLLM 0.32).
+            options.setdefault("enable_chunked_prefill", False)
         try:
-            return AsyncLLM.from_engine_args(AsyncEngineArgs(**self._options))
+            return AsyncLLM.from_engine_args(AsyncEngineArgs(**options))
         except Exception as error:
             raise ServerUnavailable(f"{self.name} cannot start: {' '.join(str(error).split())[:400]}") from error
 
