@@ -11,7 +11,7 @@ from itertools import groupby
 from reactree_ros.bench.events import Event, EventKind
 from reactree_ros.bench.goal import Condition, Goal
 from reactree_ros.llm.expert.lexicon import correct, look_up
-from reactree_ros.world.household import VERBS
+from reactree_ros.llm.expert.reading import split_skill
 from reactree_ros.world.vocabulary import RECALLABLE
 
 
@@ -156,7 +156,7 @@ def _not_executed(goal: Goal, condition: Condition, events: Iterable[Event]) -> 
     for action in actions:
         if not action.executable:
             continue
-        verb, name = _split(action.skill)
+        verb, name = split_skill(action.skill)
         if verb == "pick up" and _word(name) not in asked:
             return Verdict(Cause.EXECUTION_CONFUSION, f"it picked up {name}, which the goal does not ask for")
         if verb == "put down" and _word(name) == condition.item:
@@ -169,15 +169,9 @@ def _not_executed(goal: Goal, condition: Condition, events: Iterable[Event]) -> 
 
 def _arrivals(events: Iterable[Event]) -> Iterator[str]:
     for event in events:
-        verb, name = _split(event.skill)
+        verb, name = split_skill(event.skill)
         if verb == "go to" and event.executable:
             yield name
-
-
-def _split(skill: str) -> tuple[str, str]:
-    """Split a skill into its verb and the name of its thing."""
-    verb = next((verb for verb in VERBS if skill.startswith(f"{verb} ")), "")
-    return verb, skill[len(verb) :].strip()
 
 
 def _words(texts: Iterable[str]) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -86,7 +87,7 @@ class Situation:
 
     def act(self, skill: str, line: str) -> None:
         """Takes in a skill and the line that came of it."""
-        verb, thing = _split(skill)
+        verb, thing = split_skill(skill)
         held_before = self.held
         self._feel(line)
         if verb == "recall location of":
@@ -184,8 +185,9 @@ def _sightings(line: str) -> tuple[Sighting, ...]:
 _VERBS = ("recall location of", "go to", "pick up", "put down", "turn on", "open", "close")
 
 
-def _split(skill: str) -> tuple[str, str]:
-    verb = next((verb for verb in _VERBS if skill.startswith(f"{verb} ")), "")
+def split_skill(skill: str, verbs: Iterable[str] = _VERBS) -> tuple[str, str]:
+    """Split a skill into its verb, empty where it is none of these, and the name of its thing."""
+    verb = next((verb for verb in verbs if skill.startswith(f"{verb} ")), "")
     return verb, skill[len(verb) :].strip()
 
 
@@ -197,16 +199,30 @@ def split_prompt(prompt: str) -> tuple[str, list[str]]:
     return prompt if system_end < 0 else prompt[:system_end], own.split("\n")
 
 
-def read_prompt(system: str, lines: list[str]) -> Situation | None:
-    """Read a prompt; None where it has no task with a starting observation as in a household of rooms."""
+def find_task(lines: Sequence[str], start: re.Pattern[str]) -> tuple[str, int] | None:
+    """Find the task in an agent node's own text, and the line of its starting observation; None without both.
+
+    Args:
+        lines: The text.
+        start: How the starting observation begins.
+    """
     task_at = next((index for index, line in enumerate(lines) if line.startswith(_TASK)), None)
     if task_at is None:
         return None
-    start_at = next((index for index in range(task_at, len(lines)) if _START.match(lines[index])), None)
+    start_at = next((index for index in range(task_at, len(lines)) if start.match(lines[index])), None)
     if start_at is None:
         return None
+    return "\n".join(lines[task_at:start_at]).removeprefix(_TASK).strip(), start_at
+
+
+def read_prompt(system: str, lines: list[str]) -> Situation | None:
+    """Read a prompt; None where it has no task with a starting observation as in a household of rooms."""
+    found = find_task(lines, _START)
+    if found is None:
+        return None
+    task, start_at = found
     situation = Situation(
-        task="\n".join(lines[task_at:start_at]).removeprefix(_TASK).strip(),
+        task=task,
         can_recall="recall location of" in system,
         control_flows=tuple(flow for flow in _CONTROL_FLOWS if f'"{flow}"' in system),
     )

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-_TASK = "Your task is to: "
+from reactree_ros.llm.expert.reading import find_task, split_skill
+
 _START = re.compile(
     r"You are in the house, and you arrive at the [a-z ]+, Looking quickly around the room, you see (.*)"
 )
@@ -66,8 +67,7 @@ class ThorSituation:
 
     def act(self, skill: str, line: str) -> None:
         """Take in a skill and the line that came of it."""
-        verb = next((verb for verb in _VERBS if skill.startswith(f"{verb} ")), "")
-        thing = skill[len(verb) + 1 :]
+        verb, thing = split_skill(skill, _VERBS)
         before = self.held
         if verb == "recall location of":
             self.recalled.add(thing)
@@ -162,14 +162,12 @@ def read_thor_prompt(system: str, lines: Sequence[str]) -> ThorSituation | None:
         system: The system text.
         lines: The agent node's own text.
     """
-    task_at = next((index for index, line in enumerate(lines) if line.startswith(_TASK)), None)
-    if task_at is None:
+    found = find_task(lines, _START)
+    if found is None:
         return None
-    start_at = next((index for index in range(task_at, len(lines)) if _START.match(lines[index])), None)
-    if start_at is None:
-        return None
+    task, start_at = found
     situation = ThorSituation(
-        task="\n".join(lines[task_at:start_at]).removeprefix(_TASK).strip(),
+        task=task,
         can_recall="recall location of" in system,
         can_expand="Expand" in system,
     )
