@@ -6,13 +6,12 @@ The paper begins with a few trajectories made by hand and lets a language model 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 
 from reactree_ros.agent.budget import Budget
-from reactree_ros.errors import UserError
+from reactree_ros.json_lines import append_line, cut_torn_line, read_lines
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.working import WorkingMemory
@@ -91,10 +90,8 @@ class Bootstrap:
         for task in tasks:
             if task.task_id not in done:
                 attempt = self._attempt(task)
-                with self._record.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(attempt)) + "\n")
-                    file.flush()
-                    os.fsync(file.fileno())
+                with self._record.open("ab") as file:
+                    append_line(file, json.dumps(asdict(attempt)))
                 yield attempt
 
     def _attempt(self, task: Task) -> Attempt:
@@ -117,19 +114,7 @@ class Bootstrap:
         return Attempt(task.task_id, self._planner.name, result.achieved, len(found), result.end)
 
     def _recorded(self) -> list[Attempt]:
-        """Read the record; what a kill left of its last line is cut off."""
+        cut_torn_line(self._record)
         if not self._record.exists():
             return []
-        content = self._record.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        if len(whole) < len(content):
-            os.truncate(self._record, len(whole))
-        found = []
-        for number, line in enumerate(whole.splitlines(), 1):
-            try:
-                found.append(Attempt(**json.loads(line)))
-            except (ValueError, TypeError) as error:
-                raise UserError(
-                    f"{self._record}: line {number} is broken; take it out to run its task again"
-                ) from error
-        return found
+        return read_lines(self._record, lambda line: Attempt(**json.loads(line)))

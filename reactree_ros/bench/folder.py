@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from reactree_ros.bench.jobs import BenchSettings, Key
 from reactree_ros.bench.results import RunLine
 from reactree_ros.bench.worker import Finished
 from reactree_ros.errors import UserError
+from reactree_ros.json_lines import append_line, cut_torn_line, read_lines
 
 SETTINGS, RESULTS, SESSIONS, RUNS = "settings.json", "results.jsonl", "sessions.jsonl", "runs"
 _NEW_SETTINGS = f"{SETTINGS}.new"
 #: What the name of a folder that is being written ends in.
 _UNFINISHED = ".unfinished"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -71,9 +69,10 @@ class BenchFolder:
         try:
             self._lock()
             self._check(settings)
-            lines = _last_of_each(self._lines(RESULTS, RunLine.from_json))
-            self.done: dict[Key, RunLine] = {line.key: line for line in lines if not line.broken}
-            sessions = self._lines(SESSIONS, lambda text: Session(**json.loads(text)))
+            cut_torn_line(path / RESULTS)
+            cut_torn_line(path / SESSIONS)
+            self.done: dict[Key, RunLine] = {line.key: line for line in read_results(path) if not line.broken}
+            sessions = read_sessions(path) if (path / SESSIONS).exists() else []
             for unfinished in list((path / RUNS).glob(f"*/*/*{_UNFINISHED}")):
                 shutil.rmtree(unfinished)
         except BaseException:
@@ -85,7 +84,7 @@ class BenchFolder:
         """Note that a session begins; the attributes are those of :class:`Session`."""
         session = Session(self._session, workers, where, runs)
         with (self.path / SESSIONS).open("ab") as file:
-            _append(file, json.dumps(asdict(session)))
+            append_line(file, json.dumps(asdict(session)))
 
     def record(self, finished: Finished, *, elapsed: float) -> RunLine:
         """Save a run, then write its line; once this returns, the run is done for good."""
@@ -101,7 +100,7 @@ class BenchFolder:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
         unfinished.rename(place)
-        _append(self._results, line.as_json())
+        append_line(self._results, line.as_json())
         return line
 
     def close(self) -> None:
@@ -133,17 +132,6 @@ class BenchFolder:
                 "use the same ones to resume it, or name a new folder"
             )
 
-    def _lines(self, name: str, read: Callable[[str], T]) -> list[T]:
-        """Read a file of lines after cutting off what a kill left of the last one."""
-        file = self.path / name
-        if not file.exists():
-            return []
-        content = file.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        if len(whole) < len(content):
-            os.truncate(file, len(whole))
-        return _read_lines(file, whole, read)
-
 
 def read_settings(path: Path) -> BenchSettings:
     """Read the settings of a bench's folder.
@@ -167,7 +155,7 @@ def read_results(path: Path) -> list[RunLine]:
     Raises:
         UserError: There are none, or a line is broken.
     """
-    return _last_of_each(_read_whole_lines(path / RESULTS, RunLine.from_json))
+    return _last_of_each(read_lines(path / RESULTS, RunLine.from_json))
 
 
 def read_sessions(path: Path) -> list[Session]:
@@ -176,36 +164,11 @@ def read_sessions(path: Path) -> list[Session]:
     Raises:
         UserError: They cannot be read.
     """
-    return _read_whole_lines(path / SESSIONS, lambda text: Session(**json.loads(text)))
+    return read_lines(path / SESSIONS, lambda text: Session(**json.loads(text)))
 
 
 def _last_of_each(lines: list[RunLine]) -> list[RunLine]:
     return list({line.key: line for line in lines}.values())
-
-
-def _read_whole_lines(file: Path, read: Callable[[str], T]) -> list[T]:
-    """Read a file of lines; a last one without its end is left out."""
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read: {error.strerror}") from error
-    return _read_lines(file, content[: content.rfind(b"\n") + 1], read)
-
-
-def _read_lines(file: Path, content: bytes, read: Callable[[str], T]) -> list[T]:
-    found = []
-    for number, line in enumerate(content.decode(errors="replace").split("\n")[:-1], 1):
-        try:
-            found.append(read(line))
-        except (ValueError, TypeError) as error:
-            raise UserError(f"{file}: line {number} is broken: {line[:60]!r}; take it out to run it again") from error
-    return found
-
-
-def _append(file: Any, line: str) -> None:
-    file.write(f"{line}\n".encode())
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:

@@ -8,7 +8,7 @@ import os
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.models import make_model, settings_of
 from reactree_ros.llm.port import LanguageModelError
 from reactree_ros.memory.episodic import EpisodicMemory
-from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.planners.variants import variant
 from reactree_ros.run import Run
@@ -114,8 +113,7 @@ class Worker:
             )
             context.listener = recorder = EventRecorder(model, context)
             run = Run(job.task.instruction, context, task_id=job.key.task_id, planner=chosen.build)
-            with self._examples(context):
-                result = run.run()
+            result = run.run(self._memory)
             sizes = [size for _, _, reply in context.replies if (size := model.size(reply)) is not None]
             line = line_of(job, result, recorder.events, sizes)
             with tempfile.TemporaryDirectory(prefix="reactree-run-", dir=_temporary_place()) as temporary:
@@ -124,19 +122,6 @@ class Worker:
                 write_events(recorder.events, folder / EVENTS)
                 write_goal(goal_at_the_end(job.task, world), folder / GOAL)
                 return Finished(line, _files(folder))
-
-    @contextlib.contextmanager
-    def _examples(self, context: RunContext) -> Iterator[None]:
-        """Let a run find examples in the memory, which it does not add to: a bench leaves it as it is."""
-        if self._memory is None:
-            yield
-            return
-        examples = EpisodicExamples(self._memory, count_tokens=context.count_tokens, seed=context.options.seed)
-        context.examples = examples
-        try:
-            yield
-        finally:
-            examples.close()
 
 
 def _temporary_place() -> str | None:

@@ -30,7 +30,7 @@ import os, signal
 from reactree_ros.bench import folder
 from reactree_ros.cli import main
 
-append, lines = folder._append, []
+append, lines = folder.append_line, []
 
 def disturbed(file, line):
     if file.name.endswith("results.jsonl"):
@@ -39,7 +39,7 @@ def disturbed(file, line):
             {what}
     append(file, line)
 
-folder._append = disturbed
+folder.append_line = disturbed
 main()
 """
 KILLED = DISTURBED.format(what="file.write(line[:40].encode()); file.flush(); os.kill(os.getpid(), signal.SIGKILL)")

@@ -81,7 +81,7 @@ def test_ctrl_c_ends_the_workers_too_and_loses_nothing(tmp_path: Path, undisturb
 def test_wherever_writing_breaks_off_the_rest_is_carried_out_once(
     part: int | None, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append, lines = bench_folder._append, []
+    append, lines = bench_folder.append_line, []
 
     def broken(file, line):  # type: ignore[no-untyped-def]
         lines.append(line)
@@ -92,7 +92,7 @@ def test_wherever_writing_breaks_off_the_rest_is_carried_out_once(
         file.flush()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench_folder, "_append", broken)
+    monkeypatch.setattr(bench_folder, "append_line", broken)
     with pytest.raises(KeyboardInterrupt):
         bench_here(tmp_path)
     monkeypatch.undo()
