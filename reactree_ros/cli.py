@@ -299,10 +299,10 @@ def _open_memory(path: Path | None, *, embeds: bool = True) -> Iterator[Episodic
     if path is None:
         yield None
         return
-    from reactree_ros.memory.embedding import SentenceTransformerEmbedder
+    from reactree_ros.memory.embedding import default_embedder
     from reactree_ros.memory.episodic import EpisodicMemory
 
-    embedder = SentenceTransformerEmbedder()
+    embedder = default_embedder()
     if embeds:
         with Console(stderr=True).status("Loading the sentence embedder"):
             embedder.encode(["Is the model there?"])

@@ -126,8 +126,8 @@ def checked_memory(path: Path | None) -> tuple[str, int]:
         return "", 0
     if not path.exists():
         raise UserError(f"--memory {path}: there is no such memory; `reactree memory import` makes one")
-    from reactree_ros.memory.embedding import SentenceTransformerEmbedder
+    from reactree_ros.memory.embedding import default_embedder
     from reactree_ros.memory.episodic import EpisodicMemory
 
-    with EpisodicMemory(path, SentenceTransformerEmbedder()) as memory:
+    with EpisodicMemory(path, default_embedder()) as memory:
         return os.path.abspath(path), len(memory)

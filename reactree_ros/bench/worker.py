@@ -136,6 +136,6 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _open_memory(path: str) -> EpisodicMemory:
-    from reactree_ros.memory.embedding import SentenceTransformerEmbedder
+    from reactree_ros.memory.embedding import default_embedder
 
-    return EpisodicMemory(path, SentenceTransformerEmbedder())
+    return EpisodicMemory(path, default_embedder())

@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import threading
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -191,3 +192,9 @@ def _dimension(model: Any) -> int:
 def _one_line(error: Exception) -> str:
     line = " ".join(str(error).split())
     return line if len(line) <= 300 else f"{line[:297]}..."
+
+
+@cache
+def default_embedder() -> SentenceTransformerEmbedder:
+    """Return the embedder of this process with the default model, which is loaded once, when it is first needed."""
+    return SentenceTransformerEmbedder()

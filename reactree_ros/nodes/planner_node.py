@@ -462,11 +462,11 @@ def _path(node: GoalNode) -> list[str]:
 def _open_memory(path: str) -> tuple[Any, Any]:
     if not path:
         return None, None
-    from reactree_ros.memory.embedding import SentenceTransformerEmbedder
+    from reactree_ros.memory.embedding import default_embedder
     from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
     from reactree_ros.memory.examples import EpisodicExamples
 
-    embedder = SentenceTransformerEmbedder()
+    embedder = default_embedder()
     embedder.encode(["Is the model there?"])
     memory = EpisodicMemory(path, embedder)
     return memory, EpisodicExamples(memory, count_tokens=approximate_tokens)

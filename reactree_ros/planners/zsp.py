@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
 from reactree_ros.agent.decision import DONE, Think
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, FreeText, Reply
-from reactree_ros.memory.embedding import Embedder, SentenceTransformerEmbedder, checked_vectors
+from reactree_ros.memory.embedding import Embedder, checked_vectors, default_embedder
 from reactree_ros.planners.plan import PlanNode, steps_of, tidied
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.program_node import Program, Wait
@@ -110,11 +110,6 @@ class Mapping:
         return self._steps[int(np.argmax(similarities))]
 
 
-@cache
-def _embedder() -> Embedder:
-    return SentenceTransformerEmbedder()
-
-
 def zsp(instruction: str, context: RunContext, *, max_plan: int = 50) -> ZspNode:
     """Build the tree for an instruction: one node, which plans without looking.
 
@@ -128,4 +123,4 @@ def zsp(instruction: str, context: RunContext, *, max_plan: int = 50) -> ZspNode
     """
     if importlib.util.find_spec("sentence_transformers") is None:
         raise UserError("planner 'zsp' needs sentence-transformers: pip install 'reactree_ros[memory]'")
-    return ZspNode(instruction, context, max_plan=max_plan, embedder=_embedder())
+    return ZspNode(instruction, context, max_plan=max_plan, embedder=default_embedder())
