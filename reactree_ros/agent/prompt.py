@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from reactree_ros.agent.decision import ControlFlow
@@ -116,6 +116,20 @@ def header(subgoal: str, siblings: Siblings | None, observation: str) -> str:
 
 TARGET = "\nTarget_domain:\n"
 """What separates system text and examples from the agent node's own text."""
+
+
+def shortened(examples: Sequence[str], excess: int, *, count: Callable[[str], int]) -> list[str]:
+    """Return what is left of in-context examples, the most similar first, once so many tokens are gone.
+
+    Args:
+        examples: The examples.
+        excess: Tokens that are too many.
+        count: Counts the tokens of a text.
+    """
+    kept = list(examples)
+    while kept and excess > 0:
+        excess -= count(kept.pop())
+    return kept
 
 
 def prompt_start(system: str, examples: Sequence[str]) -> str:

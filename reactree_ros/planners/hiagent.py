@@ -7,9 +7,9 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Think
-from reactree_ros.agent.prompt import header, prompt_start
+from reactree_ros.agent.prompt import header, prompt_start, shortened
 from reactree_ros.agent.summary import read_summary, summary_prompt
-from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, PromptTooLong, Reply
+from reactree_ros.llm.port import Choice, FreeText, PromptTooLong, Reply
 from reactree_ros.memory.chunks import ChunkMemory, as_text
 from reactree_ros.planners.hiagent_examples import BEGINS, CAME_TO, told_as_subgoals
 from reactree_ros.planners.prompts import prompt
@@ -181,10 +181,7 @@ class HiAgentNode(ProgramNode):
     def _find_examples(self) -> Generator[Step, Any, tuple[str, ...]]:
         """Return what episodic memory has, told as subgoals; where there is nothing, the fixed ones."""
         context = self._context
-        found: tuple[str, ...] = ()
-        if context.examples is not None:
-            texts: tuple[str, ...] = yield Wait("examples", context.examples(self.subgoal))
-            found = tuple(filter(None, map(told_as_subgoals, texts)))
+        found = tuple(filter(None, map(told_as_subgoals, (yield from self.find_examples()))))
         names = ["example.txt", *(["example_retrieval.txt"] if self._retrieval else [])]
         return found or tuple(prompt(f"hiagent/{context.world.domain.value}/{name}") for name in names)
 
@@ -205,9 +202,7 @@ class HiAgentNode(ProgramNode):
                 self._shorten(error.__cause__.excess)
 
     def _shorten(self, excess: int) -> None:
-        kept, left = list(self._examples), excess
-        while kept and left > 0:
-            left -= self._context.count_tokens(kept.pop())
+        kept = shortened(self._examples, excess, count=self._context.count_tokens)
         self._context.listener.shortened(self, len(self._examples) - len(kept), excess)
         self._examples = kept
 
@@ -219,16 +214,6 @@ class HiAgentNode(ProgramNode):
         if (limit := context.budget.reached()) is not None:
             self.text += limit.value
             raise ProgramError(limit.value)
-        request = DecisionRequest(
-            prompt=text,
-            may_say=may_say,
-            max_tokens=context.options.max_tokens,
-            temperature=context.options.temperature,
-            seed=context.options.seed,
-            id=self.request_id(),
-            said=said,
-            planner=context.planner,
-        )
-        reply: Reply = yield Wait("reply", context.model.decide(request))
+        reply: Reply = yield Wait("reply", context.model.decide(self.request(text, may_say, said)))
         context.replies.append((self.index, context.budget.decisions + 1, reply))
         return reply

@@ -67,10 +67,7 @@ class PlanNode(ProgramNode):
     def plan_prompt(self, survey: Observation) -> Generator[Step, Any, str]:
         """Return the prompt for a plan (paper, listing 3), and begin the text with what it says of the task."""
         context = self._context
-        examples: Sequence[str] = ()
-        if context.examples is not None:
-            examples = yield Wait("examples", context.examples(self.subgoal))
-        examples = examples or (prompt(f"{context.world.domain.value}/plan.txt"),)
+        examples = (yield from self.find_examples()) or (prompt(f"{context.world.domain.value}/plan.txt"),)
         self.text = f"{survey.text}\nYour task is to: {self.subgoal}\n"
         return f"{prompt('plan/system.txt')}\nSource domain:\n{chr(10).join(examples)}\nTarget_domain:\n{self.text}"
 

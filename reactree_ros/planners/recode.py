@@ -26,7 +26,7 @@ from py_trees.common import Status
 
 from reactree_ros.agent.decision import ControlFlow, Expand, Think
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, FreeText
+from reactree_ros.llm.port import FreeText
 from reactree_ros.planners.code_block import (
     Block,
     BlockError,
@@ -155,7 +155,7 @@ class CodeNode(CodeRunner):
         start = yield from self._prompt_start()
         self._prompt = start + header
         for _ in range(self._shared.corrections + 1):
-            self._reply = yield from self.ask(self._request())
+            self._reply = yield from self.ask(self.request(self._prompt, FreeText((_END,)), tuple(self._said)))
             said = well_formed(self._reply.text).strip()
             self._said.append((len(self._prompt), len(self._prompt) + len(said)))
             end = f"\n{_END}\n" if "<execute>" in said and _END not in said else "\n"
@@ -178,27 +178,12 @@ class CodeNode(CodeRunner):
 
     def _prompt_start(self) -> Generator[Step, Any, str]:
         """Return what stands before the call in every prompt; with fixed examples it is the same in all of a run."""
-        context, household = self._context, self._context.world.domain.value
-        examples: Sequence[str] = ()
-        if context.examples is not None:
-            found: Sequence[str] = yield Wait("examples", context.examples(self.subgoal))
-            examples = [example for example in found if example.startswith(_HEAD)]  # not those of other planners
+        household = self._context.world.domain.value
+        found = yield from self.find_examples()
+        examples = [example for example in found if example.startswith(_HEAD)]  # not those of other planners
         shown = "\n\n".join(example.rstrip("\n") for example in examples) or prompt("recode/examples.txt")
         system = prompt("recode/system.txt").replace("{skills}", prompt(f"recode/skills_{household}.txt"))
         return f"{system}\n\nExamples:\n\n{shown}\n\n(End of the examples)\n\n"
-
-    def _request(self) -> DecisionRequest:
-        options = self._context.options
-        return DecisionRequest(
-            prompt=self._prompt,
-            may_say=FreeText((_END,)),
-            max_tokens=options.max_tokens,
-            temperature=options.temperature,
-            seed=options.seed,
-            id=self.request_id(),
-            said=tuple(self._said),
-            planner=self._context.planner,
-        )
 
     def _correction(self, error: BlockError) -> Generator[Step, Any, str]:
         """Say what the model gets to know after an error (paper, section 3.3)."""

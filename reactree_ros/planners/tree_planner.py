@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from reactree_ros.agent.decision import DONE, Think
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, Reply
+from reactree_ros.llm.port import Choice, FreeText, Reply
 from reactree_ros.planners.action_tree import ActionTree
 from reactree_ros.planners.plan import PlanNode, steps_of, tidied
 from reactree_ros.planners.prompts import prompt
@@ -83,15 +84,11 @@ class TreePlannerNode(PlanNode):
         context.budget.count_decision()
         asked = [
             context.model.decide(
-                DecisionRequest(
-                    prompt=start,
-                    may_say=FreeText(("\n\n", f"\n{DONE}")),
-                    max_tokens=context.options.max_tokens,
+                replace(
+                    self.request(start, FreeText(("\n\n", f"\n{DONE}"))),
                     temperature=self._temperature,
                     top_p=self._top_p,
                     seed=context.options.seed * self._plans + number,
-                    id=self.request_id(),
-                    planner=context.planner,
                 )
             )
             for number in range(self._plans)
@@ -120,18 +117,8 @@ class TreePlannerNode(PlanNode):
         steps = {branch.step: branch for branch in branches}
         corrected = "A corrective choice of action would be: " if objection else "The choosed action is: "
         self.text += f"{objection}{_AMONG}\n{chr(10).join(steps)}\n{corrected}"
-        options = self._context.options
-        reply = yield from self.ask(
-            DecisionRequest(
-                prompt=f"{prompt('tree_planner/system.txt')}\n{self.text}",
-                may_say=Choice(tuple(steps)),
-                max_tokens=options.max_tokens,
-                temperature=options.temperature,
-                seed=options.seed,
-                id=self.request_id(),
-                planner=self._context.planner,
-            )
-        )
+        start = prompt("tree_planner/system.txt")
+        reply = yield from self.ask(self.request(f"{start}\n{self.text}", Choice(tuple(steps))))
         said = reply.text.strip()
         if said not in steps:
             raise ProgramError(f"'{said}' is none of the actions that were offered: {', '.join(steps)}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from reactree_ros.agent.decision import DONE, Think
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, FreeText, Reply
+from reactree_ros.llm.port import FreeText, Reply
 from reactree_ros.memory.embedding import Embedder, checked_vectors, default_embedder
 from reactree_ros.planners.plan import PlanNode, steps_of, tidied
 from reactree_ros.tree.context import RunContext
@@ -53,7 +54,8 @@ class ZspNode(PlanNode):
             plan: list[str] = []
             reply = Reply("")
             while len(plan) < self._max_plan:
-                reply = yield from self.ask(self._request(start + "".join(f"{step}\n" for step in plan)))
+                request = self.request(start + "".join(f"{step}\n" for step in plan), FreeText(("\n",)))
+                reply = yield from self.ask(replace(request, max_tokens=_LINE_TOKENS))
                 step = yield Wait("embedding of a step", worker.do(partial(mapping.nearest, reply.text)))
                 self._context.listener.decided(self, Think(f"{reply.text.strip()} → {step}"), reply)
                 self.text += f"{step}\n"
@@ -72,18 +74,6 @@ class ZspNode(PlanNode):
                 failed += near.outcome is not Outcome.DONE
         self.feedback_message = f"{failed} of {len(plan)} steps were not executable" if failed else ""
         return not failed
-
-    def _request(self, prompt: str) -> DecisionRequest:
-        options = self._context.options
-        return DecisionRequest(
-            prompt=prompt,
-            may_say=FreeText(("\n",)),
-            max_tokens=_LINE_TOKENS,
-            temperature=options.temperature,
-            seed=options.seed,
-            id=self.request_id(),
-            planner=self._context.planner,
-        )
 
 
 class Mapping:

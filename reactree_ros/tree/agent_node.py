@@ -14,9 +14,9 @@ from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Expand, Thin
 from reactree_ros.agent.folding import Folding
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
-from reactree_ros.agent.prompt import Siblings, header, prompt_start, system_text
+from reactree_ros.agent.prompt import Siblings, header, prompt_start, shortened, system_text
 from reactree_ros.agent.summary import read_summary, summary_prompt
-from reactree_ros.llm.port import DecisionRequest, FreeText, PromptTooLong, Reply
+from reactree_ros.llm.port import FreeText, PromptTooLong, Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.pending import Pending
 from reactree_ros.tree.context import RunContext
@@ -74,7 +74,6 @@ class AgentNode(GoalNode):
         self._ancestors: frozenset[str] = frozenset({_normal(subgoal)}) | (
             frozenset() if parent is None else parent._ancestors
         )
-        self._requests = 0
         self._waiting: Mapping[str, Pending[Any]] = {}
         self._deadline = 0.0
         self._system = ""
@@ -115,7 +114,7 @@ class AgentNode(GoalNode):
 
     def _restart(self) -> None:
         self._begin()
-        self._requests, self._expansion, self._said = 0, None, []
+        self._expansion, self._said = None, []
         self._sense(start=True)
 
     def _ticking(self) -> Behaviour | None:
@@ -224,7 +223,7 @@ class AgentNode(GoalNode):
                 return
         shown, said = self._folding.shown(self.text, self._said)
         start = len(self._prompt_start)
-        request = self._request(
+        request = self.request(
             self._prompt_start + shown,
             DecisionGrammar(self._skills, context.allowed_control_flows),
             tuple((start + begin, start + end) for begin, end in said),
@@ -235,7 +234,7 @@ class AgentNode(GoalNode):
         """Ask for a summary of the older part of the text."""
         self._folding_until = until
         prompt = summary_prompt(self._folding.trajectory(self.text, until), self.subgoal)
-        self._wait(Phase.SUMMARISING, {"summary": self._context.model.decide(self._request(prompt, FreeText()))})
+        self._wait(Phase.SUMMARISING, {"summary": self._context.model.decide(self.request(prompt, FreeText()))})
 
     def _fold(self, reply: Reply) -> None:
         """Let the summary stand for the older part in the prompt; it is told as a thought."""
@@ -248,30 +247,12 @@ class AgentNode(GoalNode):
         context.listener.decided(self, Think(f"So far: {summary}"), reply)
         self._ask()
 
-    def _request(
-        self, prompt: str, may_say: DecisionGrammar | FreeText, said: tuple[tuple[int, int], ...] = ()
-    ) -> DecisionRequest:
-        self._requests += 1
-        options = self._context.options
-        return DecisionRequest(
-            prompt=prompt,
-            may_say=may_say,
-            max_tokens=options.max_tokens,
-            temperature=options.temperature,
-            seed=options.seed,
-            id=f"{self.index}.{self._requests}",
-            said=said,
-            planner=self._context.planner,
-        )
-
     def _shorten(self, error: PromptTooLong) -> None:
         """Drop as many of the least similar examples as are too much, and ask again; give up where there are none."""
-        kept, excess = list(self._examples), error.excess
-        while kept and excess > 0:
-            excess -= self._context.count_tokens(kept.pop())
         if not self._examples:
             self._fail(f"no reply: {error}")
             return
+        kept = shortened(self._examples, error.excess, count=self._context.count_tokens)
         dropped = len(self._examples) - len(kept)
         self._examples = kept
         self._prompt_start = prompt_start(self._system, kept)
@@ -357,9 +338,7 @@ class AgentNode(GoalNode):
         self.text += said + then
 
     def _take_in(self, observation: Observation) -> None:
-        self._context.remember(observation)
-        if observation.picture is not None:
-            self._context.pictures.append((self._context.budget.steps, self.leaf.name, observation.picture))
+        self._keep(observation)
         self.text += f"{observation.text}\n"
         self._context.listener.observed(self, observation)
 

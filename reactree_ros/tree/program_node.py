@@ -71,7 +71,6 @@ class ProgramNode(GoalNode):
         self._program: Program | None = None
         self._step: Step | None = None
         self._deadline = 0.0
-        self._asked = 0
 
     @abc.abstractmethod
     def program(self) -> Program:
@@ -96,10 +95,16 @@ class ProgramNode(GoalNode):
         context.replies.append((self.index, context.budget.decisions, reply))
         return reply
 
-    def request_id(self) -> str:
-        """Return an id for the next request, unique within the run."""
-        self._asked += 1
-        return f"{self.index}.{self._asked}"
+    def find_examples(self) -> Generator[Step, Any, tuple[str, ...]]:
+        """Ask episodic memory for examples; nothing where there is none, or it has nothing.
+
+        Raises:
+            ProgramError: It failed.
+        """
+        if self._context.examples is None:
+            return ()
+        found: tuple[str, ...] = yield Wait("examples", self._context.examples(self.subgoal))
+        return found
 
     def execute(self, skill: str) -> Generator[Step, Any, Observation]:
         """Carry a skill out; a step is counted.
@@ -121,9 +126,7 @@ class ProgramNode(GoalNode):
         """
         context = self._context
         observation: Observation = yield Execute(skill)
-        context.remember(observation)
-        if observation.picture is not None:
-            context.pictures.append((context.budget.steps, skill, observation.picture))
+        self._keep(observation)
         context.listener.observed(self, observation)
         return observation
 
@@ -133,7 +136,7 @@ class ProgramNode(GoalNode):
         """Go on by at most one step of the program, then tick the child it led to."""
         if self.status != Status.RUNNING:
             self._begin()
-            self._asked, self._program, self._step = 0, self.program(), None
+            self._program, self._step = self.program(), None
         self.status = Status.RUNNING
         if self._step is None:
             self._advance(None)

@@ -301,7 +301,7 @@ def test_ids_of_requests_are_unique_within_a_run() -> None:
     ids = []
 
     def write(node: Node) -> Program:
-        ids.extend([node.request_id(), node.request_id()])
+        ids.extend([node.request("", FreeText()).id, node.request("", FreeText()).id])
         yield Wait("nothing", Pending.of(None))
         return True
 
