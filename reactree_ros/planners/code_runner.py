@@ -6,7 +6,7 @@ import abc
 import ast
 import enum
 import itertools
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -170,21 +170,28 @@ class CodeRunner(ProgramNode):
         yield from self._run_code(f"{targets}{ast.unparse(value)}\nNone", statement.lineno)
 
     def _while(self, loop: ast.While) -> Generator[Step, Any, Flow]:
-        while (yield from self._holds(loop.test)):
-            flow = yield from self.run_block(loop.body)
-            if flow is Flow.RETURN:
-                return flow
-            if flow is Flow.BREAK:
-                return Flow.NEXT
-        return (yield from self.run_block(loop.orelse))
+        return (yield from self._loop(loop, lambda: self._holds(loop.test)))
 
     def _for(self, loop: ast.For) -> Generator[Step, Any, Flow]:
         items = f"{RESERVED}_{next(self._shared.loops)}"
         values = yield from self._taken_out(loop.iter)
         line = loop.lineno
         count = yield from self._run_code(f"{items} = [*({ast.unparse(values)})]\n{RESERVED}_len({items})", line)
-        for index in range(int(count)):
+        indices = iter(range(int(count)))
+
+        def advance() -> Generator[Step, Any, bool]:
+            if (index := next(indices, None)) is None:
+                return False
             yield from self._run_code(f"{ast.unparse(loop.target)} = {items}[{index}]", line)
+            return True
+
+        return (yield from self._loop(loop, advance))
+
+    def _loop(
+        self, loop: ast.While | ast.For, advance: Callable[[], Generator[Step, Any, bool]]
+    ) -> Generator[Step, Any, Flow]:
+        """Run the block of a loop as long as there is another round."""
+        while (yield from advance()):
             flow = yield from self.run_block(loop.body)
             if flow is Flow.RETURN:
                 return flow
