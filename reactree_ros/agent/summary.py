@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cache
-from importlib.resources import files
+
+from reactree_ros.agent.prompt_files import prompt
 
 _NOT = re.compile(r"\b(?:not|never|no|un ?met)\b|n't\b", re.IGNORECASE)
 _MET = re.compile(r"\b(?:un)?met\b", re.IGNORECASE)
@@ -18,7 +18,7 @@ def summary_prompt(trajectory: str, subgoal: str) -> str:
         trajectory: What was done and seen, line by line.
         subgoal: What it was done for.
     """
-    return f"{_instructions()}\n\n## Trajectory\n{trajectory}\n\n## Subgoal:\n{subgoal}\n\n### Output:\n"
+    return f"{prompt('hiagent/summary.txt')}\n\n## Trajectory\n{trajectory}\n\n## Subgoal:\n{subgoal}\n\n### Output:\n"
 
 
 def read_summary(reply: str, otherwise: str) -> str:
@@ -30,9 +30,3 @@ def judgement(summary: str) -> bool | None:
     """Return whether a summary says that its subgoal is met; None where it does not say."""
     said = [sentence for sentence in _SENTENCE.split(summary) if _MET.search(sentence)]
     return None if not said else _NOT.search(said[-1]) is None
-
-
-@cache
-def _instructions() -> str:
-    text = (files("reactree_ros") / "prompts" / "hiagent" / "summary.txt").read_text(encoding="utf-8")
-    return text.removesuffix("\n")

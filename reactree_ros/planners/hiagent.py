@@ -8,11 +8,11 @@ from typing import Any
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Think
 from reactree_ros.agent.prompt import header, prompt_start, shortened
+from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.summary import read_summary, summary_prompt
 from reactree_ros.llm.port import Choice, FreeText, PromptTooLong, Reply
 from reactree_ros.memory.chunks import ChunkMemory, as_text
 from reactree_ros.planners.hiagent_examples import BEGINS, CAME_TO, told_as_subgoals
-from reactree_ros.planners.prompts import prompt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.program_node import Program, ProgramError, ProgramNode, Step, Wait
 from reactree_ros.world.port import Observation

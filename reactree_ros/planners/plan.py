@@ -11,8 +11,8 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
 from reactree_ros.agent.decision import DONE, Act
+from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.llm.port import Reply
-from reactree_ros.planners.prompts import prompt
 from reactree_ros.tree.program_node import ProgramNode, Step, Wait
 from reactree_ros.world.port import Observation, Outcome
 

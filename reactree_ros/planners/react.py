@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reactree_ros.planners.prompts import fix_example
+from reactree_ros.planners.fixed_example import fix_example
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import RunContext
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from reactree_ros.agent.decision import ControlFlow
 from reactree_ros.errors import UserError
-from reactree_ros.planners.prompts import fix_example
+from reactree_ros.planners.fixed_example import fix_example
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import RunContext
 

@@ -25,6 +25,7 @@ from typing import Any
 from py_trees.common import Status
 
 from reactree_ros.agent.decision import ControlFlow, Expand, Think
+from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import FreeText
 from reactree_ros.planners.code_block import (
@@ -37,7 +38,6 @@ from reactree_ros.planners.code_block import (
     read_block,
 )
 from reactree_ros.planners.code_runner import CodeRunner, Flow, Shared, well_formed
-from reactree_ros.planners.prompts import prompt
 from reactree_ros.planners.sandbox import Sandbox, check_installed
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode

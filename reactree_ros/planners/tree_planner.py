@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from reactree_ros.agent.decision import DONE, Think
+from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Choice, FreeText, Reply
 from reactree_ros.planners.action_tree import ActionTree
 from reactree_ros.planners.plan import PlanNode, steps_of, tidied
-from reactree_ros.planners.prompts import prompt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.program_node import Program, ProgramError, Step, Wait
 from reactree_ros.world.port import Observation, Outcome

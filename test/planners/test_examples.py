@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.llm.expert_model import ExpertModel
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.planners.plan import tidied
-from reactree_ros.planners.prompts import prompt
 from reactree_ros.planners.variants import variant
 from reactree_ros.run import Run
 from reactree_ros.tree.context import RunContext

@@ -12,6 +12,7 @@ from py_trees.common import Status
 from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.prompt import TARGET
+from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.summary import judgement, summary_prompt
 from reactree_ros.agent.transcript import parse_transcript
 from reactree_ros.llm.expert_model import ExpertModel
@@ -20,7 +21,6 @@ from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending
 from reactree_ros.planners.hiagent import HiAgentNode
 from reactree_ros.planners.hiagent_examples import told_as_subgoals
-from reactree_ros.planners.prompts import prompt
 from reactree_ros.planners.variants import variant
 from reactree_ros.run import Run
 from reactree_ros.saved_run import experiences

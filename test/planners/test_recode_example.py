@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
-from reactree_ros.planners.prompts import prompt
 from reactree_ros.planners.recode import recode
 from reactree_ros.run import Run, RunResult
 from reactree_ros.tree.context import RunContext

@@ -14,9 +14,9 @@ from thor_trials import trial_of
 
 from reactree_ros.agent.budget import MAX_DECISIONS, Budget
 from reactree_ros.agent.prompt import Domain
+from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.llm.expert_model import ExpertModel
 from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.planners.prompts import prompt
 from reactree_ros.planners.variants import variant
 from reactree_ros.run import Run, RunResult
 from reactree_ros.tree.context import RunContext

@@ -1,18 +1,10 @@
-"""The prompts and examples that planners bring along: files under ``config/prompts/``."""
+"""The fixed example that stands in for episodic memory (paper, section 5.3)."""
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import files
-
 from reactree_ros.agent.prompt import Domain
+from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.tree.context import RunContext
-
-
-@cache
-def prompt(name: str) -> str:
-    """Return the text of a file under ``config/prompts/``, e.g. ``zsp/system.txt``, without the final line end."""
-    return (files("reactree_ros") / "prompts" / name).read_text(encoding="utf-8").removesuffix("\n")
 
 
 def fix_example(context: RunContext, planner: str, flows: str = "") -> None:
