@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from reactree_ros.agent.budget import Budget
+from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.prompt import Siblings
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending
 from reactree_ros.run import Run
 from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, Score, World
 
@@ -108,6 +110,22 @@ class ScriptedWorld(World):
         settling, self.in_flight = self.in_flight, []
         for pending, observation in settling:
             pending.succeed(observation)
+
+
+class Told(Listener):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
+        self.heard.append(str(decision))
+
+    def refused(self, node: GoalNode, said: str, reason: str) -> None:
+        self.heard.append(f"{said} ✗ {reason}")
+
+    def shortened(self, node: GoalNode, dropped: int, excess: int) -> None:
+        self.heard.append(f"{dropped} examples dropped")
 
 
 class Clock:

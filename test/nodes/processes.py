@@ -66,6 +66,14 @@ class Process:
         self._reader.join(PATIENCE)
         return code
 
+    def ended_cleanly(self, code: int) -> bool:
+        """Whether it ended with an exit code, without a traceback, without force, and with all it had started."""
+        assert self.end() == code, self.output
+        assert "Traceback" not in self.output
+        assert "escalating" not in self.output
+        assert self.left() == []
+        return True
+
     def signal(self, number: int) -> None:
         """Send a signal to it alone."""
         self._process.send_signal(number)

@@ -35,15 +35,6 @@ def parameters(folder: Path, **of_nodes: dict[str, object]) -> str:
     return f"params_file:={file}"
 
 
-def ended_cleanly(process: Process, code: int) -> bool:
-    """Whether a process ended with an exit code, without a traceback, without force, and with all it had started."""
-    assert process.end() == code, process.output
-    assert "Traceback" not in process.output
-    assert "escalating" not in process.output
-    assert process.left() == []
-    return True
-
-
 def held_nodes(processes: Processes, *arguments: str) -> tuple[Process, Process]:
     bridge, inference = processes.held("bridge", *arguments), processes.held("inference", *arguments)
     assert processes.node("bring_up", "held_inference", "held_bridge", *arguments).end() == 0
@@ -55,7 +46,7 @@ def held_nodes(processes: Processes, *arguments: str) -> tuple[Process, Process]
 
 def test_an_instruction_is_carried_out_and_the_launch_ends_with_0(processes: Processes) -> None:
     launch = processes.launch(f"instruction:={INSTRUCTION}")
-    assert ended_cleanly(launch, 0)
+    assert launch.ended_cleanly(0)
     assert "[1] Think: To solve the task" in launch.output
     assert "- control flow: parallel" in launch.output
     assert "You put down apple on coffee table" in launch.output
@@ -66,20 +57,20 @@ def test_an_instruction_is_carried_out_and_the_launch_ends_with_0(processes: Pro
 def test_a_goal_that_is_not_reached_ends_the_launch_with_1(processes: Processes, tmp_path: Path) -> None:
     few = parameters(tmp_path, planner={"max_decisions": 3})
     launch = processes.launch(f"instruction:={INSTRUCTION}", few)
-    assert ended_cleanly(launch, 1)
+    assert launch.ended_cleanly(1)
     assert "Not achieved (end: out_of_decisions, GSR 0.00, SSR 0.00)" in launch.output
     assert launch.output.count("the goal was not reached") == 1
 
 
 def test_a_task_without_instruction_is_carried_out_by_its_own(processes: Processes) -> None:
     launch = processes.launch("task_id:=1", "house:=villa", "namespace:=robot1/arm", "log_level:=warn")
-    assert ended_cleanly(launch, 0)
+    assert launch.ended_cleanly(0)
     assert "Success (end: done, GSR 1.00, SSR 1.00)" in launch.output
 
 
 def test_an_instruction_that_is_no_task_of_the_house_is_judged_by_its_tree(processes: Processes) -> None:
     launch = processes.launch("instruction:=Pick up 1 apple")
-    assert ended_cleanly(launch, 0)
+    assert launch.ended_cleanly(0)
     assert "Success (end: done)" in launch.output
 
 
@@ -125,14 +116,14 @@ def test_every_argument_says_what_it_is(processes: Processes) -> None:
 )
 def test_a_wrong_argument_is_named_and_the_launch_ends_with_1(processes: Processes, argument: str, said: str) -> None:
     launch = processes.launch(f"instruction:={INSTRUCTION}", argument)
-    assert ended_cleanly(launch, 1)
+    assert launch.ended_cleanly(1)
     assert said in launch.output
 
 
 def test_arguments_outrank_the_parameter_file_and_that_the_defaults(processes: Processes, tmp_path: Path) -> None:
     file = parameters(tmp_path, bridge={"house": "nowhere", "policy": "/nowhere.yaml"})
     launch = processes.launch("task_id:=1", "house:=villa", file)
-    assert ended_cleanly(launch, 1)
+    assert launch.ended_cleanly(1)
     assert "/nowhere.yaml: cannot be read" in launch.output
 
 
@@ -140,21 +131,21 @@ def test_a_parameter_file_that_is_no_yaml_ends_the_launch_with_1(processes: Proc
     file = tmp_path / "parameters.yaml"
     file.write_text("a: [")
     launch = processes.launch(f"params_file:={file}")
-    assert ended_cleanly(launch, 1)
+    assert launch.ended_cleanly(1)
     assert f"Couldn't parse params file: '--params-file {file}'" in launch.output
 
 
 @pytest.mark.skipif(bool(importlib.util.find_spec("sentence_transformers")), reason="sentence-transformers is here")
 def test_memory_without_the_embedder_says_what_to_install(processes: Processes, tmp_path: Path) -> None:
     launch = processes.launch(f"memory:={tmp_path / 'memory.db'}")
-    assert ended_cleanly(launch, 1)
+    assert launch.ended_cleanly(1)
     assert "sentence embeddings need sentence-transformers" in launch.output
 
 
 @pytest.mark.skipif(bool(shutil.which("py-trees-tree-viewer")), reason="py_trees_ros_viewer is here")
 def test_without_the_viewer_the_launch_says_so_and_goes_on(processes: Processes) -> None:
     launch = processes.launch("task_id:=1", "use_viewer:=true")
-    assert ended_cleanly(launch, 0)
+    assert launch.ended_cleanly(0)
     assert "install the ROS package py_trees_ros_viewer" in launch.output
 
 
@@ -168,14 +159,14 @@ def test_ctrl_c_while_a_node_starts(processes: Processes, node: str, code: int) 
     process = processes.node(*node.split(), "--ros-args", "--log-level", "debug")
     process.wait_for("[DEBUG]")
     process.interrupt()
-    assert ended_cleanly(process, code)
+    assert process.ended_cleanly(code)
 
 
 def test_ctrl_c_while_it_waits_for_goals(processes: Processes) -> None:
     launch = processes.launch()
     launch.wait_for(UP)
     launch.interrupt()
-    assert ended_cleanly(launch, 0)
+    assert launch.ended_cleanly(0)
 
 
 @pytest.mark.parametrize("what", ["generation", "skill"])
@@ -189,7 +180,7 @@ def test_ctrl_c_stops_what_is_in_flight(processes: Processes, held_parameters: s
     if what == "skill":
         launch.wait_for("[8] Act: go to kitchen 1")
     launch.interrupt()
-    assert ended_cleanly(launch, 1)
+    assert launch.ended_cleanly(1)
     holder.wait_for("stopped: ")
     assert "interrupted before the goal was reached" in launch.output
 
@@ -199,7 +190,7 @@ def test_a_launch_ends_with_1_when_one_of_its_nodes_dies(processes: Processes) -
     launch.wait_for(UP)
     bridge = launch.output.partition("[bridge_node-2]: process started with pid [")[2].partition("]")[0]
     os.kill(int(bridge), signal.SIGKILL)
-    assert ended_cleanly(launch, 1)
+    assert launch.ended_cleanly(1)
     assert "bridge_node has ended" in launch.output
 
 
@@ -230,7 +221,7 @@ def test_goals_are_carried_out_and_cancelled_by_ctrl_c(processes: Processes, hel
     assert second.end() == 0
     assert "success: true" in second.output
     launch.interrupt()
-    assert ended_cleanly(launch, 0)
+    assert launch.ended_cleanly(0)
 
 
 def test_two_robots_in_two_namespaces_do_not_hear_each_other(processes: Processes, held_parameters: str) -> None:
@@ -241,11 +232,11 @@ def test_two_robots_in_two_namespaces_do_not_hear_each_other(processes: Processe
     said = one.output
 
     other = processes.launch("namespace:=b", "house:=villa", "task_id:=1")
-    assert ended_cleanly(other, 0)
+    assert other.ended_cleanly(0)
     assert "GSR 1.00, SSR 1.00" in other.output
     assert bridge.output.count("holds:") == 1
     assert one.output == said
 
     release(bridge)
-    assert ended_cleanly(one, 0)
+    assert one.ended_cleanly(0)
     assert "GSR 1.00, SSR 1.00" in one.output

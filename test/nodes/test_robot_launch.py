@@ -38,19 +38,10 @@ def parameters(folder: Path, **of_bridge: object) -> str:
     return f"params_file:={file}"
 
 
-def ended_cleanly(process: Process, code: int) -> bool:
-    """Whether a process ended with an exit code, without a traceback, without force, and with all it had started."""
-    assert process.end() == code, process.output
-    assert "Traceback" not in process.output
-    assert "escalating" not in process.output
-    assert process.left() == []
-    return True
-
-
 def test_an_instruction_is_carried_out_in_five_rooms(processes: Processes) -> None:
     body = robot(processes)
     whole = launch(processes, f"instruction:={INSTRUCTION}")
-    assert ended_cleanly(whole, 0)
+    assert whole.ended_cleanly(0)
     assert "You are in the house" not in whole.output
     assert "You open fridge. You see apple (1), fridge (1)" in whole.output
     assert "Success (end: done)" in whole.output
@@ -60,7 +51,7 @@ def test_an_instruction_is_carried_out_in_five_rooms(processes: Processes) -> No
 
 def test_a_dry_run_needs_no_robot_and_logs_every_goal(processes: Processes) -> None:
     whole = launch(processes, f"instruction:={INSTRUCTION}", "dry_run:=true")
-    assert ended_cleanly(whole, 0)
+    assert whole.ended_cleanly(0)
     assert whole.output.count("dry run: ") == 14
     assert "dry run: pick up apple 1 -> arm (nav2_msgs/action/DummyBehavior)" in whole.output
     assert '"position": {"x": 8.7, "y": 1.0, "z": 0.0}' in whole.output
@@ -81,7 +72,7 @@ def test_a_cancel_in_mid_navigation_stops_the_robot_and_the_next_goal_is_carried
     assert second.end() == 0
     assert "Success (end: done)" in second.output
     whole.interrupt()
-    assert ended_cleanly(whole, 0)
+    assert whole.ended_cleanly(0)
 
 
 def test_ctrl_c_stops_the_robot(processes: Processes) -> None:
@@ -89,7 +80,7 @@ def test_ctrl_c_stops_the_robot(processes: Processes) -> None:
     whole = launch(processes, f"instruction:={INSTRUCTION}")
     body.wait_for("navigate_to_pose: hold")
     whole.interrupt()
-    assert ended_cleanly(whole, 1)
+    assert whole.ended_cleanly(1)
     body.wait_for("stopped: navigate_to_pose")
 
 
@@ -99,7 +90,7 @@ def test_what_the_policy_denies_is_not_done(processes: Processes, tmp_path: Path
     policy.write_text(yaml.safe_dump({"rules": rules}))
     body = robot(processes)
     whole = launch(processes, "instruction:=Pick up 1 pudding", f"policy:={policy}")
-    assert ended_cleanly(whole, 1)
+    assert whole.ended_cleanly(1)
     assert "The skill was not carried out: the skill policy says deny for 'pick up pudding'." in whole.output
     assert "arm:" not in body.output
 
@@ -109,7 +100,7 @@ def test_a_server_that_vanishes_is_named_and_the_launch_ends(processes: Processe
     whole = launch(processes, f"instruction:={INSTRUCTION}", parameters(tmp_path, server_timeout=1.0))
     body.wait_for("navigate_to_pose: hold")
     body.signal(signal.SIGKILL)
-    assert ended_cleanly(whole, 1)
+    assert whole.ended_cleanly(1)
     assert "navigate_to_pose has gone (for 1 s)" in whole.output
     assert "it is not known whether the robot has stopped" in whole.output
 
@@ -137,14 +128,14 @@ def test_a_wrong_robot_yaml_is_one_clear_line(
     file = tmp_path / "robot.yaml"
     file.write_text(yaml.safe_dump(config))
     whole = launch(processes, f"instruction:={INSTRUCTION}", f"robot_config:={file}")
-    assert ended_cleanly(whole, 1)
+    assert whole.ended_cleanly(1)
     (line,) = (line for line in whole.output.splitlines() if said in line)
     assert str(tmp_path) in line
 
 
 def test_without_a_robot_config_the_launch_says_which_argument_is_missing(processes: Processes) -> None:
     whole = processes.start("ros2", "launch", "reactree_ros", "mobile_manipulator.launch.py", "instruction:=Wait")
-    assert ended_cleanly(whole, 1)
+    assert whole.ended_cleanly(1)
     assert "parameter robot_config is empty; name a file like config/robot.yaml" in whole.output
 
 

@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from doubles import START, Clock, ScriptedWorld
+from doubles import START, Clock, ScriptedWorld, Told
 from py_trees.common import Status
 
 from reactree_ros.agent.budget import Budget
-from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.prompt import TARGET
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.summary import judgement, summary_prompt
@@ -25,7 +24,6 @@ from reactree_ros.planners.variants import variant
 from reactree_ros.run import Run
 from reactree_ros.saved_run import experiences
 from reactree_ros.tree.context import Listener, RunContext
-from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.generator import generate_house
 from reactree_ros.world.symbolic import SymbolicWorld
 from reactree_ros.world.tasks import parse_tasks
@@ -55,22 +53,6 @@ class Sayings(LanguageModel):
 
     def _count(self) -> None:
         self.cancelled += 1
-
-
-class Told(Listener):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-
-    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        self.heard.append(str(decision))
-
-    def refused(self, node: GoalNode, said: str, reason: str) -> None:
-        self.heard.append(f"{said} ✗ {reason}")
-
-    def shortened(self, node: GoalNode, dropped: int, excess: int) -> None:
-        self.heard.append(f"{dropped} examples dropped")
 
 
 def run_of(

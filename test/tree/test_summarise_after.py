@@ -6,13 +6,12 @@ import itertools
 from collections.abc import Sequence
 
 import pytest
-from doubles import START, ScriptedWorld, expand
+from doubles import START, ScriptedWorld, Told, expand
 from hypothesis import given
 from hypothesis import strategies as st
 from py_trees.common import Status
 
 from reactree_ros.agent.budget import Budget
-from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.folding import Folding
 from reactree_ros.agent.prompt import TARGET
 from reactree_ros.agent.summary import summary_prompt
@@ -23,7 +22,6 @@ from reactree_ros.planners.variants import variant
 from reactree_ros.run import Run
 from reactree_ros.tree.agent_node import AgentNode, Phase
 from reactree_ros.tree.context import Listener, RunContext
-from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
 
 HEADER = f"Your task is to: root\n{START}\n"
@@ -55,14 +53,6 @@ class Summarising(LanguageModel):
 
     def _count(self) -> None:
         self.cancelled += 1
-
-
-class Told(Listener):
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-
-    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        self.heard.append(str(decision))
 
 
 def run_of(
