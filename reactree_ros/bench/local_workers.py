@@ -17,7 +17,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from reactree_ros.bench.jobs import BenchSettings, Job
-from reactree_ros.bench.runner import Died
+from reactree_ros.bench.runner import Died, Slot
 from reactree_ros.bench.worker import Finished, Worker
 from reactree_ros.errors import UserError
 
@@ -25,17 +25,16 @@ from reactree_ros.errors import UserError
 CLOSING_TIME = 5.0
 
 
-@dataclasses.dataclass
-class _Process:
+@dataclasses.dataclass(kw_only=True)
+class _Process(Slot):
     process: SpawnProcess
     connection: Connection
-    ready: bool = False
-    job: Job | None = None
     gone: bool = False
 
     @property
     def idle(self) -> bool:
-        return self.ready and self.job is None and not self.gone
+        """Whether it waits for a job."""
+        return super().idle and not self.gone
 
 
 class LocalWorkers:
@@ -98,7 +97,7 @@ class LocalWorkers:
         for one in list(self._processes):
             try:
                 while one.connection.poll():
-                    if (finished := self._take(one, one.connection.recv())) is not None:
+                    if (finished := one.take(one.connection.recv())) is not None:
                         happened.append(finished)
                 dead = one.gone or not one.process.is_alive()
             except (EOFError, OSError):
@@ -130,16 +129,7 @@ class LocalWorkers:
         with _interrupts_blocked():
             process.start()
         theirs.close()
-        self._processes.append(_Process(process, ours))
-
-    def _take(self, one: _Process, said: object) -> Finished | None:
-        if isinstance(said, Finished):
-            one.job = None
-            return dataclasses.replace(said, line=dataclasses.replace(said.line, worker=one.process.name))
-        if said:
-            raise UserError(f"{one.process.name}: {said}")
-        one.ready = True
-        return None
+        self._processes.append(_Process(name=process.name, process=process, connection=ours))
 
     def _replace(self, one: _Process) -> Died:
         self._processes.remove(one)
@@ -150,8 +140,8 @@ class LocalWorkers:
         code = one.process.exitcode or 0
         reason = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
         if not one.ready:
-            raise UserError(f"{one.process.name} died before it was ready ({reason}); what it printed says why")
-        died = Died(one.process.name, one.job, reason)
+            raise UserError(f"{one.name} died before it was ready ({reason}); what it printed says why")
+        died = Died(one.name, one.job, reason)
         one.process.close()
         self._start()
         return died

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from reactree_ros.bench.jobs import BenchSettings, Job
-from reactree_ros.bench.runner import Died
+from reactree_ros.bench.runner import Died, Slot
 from reactree_ros.bench.worker import Finished, Worker
 from reactree_ros.errors import UserError
 
@@ -38,17 +38,10 @@ class RayWorker:
         return self._worker.carry_out(job)
 
 
-@dataclasses.dataclass
-class _Actor:
-    name: str
+@dataclasses.dataclass(kw_only=True)
+class _Actor(Slot):
     actor: Any
     answer: Any  # what it is doing: the reference of its answer
-    ready: bool = False
-    job: Job | None = None
-
-    @property
-    def idle(self) -> bool:
-        return self.ready and self.job is None
 
 
 class RayWorkers:
@@ -118,13 +111,8 @@ class RayWorkers:
                 happened.append(self._replace(one, error))
                 continue
             one.answer = None
-            if isinstance(said, Finished):
-                one.job = None
-                happened.append(dataclasses.replace(said, line=dataclasses.replace(said.line, worker=one.name)))
-            elif said:
-                raise UserError(f"{one.name}: {said}")
-            else:
-                one.ready = True
+            if (finished := one.take(said)) is not None:
+                happened.append(finished)
         return happened
 
     def close(self, *, at_once: bool = False) -> None:
@@ -137,7 +125,8 @@ class RayWorkers:
     def _start(self) -> None:
         self._started += 1
         actor = self._ray.remote(RayWorker).options(num_cpus=1).remote()
-        self._actors.append(_Actor(f"worker {self._started}", actor, actor.begin.remote(self._settings)))
+        begun = actor.begin.remote(self._settings)
+        self._actors.append(_Actor(name=f"worker {self._started}", actor=actor, answer=begun))
 
     def _replace(self, one: _Actor, error: Exception) -> Died:
         reason = str(error).splitlines()[0]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from reactree_ros.bench.folder import BenchFolder
 from reactree_ros.bench.jobs import Job, Key
 from reactree_ros.bench.results import RunLine
 from reactree_ros.bench.worker import Finished
+from reactree_ros.errors import UserError
 
 #: How often a job is given to a worker, where the worker dies over it.
 ATTEMPTS = 2
@@ -30,6 +31,40 @@ class Died:
     worker: str
     job: Job | None
     reason: str
+
+
+@dataclass(kw_only=True)
+class Slot:
+    """A worker as the one who gives it jobs sees it.
+
+    Attributes:
+        name: Its name.
+        ready: Whether it has said that it can begin.
+        job: What it is carrying out; None where it has nothing to do.
+    """
+
+    name: str
+    ready: bool = False
+    job: Job | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether it waits for a job."""
+        return self.ready and self.job is None
+
+    def take(self, said: Finished | str) -> Finished | None:
+        """Take in what the worker says: a run's end, or, in words, what is wrong; nothing where it got ready.
+
+        Raises:
+            UserError: The worker cannot do its work.
+        """
+        if isinstance(said, Finished):
+            self.job = None
+            return replace(said, line=replace(said.line, worker=self.name))
+        if said:
+            raise UserError(f"{self.name}: {said}")
+        self.ready = True
+        return None
 
 
 class Workers(Protocol):
