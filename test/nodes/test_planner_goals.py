@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
 
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
 
 if importlib.util.find_spec("rclpy"):
@@ -66,6 +67,34 @@ def test_cancel_during_a_generation_reaches_the_model_once(graph: Graph) -> None
     graph.until(lambda: len(model.requests) == 2)
     model.settle_all()
     assert again.result.success
+
+
+class Silent(LanguageModel):
+    """Never answers; counts what it is asked and what is cancelled."""
+
+    def __init__(self) -> None:
+        self.asked = self.cancelled = 0
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.asked += 1
+        return Pending(on_cancel=self._count)
+
+    def _count(self) -> None:
+        self.cancelled += 1
+
+
+@pytest.mark.parametrize("planner", ["react", "hiagent", "recode"])
+def test_cancel_reaches_the_model_whoever_plans(graph: Graph, planner: str) -> None:
+    if planner == "recode":
+        pytest.importorskip("pydantic_monty")
+    model = Silent()
+    graph.household({}, model=model)
+    goal = graph.task(planner=planner)
+    graph.until(lambda: model.asked)
+    goal.cancel()
+    assert_canceled(goal)
+    graph.until(lambda: model.cancelled)
+    assert (model.asked, model.cancelled) == (1, 1)
 
 
 def test_cancel_in_an_expansion_stops_what_runs_in_it(graph: Graph) -> None:
