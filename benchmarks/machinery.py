@@ -19,20 +19,22 @@ from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.trees import BehaviourTree
 
-from reactree_ros.agent.budget import Budget
+from reactree_ros.episode import Episode
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
-from reactree_ros.run import Run
-from reactree_ros.tree.agent_node import AgentNode
-from reactree_ros.tree.context import RunContext
+from reactree_ros.planners.spec import planner
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Score, World
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import parse_tasks
+from reactree_ros.world.virtualhome.household import WAH_NL
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import parse_tasks
 
 SIZES = (10, 100, 1000)
-TICKS = 400
+DECISIONS = (10, 100, 1000)
+TICKS = 100
 REPEATS = 7
+EXPANSIONS = 20
 
 
 class InstantModel(LanguageModel):
@@ -49,10 +51,11 @@ class InstantModel(LanguageModel):
 class InstantWorld(World):
     """Executes every skill at once."""
 
+    household = WAH_NL
     SKILLS = tuple(f"go to place {number}" for number in range(60))
 
-    def reset(self) -> Pending[None]:
-        return Pending.of(None)
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        return self.observe()
 
     def observe(self) -> Pending[Observation]:
         return Pending.of(Observation("You are in the house."))
@@ -67,7 +70,12 @@ class InstantWorld(World):
         return Pending.of(None)
 
 
-def grown(size: int, model: InstantModel) -> Run:
+def episode(model: InstantModel) -> Episode:
+    options = TreeOptions(max_depth=0, max_decisions=10**9, max_steps=10**9)
+    return Episode("grow", model=model, world=InstantWorld(), planner=planner("reactree"), options=options)
+
+
+def grown(size: int, model: InstantModel) -> Episode:
     """Grow a tree of about so many behaviours, whose deepest agent node is deciding."""
     width = max(1, math.isqrt(size) // 2)
     count = iter(range(10**9))
@@ -76,11 +84,7 @@ def grown(size: int, model: InstantModel) -> Run:
         subgoals = ", ".join(f"subgoal {next(count)}" for _ in range(width))
         return f"Expand:\n- control flow: sequence\n- subgoals: {subgoals}"
 
-    budget = Budget(max_decisions=10**9, max_steps=10**9)
-    context = RunContext(
-        model=model, world=InstantWorld(), budget=budget, options=TreeOptions(max_depth=None), working_memory=None
-    )
-    run = Run("grow", context)
+    run = episode(model)
     while len(list(run.tree.root.iterate())) < size:
         model.say = expand
         run.tick()
@@ -101,7 +105,7 @@ def bare(behaviour: Behaviour) -> Behaviour:
     """Copy the shape of a tree in py_trees' own behaviours: the same nodes, the same active path."""
     if not behaviour.children:
         return Busy(behaviour.name)
-    if isinstance(behaviour, AgentNode):
+    if isinstance(behaviour, GoalNode):
         leaf, *expansion = behaviour.children
         if not expansion:
             return py_trees.composites.Sequence(behaviour.name, memory=True, children=[Busy(leaf.name)])
@@ -111,14 +115,14 @@ def bare(behaviour: Behaviour) -> Behaviour:
 
 
 def microseconds(*calls: Callable[[], object], times: int = TICKS) -> list[float]:
-    """Time calls in turns: for each the median over repeats of the mean over so many calls."""
+    """Time calls in turns, by this thread's CPU time: for each the median over repeats of the mean over many calls."""
     found: list[list[float]] = [[] for _ in calls]
     for _ in range(REPEATS):
         for call, seconds in zip(calls, found, strict=True):
-            begin = time.perf_counter()
+            begin = time.thread_time()
             for _ in range(times):
                 call()
-            seconds.append((time.perf_counter() - begin) / times * 1e6)
+            seconds.append((time.thread_time() - begin) / times * 1e6)
     return [statistics.median(seconds) for seconds in found]
 
 
@@ -132,45 +136,54 @@ def ticks() -> None:
         tree = BehaviourTree(bare(run.tree.root))
         tree.tick()
         for name, said in (("Think", "Think: go on"), ("Act", "Act: go to place 7")):
-            line(nodes, name, *decisions(tree, run, model, said))
-        line(nodes, "Expand", *expansions(tree, run, model))
+            model.say = partial(str, said)
+            line(nodes, name, *microseconds(tree.tick, run.tick))
+        line(nodes, "Expand", *expansions(size))
         model.settled = False
         run.tick()
         line(nodes, "waiting", *microseconds(tree.tick, run.tick))
 
 
-def decisions(tree: BehaviourTree, run: Run, model: InstantModel, said: str) -> list[float]:
-    """Time a bare tick and a tick that takes a decision."""
-    model.say = lambda: said
-    active = run.context.nodes[-1]
-    start = active.text
-
-    def tick() -> None:
-        active.text = start  # so that the text of thousands of decisions is not what is measured
-        run.tick()
-
-    return microseconds(tree.tick, tick)
-
-
-def expansions(tree: BehaviourTree, run: Run, model: InstantModel) -> tuple[float, float]:
-    """Time the tick that expands and grows, after a bare one; the expansion is pruned again, unmeasured."""
+def expansions(size: int) -> tuple[float, float]:
+    """Time the tick that expands and grows, after a bare one, each time in a new tree."""
     bare_times, times = [], []
-    active = run.context.nodes[-1]
-    start = active.text
-    for number in range(100):
-        said = f"Expand:\n- control flow: sequence\n- subgoals: new {number}, newer {number}"
-        model.say = partial(str, said)
-        begin = time.perf_counter()
+    for _ in range(EXPANSIONS):
+        model = InstantModel()
+        run = grown(size, model)
+        tree = BehaviourTree(bare(run.tree.root))
         tree.tick()
-        between = time.perf_counter()
+        # The reply that is there already is a thought; the one that is asked for in this tick is the expansion.
+        model.say = lambda: "Expand:\n- control flow: sequence\n- subgoals: a new one, a newer one"
+        run.tick()
+        begin = time.thread_time()
+        tree.tick()
+        between = time.thread_time()
         run.tick()
         bare_times.append((between - begin) * 1e6)
-        times.append((time.perf_counter() - between) * 1e6)
-        run.tree.prune_subtree(active.children[-1].id)
-        del run.context.nodes[run.context.nodes.index(active) + 1 :]
-        active.text, active._expansion = start, None
-        active._ask()
+        times.append((time.thread_time() - between) * 1e6)
     return statistics.median(bare_times), statistics.median(times)
+
+
+def lengths() -> None:
+    """Print what a decision costs by the number of decisions that the node has taken, all of them in turns."""
+    print(f"\n{'decisions':>10} {'Think':>9} {'ratio':>6} {'Act':>9} {'ratio':>6}   (us; ratios to the first line)")
+    found = {}
+    for name, said in (("Think", "Think: go on"), ("Act", "Act: go to place 7")):
+        times: list[list[float]] = [[] for _ in DECISIONS]
+        for _ in range(REPEATS):
+            for count, seconds in zip(DECISIONS, times, strict=True):
+                model = InstantModel()
+                model.say = partial(str, said)
+                run = episode(model)
+                while run.context.budget.decisions < count:
+                    run.tick()
+                begin = time.thread_time()
+                for _ in range(10):
+                    run.tick()
+                seconds.append((time.thread_time() - begin) / 10 * 1e6)
+        found[name] = [statistics.median(seconds) for seconds in times]
+    for count, think, act in zip(DECISIONS, found["Think"], found["Act"], strict=True):
+        print(f"{count:>10} {think:>9.1f} {think / found['Think'][0]:>6.2f} {act:>9.1f} {act / found['Act'][0]:>6.2f}")
 
 
 def line(nodes: int, name: str, bare_tick: float, tick: float) -> None:
@@ -213,6 +226,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     ticks()
+    lengths()
     observations(options.scenes)
 
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
+import logging
+import threading
+import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 class Pending(Future[T]):
@@ -68,19 +75,80 @@ class Pending(Future[T]):
         return self.result()
 
 
+def settle_as(done: Future[T], target: Pending[T]) -> None:
+    """Settle a pending result as one that is settled: with its value, its error, or cancelled."""
+    if done.cancelled():
+        target.cancel()
+    elif (error := done.exception()) is not None:
+        target.fail(error)
+    else:
+        target.succeed(done.result())
+
+
 def pass_on(source: Future[T], target: Pending[T]) -> None:
     """Settle a pending result as another one is settled; cancelling it cancels the other one.
 
     Where the source is cancelled by somebody else, the target is cancelled, too.
     """
-
-    def settle(done: Future[T]) -> None:
-        if done.cancelled():
-            target.cancel()
-        elif (error := done.exception()) is not None:
-            target.fail(error)
-        else:
-            target.succeed(done.result())
-
     target.add_done_callback(lambda _: source.cancel() if target.cancelled() else None)
-    source.add_done_callback(settle)
+    source.add_done_callback(lambda done: settle_as(done, target))
+
+
+class _Alarms:
+    """Calls functions with what is late, in one thread of the process that begins with the first of them."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._due: list[tuple[float, int, weakref.ref[Pending[Any]], Callable[[Pending[Any]], object]]] = []
+        self._numbers = itertools.count()
+        self._thread: threading.Thread | None = None
+
+    def set(self, seconds: float, pending: Pending[Any], call: Callable[[Pending[Any]], object]) -> None:
+        """Call a function with a pending result that is not settled after so many seconds."""
+        with self._changed:
+            if self._thread is None or not self._thread.is_alive():  # a fork has no threads but the one that forked
+                self._thread = threading.Thread(target=self._run, name="alarms", daemon=True)
+                self._thread.start()
+            due = (time.monotonic() + seconds, next(self._numbers), weakref.ref(pending), call)
+            heapq.heappush(self._due, due)
+            if self._due[0] is due:
+                self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._due or (left := self._due[0][0] - time.monotonic()) > 0:
+                    self._changed.wait(left if self._due else None)
+                _, _, watched, call = heapq.heappop(self._due)
+            try:
+                if (late := watched()) is not None and not late.done():
+                    call(late)
+                del late
+            except Exception:
+                _log.exception("what was to be called after a time failed")
+
+
+_alarms = _Alarms()
+
+
+def where_late(pending: Pending[T], seconds: float, call: Callable[[Pending[T]], object]) -> None:
+    """Call a function with a pending result where it is not settled in time; from another thread.
+
+    Args:
+        pending: The result; it is not kept alive until then.
+        seconds: How long it may take.
+        call: What is called with it.
+    """
+    if not pending.done():
+        _alarms.set(seconds, pending, call)
+
+
+def give_up_after(pending: Pending[Any], seconds: float, error: Callable[[], BaseException]) -> None:
+    """Let a pending result fail where it is not settled in time; it is the caller's part to cancel what it stands for.
+
+    Args:
+        pending: The result.
+        seconds: How long it may take.
+        error: Makes what it fails with.
+    """
+    where_late(pending, seconds, lambda late: late.fail(error()))

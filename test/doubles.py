@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from reactree_ros.agent.budget import Budget
-from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, Decision
 from reactree_ros.agent.prompt import Siblings
+from reactree_ros.agent.turns import Said
+from reactree_ros.episode import Episode
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending
-from reactree_ros.run import Run
+from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import Listener, RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, Score, World
+from reactree_ros.world.virtualhome.household import WAH_NL
 
 START = "You are in the house, and there are 1 rooms: kitchen (1)."
 SKILLS = ("go to kitchen 1", "pick up apple 1", "open fridge 1")
@@ -60,6 +62,7 @@ class ScriptedModel(LanguageModel):
 class ScriptedWorld(World):
     """Does every skill; refuses those in ``refused``. With ``settle=False`` they stay in flight."""
 
+    household = WAH_NL
     recallable = ("apple", "juice")
 
     def __init__(
@@ -78,8 +81,8 @@ class ScriptedWorld(World):
         self.in_flight: list[tuple[Pending[Observation], Observation]] = []
         self.cancelled: dict[str, int] = defaultdict(int)
 
-    def reset(self) -> Pending[None]:
-        return Pending.of(None)
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        return Pending.of(Observation(START))
 
     def observe(self) -> Pending[Observation]:
         return self._pending("observe", Observation(START))
@@ -112,7 +115,7 @@ class ScriptedWorld(World):
             pending.succeed(observation)
 
 
-class Told(Listener):
+class Heard(Listener):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -121,8 +124,8 @@ class Told(Listener):
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         self.heard.append(str(decision))
 
-    def refused(self, node: GoalNode, said: str, reason: str) -> None:
-        self.heard.append(f"{said} ✗ {reason}")
+    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
+        self.heard.append(f"{said.text} ✗ {reason}")
 
     def shortened(self, node: GoalNode, dropped: int, excess: int) -> None:
         self.heard.append(f"{dropped} examples dropped")
@@ -138,29 +141,54 @@ class Clock:
         return self.now
 
 
-def scripted_run(
+EVERYTHING = Abilities(ALL_CONTROL_FLOWS)
+
+
+@dataclass(frozen=True)
+class AgentNodes:
+    """A planner for tests: an agent node with these abilities; the builder is called with instruction and context."""
+
+    abilities: Abilities = EVERYTHING
+    working_memory: bool = False
+
+    def build(self, instruction: str, context: RunContext) -> GoalNode:
+        return AgentNode(instruction, context, self.abilities)
+
+
+@dataclass(frozen=True)
+class Builds:
+    """A planner for tests: whatever a function makes of instruction and context."""
+
+    make: Callable[[str, RunContext], GoalNode]
+    working_memory: bool = False
+
+    def build(self, instruction: str, context: RunContext) -> GoalNode:
+        return self.make(instruction, context)
+
+
+def scripted_episode(
     script: Mapping[str, Sequence[str]],
     *,
     model: LanguageModel | None = None,
     world: World | None = None,
     options: TreeOptions | None = None,
-    budget: Budget | None = None,
-    working_memory: WorkingMemory | None = None,
+    abilities: Abilities | None = None,
+    working_memory: bool = False,
     listener: Listener | None = None,
     clock: Callable[[], float] | None = None,
     instruction: str = "root",
-) -> Run:
-    """A run of a script in which every goal is one line."""
-    context = RunContext(
+) -> Episode:
+    """An episode of a script in which every goal is one line."""
+    return Episode(
+        instruction,
         model=model or ScriptedModel(script),
         world=world or ScriptedWorld(),
-        options=options or TreeOptions(),
-        budget=budget or Budget(),
+        planner=AgentNodes(abilities or EVERYTHING),
+        options=options,
         working_memory=working_memory,
-        listener=listener or Listener(),
+        listener=listener,
         clock=clock or Clock(),
     )
-    return Run(instruction, context)
 
 
 def expand(flow: str, *subgoals: str) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from reactree_ros.agent.turns import render
+from reactree_ros.episode import Episode
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.pending import Pending
-from reactree_ros.planners.recode import CodeNode, recode
-from reactree_ros.run import Run
-from reactree_ros.tree.context import RunContext
+from reactree_ros.planners.recode.planner import CodeNode
+from reactree_ros.planners.spec import planner
 from reactree_ros.world.port import Observation, Outcome, Score, World
+from reactree_ros.world.virtualhome.household import WAH_NL
 
 END_OF_EXAMPLES = "(End of the examples)\n\n"
 
@@ -45,25 +47,39 @@ class Coder(LanguageModel):
         return [own_part(one.prompt) for one in self.requests if function_of(one.prompt) == function]
 
 
-def run_of(code: Mapping[str, str | Sequence[str]], world: World, *, options: Any = None, **given: Any) -> Run:
-    """A run of ReCode whose model has this code."""
-    context = RunContext(model=Coder(code), world=world, **given)
-    return Run("do it", context, planner=lambda text, shared: recode(text, shared, **(options or {})))
+def run_of(
+    code: Mapping[str, str | Sequence[str]],
+    world: World,
+    *,
+    settings: Mapping[str, int] | None = None,
+    model: LanguageModel | None = None,
+    **given: Any,
+) -> Episode:
+    """An episode of ReCode whose model has this code."""
+    name = ":".join(["recode", *(f"{option}={value}" for option, value in (settings or {}).items())])
+    return Episode("do it", model=model or Coder(code), world=world, planner=planner(name), **given)
 
 
-def coder(run: Run) -> Coder:
+def coder(run: Episode) -> Coder:
     assert isinstance(run.context.model, Coder)
     return run.context.model
 
 
-def root(run: Run) -> CodeNode:
+def root(run: Episode) -> CodeNode:
     assert isinstance(run.root, CodeNode)
     return run.root
+
+
+def lesson_of(node: CodeNode) -> str:
+    """What a node said and what was wrong with it, as an example for others."""
+    assert node.lesson is not None
+    return render(node.lesson)
 
 
 class Bedroom(World):
     """The text world of the case study (ReCode, appendix A.4), in ALFWorld's words; two clocks go to the dresser."""
 
+    household = WAH_NL
     PLACES = (
         "bed 1", "desk 1", "drawer 5", "drawer 4", "drawer 3", "drawer 2", "drawer 1", "dresser 1", "garbagecan 1",
         "laundryhamper 1", "shelf 1",
@@ -78,8 +94,8 @@ class Bedroom(World):
         self.inside["bed 1"] = ["pillow 1"]
         self.executed: list[str] = []
 
-    def reset(self) -> Pending[None]:
-        return Pending.of(None)
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        return self.observe()
 
     def observe(self) -> Pending[Observation]:
         places = ", ".join(f"a {place}" for place in self.PLACES)

@@ -5,11 +5,6 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from reactree_ros.agent.prompt import Domain
-
-#: Decisions allowed by default (paper, section 5.1).
-MAX_DECISIONS = {Domain.WAH_NL: 200, Domain.ALFRED: 100}
-
 
 class Limit(enum.Enum):
     """A limit that is reached; the value is the line that ends the agent node's text."""

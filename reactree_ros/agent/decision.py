@@ -1,4 +1,4 @@
-"""Decisions: the one thing an agent node says at a time (paper, section 4.1)."""
+"""Decisions: the one thing a goal node says at a time (paper, section 4.1)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 DONE = "done"
 FAILURE = "failure"
 RECALL = "recall location of "
+RETRIEVE = "retrieve("
 
 
 class ControlFlow(enum.Enum):
@@ -23,12 +24,39 @@ ALL_CONTROL_FLOWS = tuple(ControlFlow)
 
 @dataclass(frozen=True)
 class Think:
-    """Reasoning; changes nothing but the text."""
+    """Reasoning; changes nothing but what the goal node knows."""
 
     thought: str
 
     def __str__(self) -> str:
         return f"Think: {self.thought}"
+
+
+@dataclass(frozen=True)
+class BeginSubgoal(Think):
+    """A thought that begins a subgoal within the same node (Hu et al., section 3.1).
+
+    Attributes:
+        subgoal: The subgoal.
+    """
+
+    subgoal: str
+
+
+@dataclass(frozen=True)
+class Summarise(Think):
+    """A thought that says what was done and seen before, so that it need not be shown any more (section 3.3).
+
+    Attributes:
+        summary: What came of it.
+    """
+
+    summary: str
+
+
+@dataclass(frozen=True)
+class WriteCode(Think):
+    """A block of code (Yu et al., section 3.2)."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +70,18 @@ class Act:
 
     @property
     def ends(self) -> bool:
-        """Whether this ends the agent node; an end adds to neither count."""
+        """Whether this ends the goal node; an end adds to neither count."""
         return self.skill in (DONE, FAILURE)
+
+    @property
+    def asks_memory(self) -> bool:
+        """Whether it asks what the agent remembers, not the world: a recall, or HiAgent's retrieval of a subgoal."""
+        return self.skill.startswith((RECALL, RETRIEVE))
+
+    @property
+    def recalls(self) -> bool:
+        """Whether this asks working memory where something is."""
+        return self.skill.startswith(RECALL)
 
 
 @dataclass(frozen=True)

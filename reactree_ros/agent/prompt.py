@@ -1,12 +1,13 @@
-"""The prompt of an agent node (paper, appendix E.1), byte for byte as the recordings have it."""
+"""The prompt of an agent node (paper, appendix E.1), as turns; rendered, byte for byte as the recordings have it."""
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.turns import About, Told
 
 _INTRODUCTION = "You are an advanced robot with ability to {}. You can perform one of the following tasks:"
 _TREE_ABILITIES = "think, act, and expand behavior tree nodes in decision-making process"
@@ -27,50 +28,6 @@ _PHRASES = {
 }
 
 
-class Domain(enum.Enum):
-    """The household whose system text a prompt starts with."""
-
-    WAH_NL = "wah_nl"
-    ALFRED = "alfred"
-
-
-_ACTIONS = {
-    Domain.WAH_NL: ("go to", "pick up", "put down", "open", "close", "turn on"),
-    Domain.ALFRED: ("go to", "pick up", "put down", "slice", "open", "close", "turn on", "turn off"),
-}
-_CONTROL_FLOW_TEXTS = {
-    Domain.WAH_NL: {
-        ControlFlow.SEQUENCE: (
-            '"sequence" (achieve subgoals sequentially; if any subgoal fails, the sequence is interrupted)'
-        ),
-        ControlFlow.FALLBACK: (
-            '"fallback" (attempt subgoals in order until one succeeds; if a subgoal is successful, the remaining '
-            "subgoals are not attempted)"
-        ),
-        ControlFlow.PARALLEL: (
-            '"parallel" (achieve subgoals in parallel; this enables tasks to continue independently, even if one '
-            "subgoal fails)"
-        ),
-    },
-    Domain.ALFRED: {
-        ControlFlow.SEQUENCE: (
-            '"sequence" (achieve subgoals sequentially. If any subgoal fails, the sequence is interrupted)'
-        ),
-        ControlFlow.FALLBACK: (
-            '"fallback" (Attempt subgoals in order until one succeeds. If a subgoal is successful, the remaining '
-            "subgoals are not attempted)"
-        ),
-    },
-}
-#: Control flows that a domain's system text speaks of.
-CONTROL_FLOWS = {domain: tuple(texts) for domain, texts in _CONTROL_FLOW_TEXTS.items()}
-
-
-def name_of(word: str, instance: int, domain: Domain) -> str:
-    """Return what one thing is called: ``juice 1``, in ALFRED ``Juice (1)``."""
-    return f"{word} ({instance})" if domain is Domain.ALFRED else f"{word} {instance}"
-
-
 @dataclass(frozen=True)
 class Siblings:
     """Where a child agent node stands: its parent's goal, the control flow over it, all subgoals at its level."""
@@ -80,18 +37,20 @@ class Siblings:
     subgoals: tuple[str, ...]
 
 
-def system_text(domain: Domain, *, control_flows: Sequence[ControlFlow] | None = None, recall: bool = True) -> str:
+def system_text(
+    household: Household, *, control_flows: Sequence[ControlFlow] | None = None, recall: bool = True
+) -> str:
     """Return the system text (paper, listings 1, 2, 5 and 6).
 
     Args:
-        domain: Which household.
+        household: Of the world.
         control_flows: What an expansion may use (paper, section 5.4); None: all of the household's (ReAcTree); empty:
             without the Expand task (ReAct).
         recall: With working memory's ``recall location of`` action or without.
     """
-    actions = [*_ACTIONS[domain], *(["recall location of"] if recall else []), "done", "failure"]
+    actions = [*household.actions, *(["recall location of"] if recall else []), "done", "failure"]
     act = _ACT.format(actions=", ".join(actions))
-    texts = _CONTROL_FLOW_TEXTS[domain]
+    texts = household.control_flows
     *first, last = [text for flow, text in texts.items() if control_flows is None or flow in control_flows] or [""]
     if not last:
         return "\n".join([_INTRODUCTION.format(_FLAT_ABILITIES), _THINK, act])
@@ -99,8 +58,8 @@ def system_text(domain: Domain, *, control_flows: Sequence[ControlFlow] | None =
     return "\n".join([_INTRODUCTION.format(_TREE_ABILITIES), _THINK, act, f"{_EXPAND}{listed}."])
 
 
-def header(subgoal: str, siblings: Siblings | None, observation: str) -> str:
-    """Return the first lines of an agent node's text: where it stands, its task, its starting observation."""
+def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:
+    """Return the first lines of an agent node's own text: where it stands, and its task."""
     lines = []
     if siblings is not None:
         *first, last = siblings.subgoals
@@ -110,12 +69,13 @@ def header(subgoal: str, siblings: Siblings | None, observation: str) -> str:
             f"To achieve this, you should perform your sibling tasks {_PHRASES[siblings.control_flow]}. "
             f"At this level, your sibling tasks are: {names}."
         )
-    lines.append(f"Your task is to: {subgoal}")
-    return "\n".join([*lines, observation, ""])
+    return Told("\n".join([*lines, f"Your task is to: {subgoal}"]), About.TASK)
 
 
-TARGET = "\nTarget_domain:\n"
-"""What separates system text and examples from the agent node's own text."""
+def start_turn(system: str, examples: Sequence[str]) -> Told:
+    """Return what stands before a node's own turns: system text and in-context examples, as far as there are any."""
+    source = ["Source domain:", "\n".join(examples)] if system or examples else []
+    return Told("\n".join([*([system] if system else []), *source, "Target_domain:"]), About.SYSTEM)
 
 
 def shortened(examples: Sequence[str], excess: int, *, count: Callable[[str], int]) -> list[str]:
@@ -130,8 +90,3 @@ def shortened(examples: Sequence[str], excess: int, *, count: Callable[[str], in
     while kept and excess > 0:
         excess -= count(kept.pop())
     return kept
-
-
-def prompt_start(system: str, examples: Sequence[str]) -> str:
-    """Return what stands before an agent node's own text: system text and in-context examples."""
-    return f"{system}\nSource domain:\n{chr(10).join(examples)}{TARGET}"

@@ -1,4 +1,4 @@
-"""The prompts and examples that come with the package: files under ``config/prompts/``."""
+"""The prompts and examples that come with a package, as files in a folder beside the code that they belong to."""
 
 from __future__ import annotations
 
@@ -7,6 +7,18 @@ from importlib.resources import files
 
 
 @cache
-def prompt(name: str) -> str:
-    """Return the text of a file under ``config/prompts/``, e.g. ``plan/system.txt``, without the final line end."""
-    return (files("reactree_ros") / "prompts" / name).read_text(encoding="utf-8").removesuffix("\n")
+def prompt(place: str, name: str) -> str:
+    """Return the text of a prompt file without the final line end.
+
+    Args:
+        place: The folder, as ``package:folder``, e.g. ``reactree_ros.planners.recode:prompts``.
+        name: The file, relative to it.
+
+    Raises:
+        FileNotFoundError: There is no such file, or no such package; the message says where it was looked for.
+    """
+    package, _, folder = place.partition(":")
+    try:
+        return (files(package) / folder / name).read_text(encoding="utf-8").removesuffix("\n")
+    except (FileNotFoundError, NotADirectoryError, ModuleNotFoundError, ValueError) as error:
+        raise FileNotFoundError(f"there is no prompt file {name} in {place or 'no folder at all'}") from error

@@ -5,20 +5,22 @@ from __future__ import annotations
 import re
 
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.turns import About, Told
 
 _NOT = re.compile(r"\b(?:not|never|no|un ?met)\b|n't\b", re.IGNORECASE)
 _MET = re.compile(r"\b(?:un)?met\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.;!])\s+")
 
 
-def summary_prompt(trajectory: str, subgoal: str) -> str:
-    """Return the prompt that asks for a summary of a trajectory and whether its subgoal is met.
+def summary_request(trajectory: str, subgoal: str) -> Told:
+    """Return what asks for a summary of a trajectory and whether its subgoal is met.
 
     Args:
         trajectory: What was done and seen, line by line.
         subgoal: What it was done for.
     """
-    return f"{prompt('hiagent/summary.txt')}\n\n## Trajectory\n{trajectory}\n\n## Subgoal:\n{subgoal}\n\n### Output:\n"
+    asked = prompt("reactree_ros.agent:prompts", "summary.txt")
+    return Told(f"{asked}\n\n## Trajectory\n{trajectory}\n\n## Subgoal:\n{subgoal}\n\n### Output:", About.TASK)
 
 
 def read_summary(reply: str, otherwise: str) -> str:

@@ -1,4 +1,4 @@
-"""Reads an agent node's text back: its header, and what it said and saw, turn by turn."""
+"""Reads the text of a recorded agent node as turns: the way in for recordings, which are nothing but text."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reactree_ros.agent.budget import Limit
-from reactree_ros.agent.decision import DONE, FAILURE
+from reactree_ros.agent.decision import DONE, FAILURE, Act, Think
+from reactree_ros.agent.household import START_LINE
+from reactree_ros.agent.parser import MalformedDecision, parse_decision
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 
+TASK_LINE = "Your task is to: "
 _LIMITS = {limit.value: limit for limit in Limit}
+_OK = "OK."
 
 
 class TranscriptError(ValueError):
@@ -16,48 +21,69 @@ class TranscriptError(ValueError):
 
 
 @dataclass(frozen=True)
-class Turn:
-    """One decision and what followed.
-
-    Attributes:
-        said: The decision as it was said.
-        observation: What came back from a skill or a recall; None for every other decision.
-    """
-
-    said: str
-    observation: str | None = None
-
-
-@dataclass(frozen=True)
 class Transcript:
-    """An agent node's text, taken apart.
+    """A recorded agent node.
 
     Attributes:
-        header: Everything before the starting observation, with the line end.
-        observation: The starting observation.
-        turns: Decisions in order.
-        limit: The limit that ended the node, if one did.
+        turns: What it was told (its task), saw, said and so on, in order.
+        limit: The limit that ended it, if one did.
     """
 
-    header: str
-    observation: str
     turns: tuple[Turn, ...]
     limit: Limit | None
 
+    @property
+    def header(self) -> str:
+        """Where it stands, and its task, without a line end."""
+        return self.turns[0].text
 
-def parse_transcript(text: str) -> Transcript:
-    """Take an agent node's text apart.
+    @property
+    def subgoal(self) -> str:
+        """Its task."""
+        return f"\n{self.header}".partition(f"\n{TASK_LINE}")[2]
+
+    @property
+    def start(self) -> Saw:
+        """Its starting observation."""
+        start = self.turns[1]
+        assert isinstance(start, Saw)  # as parse_transcript makes them
+        return start
+
+    @property
+    def said(self) -> tuple[Said, ...]:
+        """What it said, in order."""
+        return tuple(turn for turn in self.turns if isinstance(turn, Said))
+
+    @property
+    def acts(self) -> tuple[tuple[str, Saw], ...]:
+        """Its skills and recalls, in order, with what came of each."""
+        return tuple(
+            (said.decision.skill, saw)
+            for said, saw in zip(self.turns, self.turns[1:], strict=False)
+            if isinstance(said, Said) and isinstance(said.decision, Act) and isinstance(saw, Saw)
+        )
+
+
+def parse_transcript(text: str, *, start_line: str = START_LINE) -> Transcript:
+    """Read an agent node's text.
+
+    Args:
+        text: As it was recorded.
+        start_line: How its starting observation begins.
 
     Raises:
         TranscriptError: The text has no starting observation, or a line that belongs to no decision.
     """
     lines = text.removesuffix("\n").split("\n")
-    start = next((i for i, line in enumerate(lines) if line.startswith("You are in the house")), None)
+    start = next((i for i, line in enumerate(lines) if line.startswith(start_line)), None)
     if start is None:
-        raise TranscriptError("no line starts with 'You are in the house'")
+        raise TranscriptError(f"no line starts with '{start_line}'")
     limit = _LIMITS.get(lines[-1]) if len(lines) > start + 1 else None
-    rest = lines[start + 1 : -1 if limit else None]
-    return Transcript("\n".join([*lines[:start], ""]), lines[start], tuple(_turns(rest, start + 2)), limit)
+    turns: list[Turn] = [Told("\n".join(lines[:start])), Saw(lines[start])]
+    turns += _turns(lines[start + 1 : -1 if limit else None], start + 2)
+    if limit:
+        turns.append(Told(limit.value, About.LIMIT))
+    return Transcript(tuple(turns), limit)
 
 
 def _turns(lines: list[str], number: int) -> Iterator[Turn]:
@@ -65,14 +91,22 @@ def _turns(lines: list[str], number: int) -> Iterator[Turn]:
     while rest:
         at, line = number + len(lines) - len(rest), rest.pop()
         if line.startswith("Think: "):
-            while rest and (follows := rest.pop()) != "OK.":
+            answered = False
+            while rest and not (answered := (follows := rest.pop()) == _OK):
                 line += f"\n{follows}"
-            yield Turn(line)
+            yield Said(line, Think(line.removeprefix("Think: ")))
+            if answered:
+                yield Told(_OK, About.ANSWER)
         elif line == "Expand:" and len(rest) >= 2:
-            yield Turn("\n".join([line, rest.pop(), rest.pop()]))
+            said = "\n".join([line, rest.pop(), rest.pop()])
+            try:
+                yield Said(said, parse_decision(said, keep_and=True))
+            except MalformedDecision:
+                yield Said(said)
         elif line in (f"Act: {DONE}", f"Act: {FAILURE}"):
-            yield Turn(line)
+            yield Said(line, Act(line.removeprefix("Act: ")))
         elif line.startswith("Act: ") and rest:
-            yield Turn(line, rest.pop())
+            yield Said(line, Act(line.removeprefix("Act: ")))
+            yield Saw(rest.pop())
         else:
             raise TranscriptError(f"line {at}: {line[:60]!r} belongs to no decision")

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from reactree_ros.agent.prompt import Domain
+from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.tree.context import RunContext
 
 
-def fix_example(context: RunContext, planner: str, flows: str = "") -> None:
-    """Give a run the fixed example of one task that stands in for episodic memory (paper, section 5.3).
-
-    It is a trajectory of the expert; of a tree, all agent nodes' one after the other. Which household it is of, the
-    world says when it is asked.
+def fixed_example(household: Household, name: str) -> tuple[str, ...]:
+    """Return a household's fixed example for a planner: a trajectory; of a tree, all agent nodes' one after the other.
 
     Args:
-        context: Of the run.
-        planner: Whose example.
-        flows: Ends the names of the examples that use few control flows; ALFRED's uses nothing but sequences anyway.
+        household: Whose prompt folder it is in; one without such a file has no fixed example.
+        name: The file's name without its ending, e.g. ``reactree_wm``.
     """
-
-    def example() -> tuple[str, ...]:
-        remembering = "_wm" if context.working_memory is not None else ""
-        domain = context.world.domain
-        return (prompt(f"{domain.value}/{planner}{remembering}{flows if domain is Domain.WAH_NL else ''}.txt"),)
-
-    context.fixed_examples = example
+    try:
+        return (prompt(household.prompts, f"{name}.txt"),)
+    except FileNotFoundError:
+        return ()

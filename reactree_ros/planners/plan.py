@@ -7,14 +7,19 @@ tell one from another. Which one it is shows when the step is carried out.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from typing import Any
 
 from reactree_ros.agent.decision import DONE, Act
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.turns import Said, Saw, Told
 from reactree_ros.llm.port import Reply
-from reactree_ros.tree.program_node import ProgramNode, Step, Wait
+from reactree_ros.planners.fixed_example import fixed_example
+from reactree_ros.tree.goal_node import GoalNode, Step
 from reactree_ros.world.port import Observation, Outcome
+
+#: Where the prompts of the planners that plan first are.
+PROMPTS = "reactree_ros.planners:prompts"
 
 _CARRIED = ("pick up ", "put down ")
 _DOORS, _SWITCHES = {"OPEN", "CLOSED"}, {"ON", "OFF"}
@@ -61,18 +66,25 @@ def skill_for(step: str, available: Iterable[str], near: Observation) -> str | N
     return next((skill for skill in found if skill.endswith(names)), found[0] if found else None)
 
 
-class PlanNode(ProgramNode):
-    """What nodes that plan before they look share; see :class:`~reactree_ros.tree.program_node.ProgramNode`."""
+class PlanNode(GoalNode):
+    """What nodes that plan before they look share; see :class:`~reactree_ros.tree.goal_node.GoalNode`."""
 
-    def plan_prompt(self, survey: Observation) -> Generator[Step, Any, str]:
-        """Return the prompt for a plan (paper, listing 3), and begin the text with what it says of the task."""
+    def begin_plan(self) -> Generator[Step, Any, Observation]:
+        """Begin the prompt for a plan (paper, listing 3) and the turns with what it says of the task.
+
+        Returns:
+            All there is in the world.
+        """
         context = self._context
-        examples = (yield from self.find_examples()) or (prompt(f"{context.world.domain.value}/plan.txt"),)
-        self.text = f"{survey.text}\nYour task is to: {self.subgoal}\n"
-        return f"{prompt('plan/system.txt')}\nSource domain:\n{chr(10).join(examples)}\nTarget_domain:\n{self.text}"
+        survey = yield from self.survey()
+        found = yield from self.find_examples()
+        fixed = fixed_example(context.household, "plan") if context.fixed_example else ()
+        self.begin_prompt(prompt(PROMPTS, "plan.txt"), [experience.text for experience in found] or fixed)
+        self.turns = [Saw(survey.text, survey), Told(f"Your task is to: {self.subgoal}")]
+        return survey
 
     def take(self, step: str, reply: Reply, near: Observation) -> Generator[Step, Any, Observation]:
-        """Carry a step of a plan out; where no skill that is available fits, nothing is done and the text says so.
+        """Carry a step of a plan out; where no skill that is available fits, nothing is done and the result says so.
 
         Args:
             step: The step.
@@ -80,11 +92,13 @@ class PlanNode(ProgramNode):
             near: What was seen last.
         """
         context = self._context
-        available: Sequence[str] = yield Wait("skills", context.world.available_skills())
+        available = yield from self.available_skills()
         skill = skill_for(step, available, near)
         if skill is None:
             reason = f"'{step}' is not executable now."
-            context.listener.refused(self, str(Act(step)), reason)
+            context.listener.refused(self, Said(str(Act(step)), Act(step)), reason)
             return Observation(reason, Outcome.PRECONDITION)
+        self.check_budget()
+        context.budget.steps += 1
         context.listener.decided(self, Act(skill), reply)
-        return (yield from self.execute(skill))
+        return (yield from self.carry_out(skill))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from reactree_ros.planners.fixed_example import fix_example
-from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.planners.fixed_example import fixed_example
+from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
+from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import RunContext
 
 
-def react(instruction: str, context: RunContext) -> AgentNode:
-    """Build the tree for an instruction: one agent node, which stays alone; without memory, with a fixed example."""
-    context.options = replace(context.options, control_flows=())
-    fix_example(context, "react")
-    return AgentNode(instruction, context)
+def react(instruction: str, context: RunContext, settings: PlannerSettings) -> AgentNode:
+    """Build the tree for an instruction: one agent node, which stays alone."""
+    remembering = "_wm" if context.working_memory is not None else ""
+    return AgentNode(
+        instruction,
+        context,
+        Abilities(control_flows=(), fixed_examples=fixed_example(context.household, f"react{remembering}")),
+    )
+
+
+SPEC = PlannerSpec(name="react", summary="one agent node that thinks and acts", build=react, remembers=True)

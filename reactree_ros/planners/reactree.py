@@ -2,46 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Literal
 
-from reactree_ros.agent.decision import ControlFlow
-from reactree_ros.errors import UserError
-from reactree_ros.planners.fixed_example import fix_example
-from reactree_ros.tree.agent_node import AgentNode
+from pydantic import Field
+
+from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, ControlFlow
+from reactree_ros.planners.fixed_example import fixed_example
+from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
+from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import RunContext
 
-#: What an expansion may use, by the names of the paper's ablation (section 5.4); None: all of the household's.
+#: What an expansion may use, by the names of the paper's ablation (section 5.4).
 CONTROL_FLOWS = {
-    "all": None,
+    "all": ALL_CONTROL_FLOWS,
     "seq+fb": (ControlFlow.SEQUENCE, ControlFlow.FALLBACK),
     "seq": (ControlFlow.SEQUENCE,),
 }
-#: How the files of their fixed examples end.
-_SUFFIXES = {"seq+fb": "_seq_fb", "seq": "_seq"}
 
 
-def reactree(
-    instruction: str, context: RunContext, *, control_flow: str = "all", summarise_after: int = 0
-) -> AgentNode:
-    """Build the tree for an instruction: one agent node; the rest grows.
+class ReactreeSettings(PlannerSettings):
+    """Options of ReAcTree."""
 
-    Args:
-        instruction: What to do, in natural language.
-        context: What the agent nodes share. Where it has no examples, all agent nodes of one task together are the
-            fixed example (paper, section 5.3).
-        control_flow: What an expansion may use: ``all``, ``seq+fb`` or ``seq``.
-        summarise_after: Tokens of an agent node's own decisions and observations above which the older half is
-            summarised in its prompt, as HiAgent does; 0: never.
+    control_flow: Literal["all", "seq+fb", "seq"] = Field(
+        default="all", description="what an expansion may use (section 5.4)"
+    )
+    summarise_after: int = Field(
+        default=0,
+        ge=0,
+        description="tokens of a node's own turns above which the older half is summarised in its prompt; 0: never",
+    )
 
-    Raises:
-        UserError: There is no such control flow, or summarise_after is negative.
-    """
-    if control_flow not in CONTROL_FLOWS:
-        raise UserError(f"control_flow is '{control_flow}'; it must be one of {', '.join(CONTROL_FLOWS)}")
-    if summarise_after < 0:
-        raise UserError(f"summarise_after is {summarise_after}; it must be a number of tokens, or 0 for never")
-    context.options = replace(context.options, summarise_after=summarise_after or context.options.summarise_after)
-    if control_flow != "all":
-        context.options = replace(context.options, control_flows=CONTROL_FLOWS[control_flow])
-    fix_example(context, "reactree", _SUFFIXES.get(control_flow, ""))
-    return AgentNode(instruction, context)
+
+def reactree(instruction: str, context: RunContext, settings: ReactreeSettings) -> AgentNode:
+    """Build the tree for an instruction: one agent node; the rest grows."""
+    household = context.household
+    flows = tuple(flow for flow in CONTROL_FLOWS[settings.control_flow] if flow in household.control_flows)
+    remembering = "_wm" if context.working_memory is not None else ""
+    few = "" if flows == tuple(household.control_flows) else f"_{settings.control_flow.replace('+', '_')}"
+    examples = fixed_example(household, f"reactree{remembering}{few}")
+    return AgentNode(instruction, context, Abilities(flows, settings.summarise_after, examples))
+
+
+SPEC = PlannerSpec(
+    name="reactree",
+    summary="agent nodes that think, act and expand into a growing tree",
+    settings=ReactreeSettings,
+    build=reactree,
+    remembers=True,
+)

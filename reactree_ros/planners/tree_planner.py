@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import replace
 from typing import Any
 
-from reactree_ros.agent.decision import DONE, Think
+from pydantic import Field
+
+from reactree_ros.agent.decision import DONE, Act, Think
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.errors import UserError
-from reactree_ros.llm.port import Choice, FreeText, Reply
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.llm.port import Choice, FreeText, NoAnswerInTime, Reply
 from reactree_ros.planners.action_tree import ActionTree
-from reactree_ros.planners.plan import PlanNode, steps_of, tidied
+from reactree_ros.planners.plan import PROMPTS, PlanNode, steps_of, tidied
+from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.program_node import Program, ProgramError, Step, Wait
+from reactree_ros.tree.failure import GaveUp
+from reactree_ros.tree.goal_node import Program, Step, Wait
 from reactree_ros.world.port import Observation, Outcome
 
 _AMONG = "Among the following actions, which action would you take."
+_CHOSEN, _CORRECTED = "The choosed action is: ", "A corrective choice of action would be: "
+
+
+class TreePlannerSettings(PlannerSettings):
+    """Options of Tree-Planner."""
+
+    plans: int = Field(default=25, ge=1, description="how many plans are sampled (paper: 25 or 50)")
+    temperature: float = Field(default=0.8, ge=0, description="of the sampling")
+    top_p: float = Field(default=0.95, gt=0, le=1, description="of the sampling")
 
 
 class TreePlannerNode(PlanNode):
@@ -28,75 +40,76 @@ class TreePlannerNode(PlanNode):
     Status:
         SUCCESS where the end of a plan is chosen.
         FAILURE where every plan has failed.
-        Otherwise as :class:`~reactree_ros.tree.program_node.ProgramNode`.
+        Otherwise as :class:`~reactree_ros.tree.goal_node.GoalNode`.
 
-    Its text is what it was told, offered and chose.
+    Its turns are what it was told, offered and chose.
 
     Args:
         instruction: What to do.
         context: What the nodes of the run share.
-        plans: How many plans are sampled.
-        temperature: Of the sampling.
-        top_p: Of the sampling.
+        settings: Its options.
 
     Attributes:
         action_tree: The merged plans; None before they are there.
     """
 
-    def __init__(self, instruction: str, context: RunContext, *, plans: int, temperature: float, top_p: float) -> None:
+    def __init__(self, instruction: str, context: RunContext, settings: TreePlannerSettings) -> None:
         super().__init__(instruction, context)
         self.action_tree: ActionTree | None = None
-        self._plans = plans
-        self._temperature = temperature
-        self._top_p = top_p
+        self._settings = settings
 
     def program(self) -> Program:
         """Sample plans, merge them, and go down the tree."""
-        survey: Observation = yield Wait("description of the world", self._context.world.survey())
-        plans = yield from self._sample((yield from self.plan_prompt(survey)), survey)
+        survey = yield from self.begin_plan()
+        plans = yield from self._sample(survey)
         at: ActionTree | None = ActionTree.merge(plans)
         self.action_tree = at
-        near: Observation = yield Wait("observation", self._context.world.observe())
-        self.text = f"Currently, {near.text[:1].lower()}{near.text[1:]}\nYour task is to: {self.subgoal}\n"
+        near: Observation = yield from self.look_around()
+        self._examples = ()
+        self._prompt_start = (Told(prompt(PROMPTS, "tree_planner.txt"), About.SYSTEM),)
+        self.turns = [
+            Saw(f"Currently, {near.text[:1].lower()}{near.text[1:]}", near),
+            Told(f"Your task is to: {self.subgoal}"),
+        ]
         objection, reply = "", Reply("")
-        done: list[str] = []
+        lesson: list[Turn] = [Saw(survey.text, survey), Told(f"Your task is to: {self.subgoal}")]
         while at is not None and at.branches:
             step, reply = yield from self._choose(at.branches, objection, reply)
             if step.step == DONE:
-                self.lesson = f"{survey.text}\nYour task is to: {self.subgoal}\n{chr(10).join([*done, DONE])}"
+                self.lesson = (*lesson, Said(DONE, Act(DONE)))
                 return True
             near = yield from self.take(step.step, reply, near)
             if near.outcome is Outcome.DONE:
                 objection, at = "", step
-                done.append(step.step)
-                self.text += f"{near.text}\n"
+                lesson.append(Said(step.step, Act(step.step)))
+                self.see(near)
             else:
                 objection = f'The action: "{step.step}" caused an error: {near.text} '
                 at = step.failed()
         self.feedback_message = "no plan is left" if plans else "no plan has a step that can be read"
         return False
 
-    def _sample(self, start: str, survey: Observation) -> Generator[Step, Any, list[list[str]]]:
+    def _sample(self, survey: Observation) -> Generator[Step, Any, list[list[str]]]:
         """Ask for all plans at once; together they count as one decision. Steps that make no sense are left out."""
-        context, known = self._context, set(steps_of(survey))
-        if (limit := context.budget.reached()) is not None:
-            raise ProgramError(limit.value)
+        context, settings, known = self._context, self._settings, set(steps_of(survey))
+        self.check_budget()
         context.budget.count_decision()
         asked = [
             context.model.decide(
-                replace(
-                    self.request(start, FreeText(("\n\n", f"\n{DONE}"))),
-                    temperature=self._temperature,
-                    top_p=self._top_p,
-                    seed=context.options.seed * self._plans + number,
+                self.request(
+                    self.prompt(),
+                    FreeText(("\n\n", f"\n{DONE}")),
+                    temperature=settings.temperature,
+                    top_p=settings.top_p,
+                    seed=context.options.seed * settings.plans + number,
                 )
             )
-            for number in range(self._plans)
+            for number in range(settings.plans)
         ]
         plans = []
         try:
             for pending in asked:
-                reply: Reply = yield Wait("plan", pending)
+                reply: Reply = yield Wait("plan", pending, NoAnswerInTime)
                 context.replies.append((self.index, context.budget.decisions, reply))
                 steps = [step for step in map(tidied, reply.text.splitlines()) if step in known and step != DONE]
                 context.listener.decided(self, Think(", ".join(steps)), reply)
@@ -112,39 +125,31 @@ class TreePlannerNode(PlanNode):
     ) -> Generator[Step, Any, tuple[ActionTree, Reply]]:
         """Choose what comes next: one decision, or none where there is one branch alone."""
         if len(branches) == 1:
-            self.text += f"{objection}The choosed action is: {branches[0].step}\n"
-            return branches[0], before
+            (only,) = branches
+            if objection:
+                self.tell(objection.rstrip(), About.REFUSAL)
+            self.say(f"{_CHOSEN}{only.step}", Act(only.step))
+            return only, before
         steps = {branch.step: branch for branch in branches}
-        corrected = "A corrective choice of action would be: " if objection else "The choosed action is: "
-        self.text += f"{objection}{_AMONG}\n{chr(10).join(steps)}\n{corrected}"
-        start = prompt("tree_planner/system.txt")
-        reply = yield from self.ask(self.request(f"{start}\n{self.text}", Choice(tuple(steps))))
+        self.tell("\n".join([f"{objection}{_AMONG}", *steps]), About.REFUSAL if objection else About.ANSWER)
+        begun = _CORRECTED if objection else _CHOSEN
+        reply = yield from self.ask(Choice(tuple(steps)), begun=begun)
+        self._context.budget.count_decision()
         said = reply.text.strip()
         if said not in steps:
-            raise ProgramError(f"'{said}' is none of the actions that were offered: {', '.join(steps)}")
-        self.text += f"{said}\n"
+            raise GaveUp(f"'{said}' is none of the actions that were offered: {', '.join(steps)}")
+        self.say(f"{begun}{said}", Act(said))
         return steps[said], reply
 
 
-def tree_planner(
-    instruction: str, context: RunContext, *, plans: int = 25, temperature: float = 0.8, top_p: float = 0.95
-) -> TreePlannerNode:
-    """Build the tree for an instruction: one node, which plans first and looks while it carries out.
+def tree_planner(instruction: str, context: RunContext, settings: TreePlannerSettings) -> TreePlannerNode:
+    """Build the tree for an instruction: one node, which plans first and looks while it carries out."""
+    return TreePlannerNode(instruction, context, settings)
 
-    Args:
-        instruction: What to do, in natural language.
-        context: What the nodes share.
-        plans: How many plans are sampled (paper: 25 or 50), at least 1.
-        temperature: Of the sampling.
-        top_p: Of the sampling, above 0, at most 1.
 
-    Raises:
-        UserError: A number is out of its range.
-    """
-    if plans < 1:
-        raise UserError(f"plans is {plans}; it must be at least 1")
-    if not 0 < top_p <= 1:
-        raise UserError(f"top_p is {top_p:g}; it must be above 0 and at most 1")
-    if temperature < 0:
-        raise UserError(f"temperature is {temperature:g}; it must not be negative")
-    return TreePlannerNode(instruction, context, plans=plans, temperature=temperature, top_p=top_p)
+SPEC = PlannerSpec(
+    name="tree_planner",
+    summary="plans sampled and merged into an action tree, decided upon step by step",
+    settings=TreePlannerSettings,
+    build=tree_planner,
+)

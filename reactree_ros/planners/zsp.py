@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import importlib.util
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from pydantic import Field
 
-from reactree_ros.agent.decision import DONE, Think
-from reactree_ros.errors import UserError
+from reactree_ros.agent.decision import DONE, Act, Think
 from reactree_ros.llm.port import FreeText, Reply
 from reactree_ros.memory.embedding import Embedder, checked_vectors, default_embedder
 from reactree_ros.planners.plan import PlanNode, steps_of, tidied
+from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.program_node import Program, Wait
-from reactree_ros.world.port import Observation, Outcome
+from reactree_ros.tree.goal_node import Program, Wait
+from reactree_ros.world.port import Outcome
 from reactree_ros.world.worker import Worker
 
 _LINE_TOKENS = 48
+
+
+class ZspSettings(PlannerSettings):
+    """Options of ZSP."""
+
+    max_plan: int = Field(default=50, ge=1, description="longest plan, in steps")
 
 
 class ZspNode(PlanNode):
@@ -27,9 +32,9 @@ class ZspNode(PlanNode):
     Status:
         SUCCESS where every step of the plan was carried out.
         FAILURE where one was not; the rest is carried out nevertheless.
-        Otherwise as :class:`~reactree_ros.tree.program_node.ProgramNode`.
+        Otherwise as :class:`~reactree_ros.tree.goal_node.GoalNode`.
 
-    Its text is the description of the world, the task and the plan, as listing 3 of the paper has it, then what came
+    Its turns are the description of the world, the task and the plan, as listing 3 of the paper has it, then what came
     of every step.
 
     Args:
@@ -46,31 +51,31 @@ class ZspNode(PlanNode):
 
     def program(self) -> Program:
         """Plan, then carry the plan out."""
-        survey: Observation = yield Wait("description of the world", self._context.world.survey())
-        start = yield from self.plan_prompt(survey)
+        context = self._context
+        survey = yield from self.begin_plan()
         worker = Worker("sentence-embedding")
         try:
             mapping = yield Wait("embedding of the steps", worker.do(lambda: Mapping(steps_of(survey), self._embedder)))
             plan: list[str] = []
             reply = Reply("")
             while len(plan) < self._max_plan:
-                request = self.request(start + "".join(f"{step}\n" for step in plan), FreeText(("\n",)))
-                reply = yield from self.ask(replace(request, max_tokens=_LINE_TOKENS))
+                reply = yield from self.ask(FreeText(("\n",)), max_tokens=_LINE_TOKENS)
+                context.budget.count_decision()
                 step = yield Wait("embedding of a step", worker.do(partial(mapping.nearest, reply.text)))
-                self._context.listener.decided(self, Think(f"{reply.text.strip()} → {step}"), reply)
-                self.text += f"{step}\n"
+                context.listener.decided(self, Think(f"{reply.text.strip()} → {step}"), reply)
+                self.say(step, Act(step))
                 plan.append(step)
                 if step == DONE:
                     break
         finally:
             worker.close()
-        self.lesson = self.text.rstrip("\n")
+        self.lesson = tuple(self.turns)
         failed = 0
         near = survey
         for step in plan:
             if step != DONE:
                 near = yield from self.take(step, reply, near)
-                self.text += f"\n{step}: {near.text}"
+                self.tell(f"{step}: {near.text}")
                 failed += near.outcome is not Outcome.DONE
         self.feedback_message = f"{failed} of {len(plan)} steps were not executable" if failed else ""
         return not failed
@@ -100,17 +105,16 @@ class Mapping:
         return self._steps[int(np.argmax(similarities))]
 
 
-def zsp(instruction: str, context: RunContext, *, max_plan: int = 50) -> ZspNode:
-    """Build the tree for an instruction: one node, which plans without looking.
+def zsp(instruction: str, context: RunContext, settings: ZspSettings) -> ZspNode:
+    """Build the tree for an instruction: one node, which plans without looking."""
+    return ZspNode(instruction, context, max_plan=settings.max_plan, embedder=default_embedder())
 
-    Args:
-        instruction: What to do, in natural language.
-        context: What the nodes share.
-        max_plan: Longest plan, in steps.
 
-    Raises:
-        UserError: What embeds sentences is not installed.
-    """
-    if importlib.util.find_spec("sentence_transformers") is None:
-        raise UserError("planner 'zsp' needs sentence-transformers: pip install 'reactree_ros[memory]'")
-    return ZspNode(instruction, context, max_plan=max_plan, embedder=default_embedder())
+SPEC = PlannerSpec(
+    name="zsp",
+    summary="the whole plan first, from a description of the whole house; steps mapped by sentence embedding",
+    settings=ZspSettings,
+    extra="reactree_ros[memory]",
+    needs=("sentence_transformers",),
+    build=zsp,
+)

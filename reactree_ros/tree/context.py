@@ -1,4 +1,4 @@
-"""What the agent nodes of one run share."""
+"""What the goal nodes of one run share."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reactree_ros.agent.budget import Budget
-from reactree_ros.agent.decision import ControlFlow, Decision
-from reactree_ros.agent.prompt import name_of
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.turns import Said
 from reactree_ros.llm.port import LanguageModel, Reply
 from reactree_ros.memory.episodic import approximate_tokens
+from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending
+from reactree_ros.tree.failure import Failure
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import GONE, Observation, World
@@ -26,13 +29,13 @@ class Listener:
     """Told what happens in a run, as it happens; every method may be left as it is."""
 
     def node_started(self, node: GoalNode) -> None:
-        """An agent node has made its first observation."""
+        """A goal node begins."""
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        """An agent node has decided; the decision is counted and about to be carried out."""
+        """A goal node has decided; the decision is counted and about to be carried out."""
 
-    def refused(self, node: GoalNode, said: str, reason: str) -> None:
-        """What an agent node said was not carried out; the reason goes back to the model."""
+    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
+        """What a goal node said, read as a decision where it is one, was not carried out; the model is told why."""
 
     def shortened(self, node: GoalNode, dropped: int, excess: int) -> None:
         """A prompt was ``excess`` tokens too long: its ``dropped`` least similar examples are left out from now on."""
@@ -41,12 +44,12 @@ class Listener:
         """A skill or a recall has ended."""
 
     def node_ended(self, node: GoalNode) -> None:
-        """An agent node has ended; see its status and its feedback message."""
+        """A goal node has ended; see its status and its feedback message."""
 
 
 @dataclass
 class RunContext:
-    """What the agent nodes of one run share.
+    """What the goal nodes of one run share.
 
     Attributes:
         model: Answers decision requests.
@@ -56,15 +59,17 @@ class RunContext:
         options: How the method behaves.
         working_memory: Where things were seen; None switches ``recall`` off.
         examples: Finds in-context examples for a subgoal; where it is None or finds none, the fixed ones are used.
-        fixed_examples: Makes the examples that every agent node gets where none are found.
+        system_text: Whether prompts begin with the system text.
+        fixed_example: Whether a fixed example is shown where none is found.
         listener: Told what happens.
         wake: Called, from any thread, when something that is waited for has ended: a tick is worth its while.
         clock: Seconds, never going back.
-        nodes: Every agent node that started, in order.
-        planner: Who asks; a language model that answers several planners lets them take turns.
-        replies: Every reply of the model, with the agent node's index and the decision's number, from 1.
+        nodes: Every goal node that started, in order.
+        planner: Who asks; a language model that answers several planners is fair to each.
+        replies: Every reply of the model, with the goal node's index and the decision's number, from 1.
         pictures: What the agent's camera saw after a skill, PNGs, with the step's number and the skill.
-        errors: What went wrong outside of the decisions: a server that failed, a world that is gone.
+        failures: Errors that ended goal nodes, in order, whatever became of the run.
+        fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
     """
 
     model: LanguageModel
@@ -73,8 +78,9 @@ class RunContext:
     budget: Budget = field(default_factory=Budget)
     options: TreeOptions = field(default_factory=TreeOptions)
     working_memory: WorkingMemory | None = None
-    examples: Callable[[str], Pending[tuple[str, ...]]] | None = None
-    fixed_examples: Callable[[], tuple[str, ...]] = tuple
+    examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None
+    system_text: bool = True
+    fixed_example: bool = True
     listener: Listener = field(default_factory=Listener)
     wake: Callable[[], None] = lambda: None
     clock: Callable[[], float] = time.monotonic
@@ -82,17 +88,25 @@ class RunContext:
     planner: str = ""
     replies: list[tuple[int, int, Reply]] = field(default_factory=list)
     pictures: list[tuple[int, str, bytes]] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    fatal: Failure | None = None
 
     @property
-    def allowed_control_flows(self) -> tuple[ControlFlow, ...]:
-        """What an expansion may use."""
-        return self.options.allowed_control_flows(self.world.domain)
+    def household(self) -> Household:
+        """What the world's skills, wording, naming and limits are."""
+        return self.world.household
 
     def count_tokens(self, text: str) -> int:
         """Count tokens with the model's tokenizer, or, where it is not at hand, about as many."""
         count = self.model.count_tokens(text)
         return approximate_tokens(text) if count is None else count
+
+    def failed(self, failure: Failure) -> None:
+        """Take in why a goal node failed."""
+        if failure.is_error:
+            self.failures.append(failure)
+        if failure.ends_the_tree and self.fatal is None:
+            self.fatal = failure
 
     def remember(self, observation: Observation) -> None:
         """Let working memory take in an observation."""
@@ -103,7 +117,7 @@ class RunContext:
             if GONE in seen.states:
                 self.working_memory.forget(seen.word, seen.instance)
                 continue
-            name = name_of(seen.word, seen.instance, self.world.domain)
+            name = self.household.name_of(seen.word, seen.instance)
             self.working_memory.see(
                 seen.word, seen.instance, name=name, room=seen.room, place=seen.place, held=seen.held, time=now
             )

@@ -30,7 +30,7 @@ class Fallback(py_trees.composites.Selector):
 
     def tick(self) -> Iterator[Behaviour]:
         """Tick the child whose turn it is, and those after it as long as each fails at once."""
-        for child in _turns(self):
+        for child in _in_turn(self):
             yield from child.tick()
             if child.status != Status.FAILURE:
                 _conclude(self, child.status)
@@ -57,7 +57,7 @@ class Parallel(py_trees.composites.Parallel):
 
     def tick(self) -> Iterator[Behaviour]:
         """Tick the child whose turn it is, and those after it as long as each ends at once."""
-        for child in _turns(self):
+        for child in _in_turn(self):
             yield from child.tick()
             if child.status == Status.RUNNING:
                 _conclude(self, Status.RUNNING)
@@ -81,7 +81,7 @@ def control_flow(flow: ControlFlow, children: Sequence[Behaviour], parallel_poli
     return Parallel(flow.value, children, parallel_policy)
 
 
-def _turns(composite: Composite) -> Iterator[Behaviour]:
+def _in_turn(composite: Composite) -> Iterator[Behaviour]:
     """Yield the children from the one whose turn it is, which becomes the current child."""
     if composite.status != Status.RUNNING:
         for child in composite.children:

@@ -1,33 +1,90 @@
-"""What every node that works on a goal has, whatever planner it belongs to: its goal, its text, where it stands."""
+"""The goal node: works on one goal by a program, a generator that says what it waits for next, whoever plans."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import abc
+import logging
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, replace
 from typing import Any
 
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.composites import Composite
 
+from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Decision, Think
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.llm.port import Choice, DecisionRequest, FreeText
-from reactree_ros.memory.experience import End
+from reactree_ros.agent.prompt import shortened, start_turn
+from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, is_closed, node_text
+from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, NoAnswerInTime, PromptTooLong, Reply
+from reactree_ros.memory.experience import End, Experience
+from reactree_ros.pending import Pending
 from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.failure import EndedBelow, Failure, FailureKind, LimitReached, failure_of
 from reactree_ros.tree.skill_leaf import SkillLeaf
-from reactree_ros.world.port import Observation
+from reactree_ros.world.port import Observation, WorldError
+
+_log = logging.getLogger(__name__)
+MaySay = DecisionGrammar | Choice | FreeText
 
 
-class GoalNode(Composite):
-    """Works on one goal; its first child is the leaf that carries its skills out.
+@dataclass(frozen=True)
+class Wait:
+    """Wait for a pending result; what comes back is its value, or what it failed with is raised.
+
+    Attributes:
+        what: Its name, for errors.
+        pending: The result.
+        late: Of what type the error is where it does not come in time.
+        next_tick: Whether it is looked at in the next tick at the earliest, also where it is there at once.
+    """
+
+    what: str
+    pending: Pending[Any]
+    late: type[Exception] = TimeoutError
+    next_tick: bool = False
+
+
+@dataclass(frozen=True)
+class Execute:
+    """Carry a skill out by the node's leaf; what comes back is the :class:`Observation`."""
+
+    skill: str
+
+
+@dataclass(frozen=True)
+class Grow:
+    """Run a subtree, which is inserted under the node; what comes back is its :class:`Status`."""
+
+    subtree: Behaviour
+
+
+Step = Wait | Execute | Grow
+#: What :meth:`GoalNode.program` is; it returns whether the goal was reached.
+Program = Generator[Step, Any, bool]
+
+
+class GoalNode(Composite, abc.ABC):
+    """Works on one goal by its :meth:`program`; its first child is the leaf that carries its skills out.
+
+    At most one reply of the language model is taken in a tick.
+
+    Status:
+        RUNNING while the program waits for something.
+        SUCCESS where it returns True.
+        FAILURE where it returns False or raises; :attr:`failure` and the feedback message say why.
+        INVALID when interrupted: what it has in flight is cancelled, and the program is closed.
 
     Attributes:
         subgoal: Its goal, in natural language.
         depth: 1 for the root, 3 for the goal nodes under it, and so on.
-        text: What it said and saw so far.
-        lesson: What of its text is an example for others; empty: all of it.
+        turns: What it was told, said and saw so far.
+        lesson: The turns that are an example for others; None: all of them.
         index: Its number in the run, in the order in which goal nodes start, from 0.
         start: Decision count at its start, from 1.
-        end: How it ended; None before.
+        end: How it ended, for episodic memory; None before, and where an error ended it.
+        failure: Why it failed; None where it did not.
         leaf: Carries its skills out.
     """
 
@@ -44,61 +101,377 @@ class GoalNode(Composite):
         super().__init__(name or " ".join(subgoal.split()), children=[self.leaf])
         self.subgoal = subgoal
         self.depth: int = 1 if parent is None else parent.depth + 2
-        self.text = self.lesson = ""
-        self.index = 0
-        self.start = 0
-        self.end: End | None = None
+        self.index = self.start = 0
         self._context = context
+        self._clear()
+
+    def _clear(self) -> None:
+        self.turns: list[Turn] = []
+        self.lesson: Sequence[Turn] | None = None
+        self.end: End | None = None
+        self.failure: Failure | None = None
+        self.feedback_message = ""
+        self._system = ""
+        self._examples: Sequence[str] = ()
+        self._prompt_start: tuple[Turn, ...] = ()
         self._requests = 0
+        self._begun = False
+        self._program: Program | None = None
+        self._step: Step | None = None
+        self._deadline = 0.0
+        self._missed: tuple[Exception | None, str] = (None, "")  # what was raised instead of what the program waits for
 
     def setup(self, **kwargs: Any) -> None:
         """Nothing to set up: model and world are there."""
 
-    def request(
-        self,
-        prompt: str,
-        may_say: DecisionGrammar | Choice | FreeText,
-        said: tuple[tuple[int, int], ...] = (),
-    ) -> DecisionRequest:
-        """Make a request to the language model with the run's options, and an id that is unique within the run.
+    @property
+    def text(self) -> str:
+        """Everything it was told, said and saw, as in the recorded files."""
+        return node_text(self.turns)
 
-        Args:
-            prompt: The whole text so far.
-            may_say: What the reply is held to.
-            said: Where in the prompt the model itself spoke.
-        """
-        self._requests += 1
-        options = self._context.options
-        return DecisionRequest(
-            prompt=prompt,
-            may_say=may_say,
-            max_tokens=options.max_tokens,
-            temperature=options.temperature,
-            seed=options.seed,
-            id=f"{self.index}.{self._requests}",
-            said=said,
-            planner=self._context.planner,
+    def experience(self, *, task_id: str, task_name: str) -> Experience | None:
+        """Return what it went through, for episodic memory; None where it has no end of its own."""
+        turns = tuple(self.turns if self.lesson is None else self.lesson)
+        if self.end is None or not turns:
+            return None
+        return Experience(
+            subgoal=self.subgoal,
+            turns=turns if self.lesson is not None or is_closed(turns) else (*turns, Told("", About.ANSWER)),
+            end=self.end,
+            task_id=task_id,
+            task_name=task_name,
+            decision=self.start,
+            depth=self.depth,
         )
 
-    def _keep(self, observation: Observation) -> None:
-        """Let working memory take in what came of the leaf's skill, and keep the picture."""
+    @abc.abstractmethod
+    def program(self) -> Program:
+        """Say what to wait for, step by step, and at the end whether the goal was reached.
+
+        It adds to :attr:`turns` what is told, said and seen. What it raises ends the node, and says why.
+        """
+
+    # ------------------------------------------------------------------ for programs: the language model
+
+    def begin_prompt(self, system: str, examples: Sequence[str]) -> None:
+        """Set what stands before the node's own turns in its prompts: system text and examples, as far as wanted."""
+        self._system = system if self._context.system_text else ""
+        self._examples = examples
+        self._prompt_start = (start_turn(self._system, examples),)
+
+    def prompt(self) -> Sequence[Turn]:
+        """Return the prompt of the next request."""
+        return Prompt(self._prompt_start, self.turns)
+
+    def ask(self, may_say: MaySay, *, begun: str = "", **sampling: Any) -> Generator[Step, Any, Reply]:
+        """Ask for what comes next; where the prompt is too long, without the least similar examples.
+
+        The caller counts the decision.
+
+        Args:
+            may_say: What the reply is held to.
+            begun: How the reply begins.
+            sampling: What of the request is not as the run's options say.
+
+        Raises:
+            LimitReached: The budget forbids a further decision.
+            LanguageModelError: No reply came.
+        """
+        while True:
+            try:
+                return (yield from self.ask_of(self.prompt(), may_say, begun=begun, **sampling))
+            except PromptTooLong as error:
+                if not self._examples:
+                    raise
+                kept = shortened(self._examples, error.excess, count=self._context.count_tokens)
+                self._context.listener.shortened(self, len(self._examples) - len(kept), error.excess)
+                self.begin_prompt(self._system, kept)
+
+    def ask_of(
+        self, turns: Sequence[Turn], may_say: MaySay, *, begun: str = "", **sampling: Any
+    ) -> Generator[Step, Any, Reply]:
+        """Ask with a prompt of its own; see :meth:`ask`."""
         context = self._context
-        context.remember(observation)
-        if observation.picture is not None:
-            context.pictures.append((context.budget.steps, self.leaf.name, observation.picture))
+        self.check_budget()
+        request = self.request(turns, may_say, begun=begun, **sampling)
+        reply: Reply = yield Wait("reply", context.model.decide(request), NoAnswerInTime, next_tick=True)
+        context.replies.append((self.index, context.budget.decisions + 1, reply))
+        return reply
+
+    def request(self, turns: Sequence[Turn], may_say: MaySay, *, begun: str = "", **sampling: Any) -> DecisionRequest:
+        """Make a request with the run's options, and an id that is unique within the run."""
+        self._requests += 1
+        options = self._context.options
+        given = {"max_tokens": options.max_tokens, "temperature": options.temperature, "seed": options.seed}
+        return DecisionRequest(
+            turns=turns,
+            may_say=may_say,
+            begun=begun,
+            id=f"{self.index}.{self._requests}",
+            planner=self._context.planner,
+            **(given | sampling),
+        )
+
+    def check_budget(self) -> None:
+        """Look whether a further decision is allowed.
+
+        Raises:
+            LimitReached: It is not; the node is told.
+        """
+        if (limit := self._context.budget.reached()) is not None:
+            self.tell(limit.value, About.LIMIT)
+            raise LimitReached(limit)
+
+    # ------------------------------------------------------------------ for programs: turns
+
+    def tell(self, text: str, about: About = About.ANSWER) -> None:
+        """Add what the node is told."""
+        self.turns.append(Told(text, about))
+
+    def say(self, text: str, decision: Decision | None) -> None:
+        """Add what the language model said."""
+        self.turns.append(Said(text, decision))
+
+    def see(self, observation: Observation) -> None:
+        """Add an observation."""
+        self.turns.append(Saw(observation.text, observation))
+
+    def think(self, thought: Think, reply: Reply, said: str = "") -> None:
+        """Count a thought, tell it to the listener and answer it."""
+        self._context.budget.count_decision()
+        self._context.listener.decided(self, thought, reply)
+        self.say(said or str(thought), thought)
+        self.tell("OK.")
+
+    def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
+        """Count a decision that is not carried out, and tell the model why.
+
+        Args:
+            said: What was said.
+            reason: Why it is not carried out.
+            decision: What it was read as; None where it is no decision.
+        """
+        self._context.budget.count_decision()
+        self._context.listener.refused(self, Said(said, decision), reason)
+        self.say(said, None)
+        self.tell(reason, About.REFUSAL)
+
+    # ------------------------------------------------------------------ for programs: the world and the memories
+
+    def look_around(self) -> Generator[Step, Any, Observation]:
+        """Look around; working memory takes in what is seen.
+
+        Raises:
+            WorldError: The world failed.
+        """
+        observation: Observation = yield Wait("observation", self._context.world.observe(), WorldError)
+        self._context.remember(observation)
+        return observation
+
+    def survey(self) -> Generator[Step, Any, Observation]:
+        """Return all there is in the world.
+
+        Raises:
+            WorldError: The world cannot say that, or failed.
+        """
+        survey: Observation = yield Wait("description of the world", self._context.world.survey(), WorldError)
+        return survey
+
+    def available_skills(self) -> Generator[Step, Any, Sequence[str]]:
+        """Return the world's skills that may be tried now.
+
+        Raises:
+            WorldError: The world failed.
+        """
+        skills: Sequence[str] = yield Wait("skills", self._context.world.available_skills(), WorldError)
+        return skills
+
+    def own_actions(self) -> list[str]:
+        """Return what may be done beside the world's skills: the ends, and what working memory may be asked."""
+        recall = self._context.world.recallable if self._context.working_memory is not None else ()
+        return [DONE, FAILURE, *(RECALL + word for word in recall)]
+
+    def find_examples(self) -> Generator[Step, Any, tuple[Experience, ...]]:
+        """Ask episodic memory for experiences; nothing where there is none, or it has nothing."""
+        if self._context.examples is None:
+            return ()
+        found: tuple[Experience, ...] = yield Wait("examples", self._context.examples(self.subgoal))
+        return found
+
+    def carry_out(self, skill: str) -> Generator[Step, Any, Observation]:
+        """Carry a skill out that is counted already; ``recall`` is answered by working memory.
+
+        Raises:
+            WorldError: The world failed.
+        """
+        context = self._context
+        if context.working_memory is not None and skill.startswith(RECALL):
+            observation = Observation(context.working_memory.recall(skill.removeprefix(RECALL)))
+        else:
+            observation = yield Execute(skill)
+            context.remember(observation)
+            if observation.picture is not None:
+                context.pictures.append((context.budget.steps, skill, observation.picture))
+        context.listener.observed(self, observation)
+        return observation
+
+    def act(self, act: Act, reply: Reply, said: str = "") -> Generator[Step, Any, Observation]:
+        """Count a skill, tell it to the listener, carry it out; what was said and seen is added to the turns.
+
+        Raises:
+            WorldError: The world failed.
+        """
+        self._context.budget.count_step()
+        self._context.listener.decided(self, act, reply)
+        self.say(said or str(act), act)
+        observation = yield from self.carry_out(act.skill)
+        self.see(observation)
+        return observation
+
+    # ------------------------------------------------------------------ life in the tree
+
+    def tick(self) -> Iterator[Behaviour]:
+        """Go on by at most one reply, then tick the child that led to."""
+        if self.status != Status.RUNNING:
+            if self._context.fatal is not None:  # the tree ends
+                self._clear()
+                self.failure, self.feedback_message = self._context.fatal, f"not begun: {self._context.fatal.message}"
+                self.stop(Status.FAILURE)
+                yield self
+                return
+            self._begin()
+        elif isinstance(self._step, Wait):
+            self._look(self._step)
+        self.status = Status.RUNNING
+        self.current_child = child = self._child()
+        if child is not None:
+            yield from child.tick()
+            if child.status != Status.RUNNING:
+                self._child_ended(child)
+                if self._program is not None:
+                    self.current_child = None
+        if self._program is None:
+            self.stop(Status.SUCCESS if self.failure is None else Status.FAILURE)
+        yield self
+
+    def terminate(self, new_status: Status) -> None:
+        """Cancel what is in flight and close the program; the children are stopped by the tree."""
+        step, self._step = self._step, None
+        if isinstance(step, Wait):
+            step.pending.cancel()
+        if self._program is not None:
+            self._program.close()
+            self._program = None
+        self.status = new_status
+        if new_status != Status.INVALID and self._begun:
+            self._context.listener.node_ended(self)
 
     def _begin(self) -> None:
         """Start from the beginning, as the next goal node of the run."""
         for child in self.children:
             if child.status != Status.INVALID:
                 child.stop(Status.INVALID)
-        for child in self._grown():
+        for child in self.children[1:]:
             self.remove_child(child)
-        self.text, self.lesson, self.end, self.feedback_message = "", "", None, ""
-        self._requests = 0
+        self._clear()
         self.index = len(self._context.nodes)
         self._context.nodes.append(self)
         self.start = self._context.budget.decisions + 1
+        self._begun = True
+        self._context.listener.node_started(self)
+        self._program = program = self.program()
+        self._go_on(lambda: next(program))
 
-    def _grown(self) -> Sequence[Behaviour]:
-        return self.children[1:]
+    def _child(self) -> Behaviour | None:
+        if isinstance(self._step, Execute):
+            return self.leaf
+        if isinstance(self._step, Grow) and self._step.subtree.parent is self:
+            return self._step.subtree
+        return None
+
+    def _child_ended(self, child: Behaviour) -> None:
+        assert self._program is not None  # it waits for the child
+        program, leaf = self._program, self.leaf
+        if child is not leaf:
+            self._go_on(lambda: program.send(child.status))
+        elif leaf.error is not None:
+            error = leaf.error
+            self._missed = error, f"'{leaf.name}' failed"
+            self._go_on(lambda: program.throw(error))
+        else:
+            self._go_on(lambda: program.send(leaf.observation))
+
+    def _look(self, step: Wait) -> None:
+        if step.pending.done():
+            self._go_on(self._outcome_of(step))
+        elif self._context.clock() >= self._deadline:
+            step.pending.cancel()
+            late = step.late(f"no {step.what} within {self._context.options.decision_timeout:g} s")
+            assert self._program is not None  # it waits
+            program = self._program
+            self._go_on(lambda: program.throw(late))
+
+    def _outcome_of(self, step: Wait) -> Callable[[], Step]:
+        assert self._program is not None  # it waits
+        program = self._program
+        try:
+            value = step.pending.take()
+        except CancelledError:
+            canceled = step.late(f"no {step.what}: it was canceled by somebody else")
+            return lambda: program.throw(canceled)
+        except Exception as error:
+            thrown = error
+            self._missed = error, f"no {step.what}"
+            return lambda: program.throw(thrown)
+        return lambda: program.send(value)
+
+    def _go_on(self, resume: Callable[[], Step]) -> None:
+        """Let the program run to where it has to wait."""
+        while True:
+            try:
+                step = resume()
+            except StopIteration as stop:
+                self._ended(bool(stop.value))
+                return
+            except Exception as error:
+                self._failed(error)
+                return
+            if isinstance(step, Wait) and not step.next_tick and step.pending.done():
+                resume = self._outcome_of(step)
+                continue
+            self._enter(step)
+            return
+
+    def _enter(self, step: Step) -> None:
+        self._step = step
+        context = self._context
+        if isinstance(step, Wait):
+            self._deadline = context.clock() + context.options.decision_timeout
+            step.pending.add_done_callback(lambda _: context.wake())
+            return
+        if isinstance(step, Execute):
+            self.leaf.name = step.skill  # one skill after another: the next one starts at the next tick
+        else:
+            context.growth.request(self, step.subtree)
+        context.wake()
+
+    def _ended(self, reached: bool) -> None:
+        self._step = self._program = None
+        if not reached and self.failure is None:
+            self.failure = Failure(FailureKind.GAVE_UP, self.feedback_message or "gave up")
+        if self.end is None:
+            self.end = End.SUCCESS if reached else End.FAILURE
+
+    def _failed(self, error: Exception) -> None:
+        self._step = self._program = None
+        self.failure = failure_of(error)
+        if self._missed[0] is error:
+            self.failure = replace(self.failure, message=f"{self._missed[1]}: {self.failure.message}")
+        self.feedback_message = self.failure.message
+        if not self.failure.is_error:
+            self.end = End.FAILURE
+        if isinstance(error, EndedBelow):
+            return
+        self._context.failed(self.failure)
+        if self.failure.kind is FailureKind.BUG:
+            _log.error("'%s' ended by a bug", self.name, exc_info=error)

@@ -1,7 +1,8 @@
-"""The skill leaf: one skill of an agent node, on its way through the world."""
+"""The skill leaf: one skill of a goal node, on its way through the world."""
 
 from __future__ import annotations
 
+from concurrent.futures import CancelledError
 from typing import Any
 
 from py_trees.behaviour import Behaviour
@@ -9,20 +10,21 @@ from py_trees.common import Status
 
 from reactree_ros.pending import Pending
 from reactree_ros.tree.context import RunContext
-from reactree_ros.world.port import Observation, Outcome
+from reactree_ros.world.port import Observation, Outcome, WorldError
 
 
 class SkillLeaf(Behaviour):
-    """Executes the skill of its agent node.
+    """Executes the skill of its goal node.
 
-    Every agent node has one and gives it each of its skills in turn; its name is the skill.
+    Every goal node has one and gives it each of its skills in turn; its name is the skill. How long a skill may take is
+    the world's part: a run wraps it in a :class:`reactree_ros.world.wrappers.SkillTimeLimit`.
 
-    Status: RUNNING while the world carries the skill out, SUCCESS where it was done, FAILURE where it was refused,
-    failed, or took too long. Interrupted, it cancels the skill.
+    Status: RUNNING while the world carries the skill out, SUCCESS where it was done, FAILURE where it was refused or
+    failed. Interrupted, it cancels the skill.
 
     Attributes:
         observation: What came back; None where an error came instead.
-        error: What went wrong, with the skill; empty where an observation came back.
+        error: What was raised instead of an observation; None where none was.
     """
 
     IDLE = "skill"
@@ -31,18 +33,19 @@ class SkillLeaf(Behaviour):
         super().__init__(self.IDLE)
         self._context = context
         self._pending: Pending[Observation] | None = None
-        self._deadline = 0.0
         self.observation: Observation | None = None
-        self.error = ""
+        self.error: Exception | None = None
 
     def setup(self, **kwargs: Any) -> None:
         """Nothing to set up: the world is there."""
 
     def initialise(self) -> None:
         """Send the skill to the world."""
-        self.observation, self.error, self.feedback_message = None, "", ""
-        self._deadline = self._context.clock() + self._context.options.skill_timeout
-        self._pending = self._context.world.execute(self.name)
+        self.observation, self.error, self.feedback_message = None, None, ""
+        try:
+            self._pending = self._context.world.execute(self.name)
+        except Exception as error:
+            self._pending = Pending.failed(error)
         if not self._pending.done():
             self._pending.add_done_callback(lambda _: self._context.wake())
 
@@ -51,18 +54,16 @@ class SkillLeaf(Behaviour):
         pending = self._pending
         assert pending is not None  # set by initialise
         if not pending.done():
-            if self._context.clock() < self._deadline:
-                return Status.RUNNING
-            pending.cancel()
-            self.error = f"'{self.name}' took longer than {self._context.options.skill_timeout:g} s"
-        else:
-            try:
-                self.observation = pending.take()
-            except Exception as error:
-                self.error = f"'{self.name}' failed: {error}"
+            return Status.RUNNING
         self._pending = None
+        try:
+            self.observation = pending.take()
+        except CancelledError:
+            self.error = WorldError(f"'{self.name}' was canceled by the world")
+        except Exception as error:
+            self.error = error
         if self.observation is None:
-            self.feedback_message = self.error
+            self.feedback_message = f"'{self.name}' failed: {self.error}"
             return Status.FAILURE
         self.feedback_message = self.observation.text
         return Status.SUCCESS if self.observation.outcome is Outcome.DONE else Status.FAILURE

@@ -8,35 +8,42 @@ from pathlib import Path
 import pytest
 
 from reactree_ros.agent.budget import Limit
-from reactree_ros.agent.decision import Act, Think
-from reactree_ros.agent.parser import parse_decision
-from reactree_ros.agent.transcript import TranscriptError, Turn, parse_transcript
+from reactree_ros.agent.decision import Act, ControlFlow, Expand, Think
+from reactree_ros.agent.transcript import TranscriptError, parse_transcript
+from reactree_ros.agent.turns import About, Said, Saw, Told, node_text
 
 
 def test_turns_carry_what_was_said_and_what_came_back() -> None:
     transcript = parse_transcript(
         "Your task is to: a\nand b\nYou are in the house.\nThink: hm\nOK.\nAct: go to kitchen 1\nYou move.\nMax steps"
     )
-    assert transcript.header == "Your task is to: a\nand b\n"
-    assert transcript.observation == "You are in the house."
-    assert transcript.turns == (Turn("Think: hm"), Turn("Act: go to kitchen 1", "You move."))
-    assert transcript.limit is Limit.STEPS
+    assert transcript.turns == (
+        Told("Your task is to: a\nand b"),
+        Saw("You are in the house."),
+        Said("Think: hm", Think("hm")),
+        Told("OK.", About.ANSWER),
+        Said("Act: go to kitchen 1", Act("go to kitchen 1")),
+        Saw("You move."),
+        Told("Max steps", About.LIMIT),
+    )
+    assert (transcript.subgoal, transcript.limit) == ("a\nand b", Limit.STEPS)
+    assert transcript.acts == (("go to kitchen 1", Saw("You move.")),)
+
+
+def test_the_task_of_a_child_is_what_follows_where_it_stands() -> None:
+    text = "Your primary goal is to: x\nTo achieve this, …\nYour task is to: y\nYou are in the house.\nExpand:\n"
+    transcript = parse_transcript(f"{text}- control flow: fallback\n- subgoals: a, and b\n")
+    assert transcript.subgoal == "y"
+    assert transcript.said[0].decision == Expand(ControlFlow.FALLBACK, ("a", "and b"))
 
 
 @pytest.mark.parametrize("variant", ["react", "react_wm", "reactree", "reactree_wm"])
-def test_every_recorded_text_is_rebuilt_from_its_turns(wah_nl: Path, variant: str) -> None:
+def test_every_recorded_text_is_rendered_from_its_turns(wah_nl: Path, variant: str) -> None:
     for line in (wah_nl / "trajectories" / f"{variant}.jsonl").read_text(encoding="utf-8").splitlines():
         text = json.loads(line)["text"]
         transcript = parse_transcript(text)
-        rebuilt = f"{transcript.header}{transcript.observation}\n"
-        for turn in transcript.turns:
-            decision = parse_decision(turn.said, keep_and=True)
-            follows = (
-                "OK.\n" if isinstance(decision, Think) else "" if turn.observation is None else f"{turn.observation}\n"
-            )
-            ends = isinstance(decision, Act) and decision.ends
-            rebuilt += turn.said + ("" if ends else "\n") + follows
-        assert rebuilt + (transcript.limit.value if transcript.limit else "") == text
+        assert node_text(transcript.turns) == text
+        assert all(said.decision is not None for said in transcript.said)
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
+import reactree_ros.world.virtualhome
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.llm.expert_model import ExpertModel
-from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.episode import Episode
+from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.planners.plan import tidied
-from reactree_ros.planners.variants import variant
-from reactree_ros.run import Run
-from reactree_ros.tree.context import RunContext
-from reactree_ros.world.generator import generate_house, solution
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import parse_tasks
+from reactree_ros.planners.spec import planner
+from reactree_ros.world.virtualhome.generator import generate_house, solution
+from reactree_ros.world.virtualhome.household import WAH_NL
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import parse_tasks
 
 EXAMPLES = {
     "react": "react",
@@ -30,17 +30,12 @@ EXAMPLES = {
 }
 
 
-def trajectory(planner: str) -> str:
+def trajectory(name: str) -> str:
     """What the expert says and sees in one task of a house, agent node after agent node."""
     task = parse_tasks(generate_house(seed=7, tasks=1))[0]
-    chosen = variant(planner)
-    context = RunContext(
-        model=ExpertModel(),
-        world=SymbolicWorld(task),
-        working_memory=WorkingMemory() if chosen.working_memory else None,
-    )
-    assert Run(task.instruction, context, planner=chosen.build).run().achieved
-    return "\n\n".join(node.text.rstrip("\n") for node in context.nodes)
+    episode = Episode(task.instruction, model=ExpertModel(), world=SymbolicWorld(task), planner=planner(name))
+    assert episode.run().achieved
+    return "\n\n".join(node.text.rstrip("\n") for node in episode.context.nodes)
 
 
 def plan() -> str:
@@ -51,13 +46,13 @@ def plan() -> str:
     return "\n".join([survey.text, f"Your task is to: {document[0]['nl_instructions'][0]}", *steps])
 
 
-@pytest.mark.parametrize("planner", EXAMPLES)
-def test_a_fixed_example_is_what_the_expert_does(planner: str) -> None:
-    assert prompt(f"wah_nl/{EXAMPLES[planner]}.txt") == trajectory(planner)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_fixed_example_is_what_the_expert_does(name: str) -> None:
+    assert prompt(WAH_NL.prompts, f"{EXAMPLES[name]}.txt") == trajectory(name)
 
 
 def test_the_fixed_plan_leads_to_the_goal_by_the_houses_graph() -> None:
-    assert prompt("wah_nl/plan.txt") == plan()
+    assert prompt(WAH_NL.prompts, "plan.txt") == plan()
 
 
 def test_without_memory_every_agent_node_gets_the_fixed_example_of_its_variant() -> None:
@@ -66,13 +61,36 @@ def test_without_memory_every_agent_node_gets_the_fixed_example_of_its_variant()
     prompts: list[str] = []
     decide = model.decide
     model.decide = lambda request: (prompts.append(request.prompt), decide(request))[1]  # type: ignore[method-assign]
-    context = RunContext(model=model, world=SymbolicWorld(task))
-    Run(task.instruction, context, planner=variant("reactree:control_flow=seq").build).run()
-    assert len(context.nodes) > 2
-    assert all(f"Source domain:\n{prompt('wah_nl/reactree_seq.txt')}\nTarget_domain:\n" in text for text in prompts)
+    chosen = planner("reactree:control_flow=seq")
+    episode = Episode(task.instruction, model=model, world=SymbolicWorld(task), planner=chosen)
+    episode.run()
+    assert len(episode.context.nodes) > 2
+    example = prompt(WAH_NL.prompts, "reactree_seq.txt")
+    assert all(f"Source domain:\n{example}\nTarget_domain:\n" in text for text in prompts)
+
+
+@pytest.mark.parametrize(
+    ("options", "begins"),
+    [
+        ("", "You are an advanced robot"),
+        (":fixed_example=false", "You are an advanced robot"),
+        (":system_text=false", "Source domain:\nYour task is to: "),
+        (":system_text=false:fixed_example=false", "Target_domain:\nYour task is to: "),
+    ],
+)
+@pytest.mark.parametrize("name", ["reactree", "react_wm"])
+def test_system_text_and_fixed_example_can_be_left_out(name: str, options: str, begins: str) -> None:
+    task = parse_tasks(generate_house(seed=8, tasks=1))[0]
+    model, prompts = ExpertModel(), list[str]()
+    decide = model.decide
+    model.decide = lambda request: (prompts.append(request.prompt), decide(request))[1]  # type: ignore[method-assign]
+    Episode(task.instruction, model=model, world=SymbolicWorld(task), planner=planner(name + options)).run()
+    assert all(text.startswith(begins) for text in prompts)
+    assert all((text.count("Source domain:\nYour task is to: ") == 0) == ("fixed" in options) for text in prompts)
 
 
 if __name__ == "__main__":
-    Path("config", "prompts", "wah_nl", "plan.txt").write_text(plan() + "\n", encoding="utf-8")
+    folder = Path(reactree_ros.world.virtualhome.__file__).parent / "prompts"
+    (folder / "plan.txt").write_text(plan() + "\n", encoding="utf-8")
     for name, file in EXAMPLES.items():
-        Path("config", "prompts", "wah_nl", f"{file}.txt").write_text(trajectory(name) + "\n", encoding="utf-8")
+        (folder / f"{file}.txt").write_text(trajectory(name) + "\n", encoding="utf-8")

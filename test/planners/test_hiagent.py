@@ -6,27 +6,29 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from doubles import START, Clock, ScriptedWorld, Told
+from doubles import START, Clock, Heard, ScriptedWorld
 from py_trees.common import Status
 
-from reactree_ros.agent.budget import Budget
-from reactree_ros.agent.prompt import TARGET
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.summary import judgement, summary_prompt
-from reactree_ros.agent.transcript import parse_transcript
-from reactree_ros.llm.expert_model import ExpertModel
+from reactree_ros.agent.summary import judgement, summary_request
+from reactree_ros.agent.turns import Said, Told
+from reactree_ros.episode import Episode
+from reactree_ros.errors import UserError
+from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, PromptTooLong, Reply
-from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.memory.experience import End, Experience
 from reactree_ros.pending import Pending
-from reactree_ros.planners.hiagent import HiAgentNode
-from reactree_ros.planners.hiagent_examples import told_as_subgoals
-from reactree_ros.planners.variants import variant
-from reactree_ros.run import Run
-from reactree_ros.saved_run import experiences
-from reactree_ros.tree.context import Listener, RunContext
-from reactree_ros.world.generator import generate_house
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import parse_tasks
+from reactree_ros.planners.hiagent.examples import told_as_subgoals
+from reactree_ros.planners.hiagent.planner import PROMPTS, HiAgentNode
+from reactree_ros.planners.spec import planner as planner_of
+from reactree_ros.tree.context import Listener
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.ai2thor.household import ALFRED
+from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import parse_tasks
+
+TARGET = "\nTarget_domain:\n"
 
 
 class Sayings(LanguageModel):
@@ -60,19 +62,18 @@ def run_of(
     planner: str = "hiagent",
     *,
     world: ScriptedWorld | None = None,
-    budget: Budget | None = None,
+    options: TreeOptions | None = None,
     listener: Listener | None = None,
-) -> Run:
-    chosen = variant(planner)
-    context = RunContext(
+) -> Episode:
+    return Episode(
+        "root",
         model=model,
         world=world or ScriptedWorld(),
-        budget=budget or Budget(),
-        working_memory=WorkingMemory() if chosen.working_memory else None,
-        listener=listener or Listener(),
+        planner=planner_of(planner),
+        options=options,
+        listener=listener,
         clock=Clock(),
     )
-    return Run("root", context, planner=chosen.build)
 
 
 def own_text(request: DecisionRequest) -> str:
@@ -89,7 +90,7 @@ def summaries(model: Sayings) -> list[str]:
 
 
 def said_in(request: DecisionRequest) -> list[str]:
-    return [request.prompt[begin:end] for begin, end in request.said]
+    return [turn.text for turn in request.turns if isinstance(turn, Said)]
 
 
 SCRIPT = [
@@ -141,7 +142,8 @@ def test_what_the_model_said_is_marked_in_every_prompt() -> None:
     run_of(model).run()
     for request in model.requests:
         lines = own_text(request).splitlines() if TARGET in request.prompt else []
-        assert said_in(request) == [line for line in lines if re.match(r"\d+ Subgoal:|Action: ", line)]
+        spoken = [*said_in(request), *([request.begun] if request.begun else [])]
+        assert spoken == [line for line in lines if re.match(r"\d+ Subgoal:|Action: ", line)]
 
 
 def test_what_may_be_said_is_constrained() -> None:
@@ -176,21 +178,21 @@ def test_a_summary_is_asked_for_with_the_papers_prompt() -> None:
     run_of(model).run()
     first, second = summaries(model)
     assert first == (
-        f"{prompt('hiagent/summary.txt')}\n\n"
+        f"{prompt('reactree_ros.agent:prompts', 'summary.txt')}\n\n"
         f"## Trajectory\nObservation: {START}\n{GO}{OPEN}\n"
         "## Subgoal:\nfind the apple\n\n"
         "### Output:\n"
     )
     trajectory = f"Observation: You open fridge 1.\n{PICK}{RETRIEVE}".rstrip("\n")
-    assert second == summary_prompt(trajectory, "pick up the apple")
+    assert second == f"{summary_request(trajectory, 'pick up the apple').text}\n"
 
 
 def test_the_text_holds_everything_and_so_does_the_experience() -> None:
-    listener = Told()
+    listener = Heard()
     run = run_of(Sayings(SCRIPT), listener=listener)
     run.run()
     (node,) = run.context.nodes
-    assert [turn.said for turn in parse_transcript(node.text).turns] == listener.heard
+    assert [turn.text for turn in node.turns if isinstance(turn, Said)] == listener.heard
     assert listener.heard[:4] == [
         "Think: Subgoal 1: find the apple",
         "Act: go to kitchen 1",
@@ -198,8 +200,8 @@ def test_the_text_holds_everything_and_so_does_the_experience() -> None:
         "Think: Subgoal 2: pick up the apple",
     ]
     assert "Think: Subgoal 1 came to: The fridge is open. Subgoal is met." in listener.heard
-    (experience,) = experiences([node], task_id="1", task_name="x")
-    assert told_as_subgoals(experience.text) == (
+    (experience,) = run.experiences()
+    assert told_as_subgoals(experience) == (
         f"Your task is to: root\n{START}\n"
         + (G1 + GO + OPEN + G2 + PICK + RETRIEVE + G3 + GO)
         .replace("You open fridge 1.", "You open fridge 1. Subgoal is met.")
@@ -258,7 +260,7 @@ def test_with_working_memory_it_recalls() -> None:
     ],
 )
 def test_every_run_ends(texts: list[str], end: str) -> None:
-    run = run_of(Sayings(texts), budget=Budget(max_decisions=12, max_steps=10))
+    run = run_of(Sayings(texts), options=TreeOptions(max_decisions=12, max_steps=10))
     result = run.run()
     assert (result.status, result.end) == ("failure", end)
     assert result.decisions <= 12
@@ -267,7 +269,7 @@ def test_every_run_ends(texts: list[str], end: str) -> None:
 
 
 def test_what_may_not_be_said_is_refused_and_the_model_is_told() -> None:
-    listener = Told()
+    listener = Heard()
     model = Sayings([" s", "Action: fly", "Action: done"])
     result = run_of(model, listener=listener).run()
     reason = "'Action: fly' is not among what is available now."
@@ -319,17 +321,28 @@ def test_a_skill_in_flight_is_cancelled_once() -> None:
     assert dict(world.cancelled) == {"open fridge 1": 1}
 
 
+def opaque(text: str) -> Experience:
+    """An experience in which nobody said anything."""
+    turns = (Told(text),)
+    return Experience(subgoal="x", turns=turns, end=End.SUCCESS, task_id="1", task_name="test", decision=1, depth=1)
+
+
+def recorded(text: str) -> Experience:
+    return Experience.from_text(text, task_id="1", task_name="test", decision=1, depth=1)
+
+
 def test_a_prompt_that_is_too_long_loses_examples() -> None:
-    listener = Told()
+    listener = Heard()
     run = run_of(Sayings([" s", "Action: done"], context=600), listener=listener)
-    run.context.examples = lambda _: Pending.of(("example " * 300, "other " * 300))
+    found = tuple(opaque(word * 300) for word in ("example ", "other "))
+    run.context.examples = lambda _: Pending.of(found)
     assert run.run().status == "success"
     assert listener.heard == ["1 examples dropped", "Think: Subgoal 1: s", "Act: done"]
 
 
 def test_a_prompt_that_is_too_long_without_examples_ends_the_run() -> None:
     result = run_of(Sayings([""], context=10)).run()
-    assert (result.end, result.decisions) == ("error", 0)
+    assert (result.end, result.decisions) == ("context_full", 0)
     assert "tokens too long" in result.message
 
 
@@ -338,7 +351,7 @@ def test_without_memory_the_fixed_examples_are_given() -> None:
         model = Sayings([" s", "Action: done"])
         run_of(model, planner).run()
         assert model.requests[0].prompt.count("Your task is to: ") == count + 1
-        assert prompt("hiagent/wah_nl/example.txt") in model.requests[0].prompt
+        assert prompt(PROMPTS, "wah_nl/example.txt") in model.requests[0].prompt
 
 
 def test_examples_of_other_planners_are_told_as_subgoals() -> None:
@@ -346,13 +359,13 @@ def test_examples_of_other_planners_are_told_as_subgoals() -> None:
         f"Your task is to: eat\n{START}\nThink: first the fridge.\nOK.\nThink: now I open it.\nOK.\n"
         "Act: open fridge 1\nYou open fridge\nAct: pick up apple 1\nYou pick up apple.\nAct: done"
     )
-    assert told_as_subgoals(react) == (
+    assert told_as_subgoals(recorded(react)) == (
         f"Your task is to: eat\n{START}\n1 Subgoal: now I open it.\nAction: open fridge 1\n"
         "Observation: You open fridge\nAction: pick up apple 1\nObservation: You pick up apple.\nAction: done"
     )
     expansion = f"Your task is to: eat\n{START}\nThink: a\nOK.\nExpand:\n- control flow: sequence\n- subgoals: a, b"
-    assert told_as_subgoals(expansion) == ""
-    assert told_as_subgoals("something else") == "something else"
+    assert told_as_subgoals(recorded(expansion)) == ""
+    assert told_as_subgoals(opaque("something else")) == "something else"
 
 
 @pytest.mark.parametrize(
@@ -374,7 +387,7 @@ def test_the_worked_examples_are_what_the_world_answers(name: str, seed: int, ta
     house = (task for one in generate_house(seed=seed, rooms=3, tasks=5) for task in parse_tasks(one))
     task = next(task for task in house if task.task_id == task_id)
     world = SymbolicWorld(task)
-    header, start, *lines = prompt(f"hiagent/wah_nl/{name}.txt").split("\n")
+    header, start, *lines = prompt(PROMPTS, f"wah_nl/{name}.txt").split("\n")
     assert (header, start) == (f"Your task is to: {task.instruction}", world.observe().take().text)
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
         action = line.removeprefix("Action: ")
@@ -396,13 +409,7 @@ def test_the_worked_examples_are_what_the_world_answers(name: str, seed: int, ta
 @pytest.mark.parametrize("seed", [7, 54])
 def test_the_expert_carries_out_a_whole_task_by_subgoals(planner: str, seed: int) -> None:
     (task, *_) = parse_tasks(generate_house(seed=seed, tasks=1)[0])
-    chosen = variant(planner)
-    context = RunContext(
-        model=ExpertModel(),
-        world=SymbolicWorld(task),
-        working_memory=WorkingMemory() if chosen.working_memory else None,
-    )
-    run = Run(task.instruction, context, planner=chosen.build)
+    run = Episode(task.instruction, model=ExpertModel(), world=SymbolicWorld(task), planner=planner_of(planner))
     result = run.run()
     assert (result.gsr, result.end) == (1.0, "done")
     assert isinstance(run.root, HiAgentNode)
@@ -414,19 +421,14 @@ def test_the_expert_carries_out_a_whole_task_by_subgoals(planner: str, seed: int
 
 def test_the_expert_says_when_it_does_not_understand() -> None:
     (task, *_) = parse_tasks(generate_house(seed=7, tasks=1)[0])
-    context = RunContext(model=ExpertModel(), world=SymbolicWorld(task))
-    result = Run("Sing me a song.", context, planner=variant("hiagent").build).run()
+    world = SymbolicWorld(task)
+    result = Episode("Sing me a song.", model=ExpertModel(), world=world, planner=planner_of("hiagent")).run()
     assert (result.end, result.steps) == ("failure", 0)
 
 
 def test_a_household_without_prompts_is_named() -> None:
-    from reactree_ros.agent.prompt import Domain
-
     class Elsewhere(ScriptedWorld):
-        domain = Domain.ALFRED
+        household = ALFRED
 
-    result = run_of(Sayings([""]), world=Elsewhere()).run()
-    assert (result.end, result.message) == (
-        "error",
-        "hiagent has no prompts for the household alfred; use another planner",
-    )
+    with pytest.raises(UserError, match="hiagent has no prompts for the household alfred; use another planner"):
+        run_of(Sayings([""]), world=Elsewhere())

@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 from doubles import ScriptedWorld
 from py_trees.common import Status
-from recode_doubles import Bedroom, Coder, coder, own_part, root, run_of
+from recode_doubles import Bedroom, coder, lesson_of, own_part, root, run_of
 
-from reactree_ros.agent.budget import Budget
-from reactree_ros.agent.decision import Act, ControlFlow, Decision, Expand, Think
+from reactree_ros.agent.decision import Act, ControlFlow, Decision, Expand, Think, WriteCode
+from reactree_ros.agent.turns import Said, Told
+from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
-from reactree_ros.llm.expert_model import ExpertModel
+from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import LanguageModel, Reply
-from reactree_ros.memory.experience import End
+from reactree_ros.memory.experience import End, Experience
 from reactree_ros.pending import Pending
-from reactree_ros.planners import sandbox
-from reactree_ros.planners.recode import CodeNode, recode
-from reactree_ros.planners.variants import variant
-from reactree_ros.run import Run
-from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.planners.recode import sandbox
+from reactree_ros.planners.recode.planner import CodeNode
+from reactree_ros.tree.context import Listener
+from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation
@@ -97,8 +97,8 @@ class Diary(Listener):
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         self.told.append(decision)
 
-    def refused(self, node: GoalNode, said: str, reason: str) -> None:
-        self.told.append(f"{said}: {reason}")
+    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
+        self.told.append(f"{said.text}: {reason}")
 
     def observed(self, node: GoalNode, observation: Observation) -> None:
         self.told.append(observation.text)
@@ -106,8 +106,7 @@ class Diary(Listener):
 
 def test_the_case_study_ends_with_both_clocks_in_the_dresser() -> None:
     world = Bedroom()
-    context = RunContext(model=Coder(CASE_STUDY), world=world, options=TreeOptions(refuse_unavailable=False))
-    run = Run("put two alarmclock in dresser", context, planner=recode)
+    run = run_of(CASE_STUDY, world, options=TreeOptions(refuse_unavailable=False))
     result = run.run()
     assert (result.status, result.gsr) == ("success", 1.0)
     assert world.inside["dresser 1"] == ["alarmclock 3", "alarmclock 2"]
@@ -202,7 +201,7 @@ def test_values_are_shown_with_their_types_and_cut(value: str, shown: str) -> No
 def test_what_a_placeholder_sets_or_returns_is_what_its_call_is_assigned(part: str) -> None:
     run = run_of({"solve": "a, b = part()\nrun(f'go to {a} {b}')", "part": part}, ScriptedWorld(skills=["go to 1 two"]))
     assert run.run().steps == 1
-    assert run.context.world.executed == ["go to 1 two"]  # type: ignore[attr-defined]
+    assert run.context.world.inner.executed == ["go to 1 two"]  # type: ignore[attr-defined]
 
 
 def test_all_variables_are_shared() -> None:
@@ -241,8 +240,8 @@ def test_a_correction_gets_the_traceback_and_nothing_runs_twice() -> None:
         "- observation (str): You are in the house, and there are 1 rooms: kitchen (1).\n"
         "- x (int): 1\nWrite only the code for what is left to do.\nAnswer:\n"
     )
-    (begin, end), *_ = coder(run).requests[1].said
-    assert second[begin:end].startswith("<execute>\nx = 1")
+    said, *_ = [turn for turn in coder(run).requests[1].turns if isinstance(turn, Said)]
+    assert said.text.startswith("<execute>\nx = 1")
 
 
 def test_code_that_cannot_be_read_runs_not_at_all() -> None:
@@ -254,26 +253,27 @@ def test_code_that_cannot_be_read_runs_not_at_all() -> None:
 
 @pytest.mark.parametrize("corrections", [0, 1, 3])
 def test_corrections_are_bounded(corrections: int) -> None:
-    run = run_of({"solve": "1 / 0"}, ScriptedWorld(), options={"corrections": corrections})
+    run = run_of({"solve": "1 / 0"}, ScriptedWorld(), settings={"corrections": corrections})
     result = run.run()
     assert (result.end, result.decisions) == ("failure", corrections + 1)
     assert run.root.feedback_message == "ZeroDivisionError: division by zero"
-    assert root(run).gave_up
+    assert root(run).failure is not None
+    assert root(run).failure.kind is FailureKind.GAVE_UP
 
 
 def test_a_part_that_cannot_be_done_is_an_error_where_it_is_called() -> None:
     run = run_of(
         {"solve": ["part()\nrun('open fridge 1')", f"run('{GO}')"], "part": "raise ValueError('no milk')"},
         ScriptedWorld(),
-        options={"corrections": 1},
+        settings={"corrections": 1},
     )
-    assert (run.run().status, run.context.world.executed) == ("success", [GO])  # type: ignore[attr-defined]
+    assert (run.run().status, run.context.world.inner.executed) == ("success", [GO])  # type: ignore[attr-defined]
     assert "RuntimeError: part could not be done: ValueError: no milk" in coder(run).prompts()[1]
     assert [child.status for child in run.root.children[1:]] == [Status.FAILURE]
 
 
 def test_placeholders_deeper_than_the_limit_are_refused() -> None:
-    run = run_of({"solve": "a()", "a": ["b()", "x = 1"], "b": "c()"}, ScriptedWorld(), options={"depth": 2})
+    run = run_of({"solve": "a()", "a": ["b()", "x = 1"], "b": "c()"}, ScriptedWorld(), settings={"depth": 2})
     result = run.run()
     assert (result.status, result.max_depth, coder(run).prompts("b")) == ("success", 3, [])
     assert (
@@ -283,14 +283,13 @@ def test_placeholders_deeper_than_the_limit_are_refused() -> None:
 
 
 def test_endless_recursion_ends_at_ten() -> None:
-    run = run_of({"solve": "solve(instruction, observation)"}, ScriptedWorld(), options={"corrections": 0})
+    run = run_of({"solve": "solve(instruction, observation)"}, ScriptedWorld(), settings={"corrections": 0})
     result = run.run()
     assert (result.end, result.agent_nodes, result.max_depth) == ("failure", 10, 19)
 
 
 def test_options_are_in_the_planners_name() -> None:
-    context = RunContext(model=Coder({"solve": "a()"}), world=ScriptedWorld())
-    result = Run("do it", context, planner=variant("recode:depth=1:corrections=2").build).run()
+    result = run_of({"solve": "a()"}, ScriptedWorld(), settings={"depth": 1, "corrections": 2}).run()
     assert (result.decisions, result.agent_nodes) == (3, 1)
 
 
@@ -336,17 +335,21 @@ def test_a_placeholder_where_it_cannot_be_is_an_error(code: str, message: str) -
 
 
 @pytest.mark.parametrize(
-    ("code", "budget", "end"),
+    ("code", "options", "end"),
     [
-        (f"while True:\n    run('{GO}')", Budget(max_steps=5), "out_of_steps"),
-        ("while True:\n    run('fly')", Budget(max_steps=5), "out_of_steps"),
-        (f"while True:\n try:\n  run('{GO}')\n except BaseException:\n  pass", Budget(max_steps=5), "out_of_steps"),
-        ("while True:\n    part()", Budget(max_decisions=5), "out_of_decisions"),
-        (f"part()\nwhile True:\n    run('{GO}')", Budget(max_steps=5), "out_of_steps"),
+        (f"while True:\n    run('{GO}')", TreeOptions(max_steps=5), "out_of_steps"),
+        ("while True:\n    run('fly')", TreeOptions(max_steps=5), "out_of_steps"),
+        (
+            f"while True:\n try:\n  run('{GO}')\n except BaseException:\n  pass",
+            TreeOptions(max_steps=5),
+            "out_of_steps",
+        ),
+        ("while True:\n    part()", TreeOptions(max_decisions=5), "out_of_decisions"),
+        (f"part()\nwhile True:\n    run('{GO}')", TreeOptions(max_steps=5), "out_of_steps"),
     ],
 )
-def test_the_budget_ends_what_would_not_end(code: str, budget: Budget, end: str) -> None:
-    run = run_of({"solve": code, "part": "x = 1"}, ScriptedWorld(), budget=budget)
+def test_the_budget_ends_what_would_not_end(code: str, options: TreeOptions, end: str) -> None:
+    run = run_of({"solve": code, "part": "x = 1"}, ScriptedWorld(), options=options)
     result = run.run()
     assert (result.end, max(result.steps, result.decisions)) == (end, 5)
     assert run.root.feedback_message in ("Max steps", "Max decisions")
@@ -354,7 +357,7 @@ def test_the_budget_ends_what_would_not_end(code: str, budget: Budget, end: str)
 
 def test_a_budget_that_ends_in_a_part_ends_the_whole() -> None:
     run = run_of(
-        {"solve": "part()", "part": f"while True:\n    run('{GO}')"}, ScriptedWorld(), budget=Budget(max_steps=3)
+        {"solve": "part()", "part": f"while True:\n    run('{GO}')"}, ScriptedWorld(), options=TreeOptions(max_steps=3)
     )
     assert (run.run().end, run.root.feedback_message, coder(run).requests[2:]) == ("out_of_steps", "Max steps", [])
 
@@ -395,14 +398,21 @@ def test_what_a_node_did_is_its_text_and_what_it_said_is_its_lesson() -> None:
     run.run()
     node = root(run)
     assert node.text.endswith(f"</execute>\nx\nrun: {GO}\nYou {GO}.\n")
-    assert node.lesson.startswith("Function: solve(instruction, observation)\n")
-    assert node.lesson.endswith(f"run('{GO}')\n</execute>\n")
+    assert lesson_of(node).startswith("Function: solve(instruction, observation)\n")
+    assert lesson_of(node).endswith(f"run('{GO}')\n</execute>")
     assert node.end is End.SUCCESS
 
 
+def experience(*turns: Told | Said) -> Experience:
+    """What episodic memory finds."""
+    return Experience(subgoal="x", turns=turns, end=End.SUCCESS, task_id="1", task_name="test", decision=1, depth=1)
+
+
 def test_examples_of_a_memory_take_the_place_of_the_fixed_ones_where_they_are_code() -> None:
-    own = "Function: old()\nVariables:\n(none)\nAnswer:\n<execute>\nx = 1\n</execute>\n"
-    for found, there in (((own, "Your task is to: x"), own), (("Your task is to: x",), "find_and_pick_up")):
+    code = "<execute>\nx = 1\n</execute>"
+    own = experience(Told("Function: old()\nVariables:\n(none)\nAnswer:"), Said(code, WriteCode(code)))
+    other = experience(Told("Your task is to: x"), Said("Act: done", Act("done")))
+    for found, there in (((own, other), own.text), ((other,), "find_and_pick_up")):
         run = run_of({"solve": "x = 1"}, ScriptedWorld(), examples=lambda _, found=found: Pending.of(found))
         run.run()
         prompt = coder(run).requests[0].prompt
@@ -427,7 +437,7 @@ class Slow(LanguageModel):
         return Pending(on_cancel=count)
 
 
-def until(run: Run, there: object) -> None:
+def until(run: Episode, there: object) -> None:
     """Tick until something is there; at most as often as it takes 20 s."""
     for _ in range(200):
         run.tick()
@@ -439,7 +449,7 @@ def until(run: Run, there: object) -> None:
 
 def test_an_interruption_in_a_part_cancels_its_request_and_ends_the_sandbox() -> None:
     model = Slow()
-    run = Run("do it", RunContext(model=model, world=ScriptedWorld()), planner=recode)
+    run = run_of({}, ScriptedWorld(), model=model)
     until(run, lambda: len(run.context.nodes) == 2 and run.context.nodes[1].text)
     run.tick()
     box = root(run).sandbox
@@ -466,7 +476,7 @@ def test_an_interruption_in_a_skill_cancels_it() -> None:
 def test_an_interruption_ends_code_that_computes() -> None:
     run = run_of({"solve": "while True:\n    pass"}, ScriptedWorld())
     root(run)._shared.limits = sandbox.Limits(seconds=60.0)
-    until(run, lambda: root(run).lesson == "" and root(run).text.endswith("</execute>\n"))
+    until(run, lambda: root(run).lesson is None and root(run).text.endswith("</execute>\n"))
     until(run, lambda: root(run).sandbox._busy)
     box = root(run).sandbox
     run.interrupt()
@@ -481,24 +491,17 @@ def gone(box: sandbox.Sandbox) -> bool:
 
 
 def test_the_expert_says_that_it_writes_no_code() -> None:
-    result = Run("do it", RunContext(model=ExpertModel(), world=ScriptedWorld()), planner=recode).run()
+    result = run_of({}, ScriptedWorld(), model=ExpertModel()).run()
     assert (result.end, result.message) == (
-        "error",
+        "model_gone",
         "no reply: the expert decides, it does not write code; name another --llm",
     )
-
-
-@pytest.mark.parametrize("option", ["depth=0", "corrections=-1"])
-def test_options_that_are_too_small_are_named(option: str) -> None:
-    name, _, value = option.partition("=")
-    with pytest.raises(UserError, match=f"planner option {name} is {value}; it must be at least"):
-        variant(f"recode:{option}").build("do it", RunContext(model=Coder({}), world=ScriptedWorld()))
 
 
 def test_without_the_interpreter_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"pip install 'reactree_ros\[recode\]'"):
-        recode("do it", RunContext(model=Coder({}), world=ScriptedWorld()))
+        run_of({}, ScriptedWorld())
 
 
 @pytest.mark.parametrize(
@@ -516,7 +519,7 @@ def test_code_is_found_in_what_models_say(reply: str) -> None:
             return Pending.of(Reply(reply))
 
     world = ScriptedWorld()
-    assert Run("do it", RunContext(model=Says(), world=world), planner=recode).run().status == "success"
+    assert run_of({}, world, model=Says()).run().status == "success"
     assert world.executed == [GO]
 
 

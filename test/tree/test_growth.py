@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import py_trees
 import pytest
-from doubles import ScriptedModel, expand, scripted_run
+from doubles import ScriptedModel, expand, scripted_episode
 from py_trees.common import Status
 from py_trees.composites import Composite
 
-from reactree_ros.run import Run
+from reactree_ros.episode import Episode
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.control_flow import Fallback, Parallel
 
@@ -21,12 +21,12 @@ SCRIPT = {
 }
 
 
-def names(run: Run) -> list[str]:
+def names(run: Episode) -> list[str]:
     return [behaviour.name for behaviour in run.tree.root.iterate()]
 
 
 def test_an_expansion_is_in_the_tree_after_the_tick_that_decided_it() -> None:
-    run = scripted_run(SCRIPT)
+    run = scripted_episode(SCRIPT)
     run.tick()
     assert names(run) == ["skill", "root"]
     run.tick()
@@ -38,7 +38,7 @@ def test_inserted_behaviours_are_set_up_and_followers_are_told(monkeypatch: pyte
     told: list[int] = []
     set_up: list[tuple[str, object]] = []
     monkeypatch.setattr(AgentNode, "setup", lambda self, **kwargs: set_up.append((self.name, kwargs)))
-    run = scripted_run(SCRIPT)
+    run = scripted_episode(SCRIPT)
     run.tree.tree_update_handler = lambda: told.append(len(names(run)))
     run.context.growth.follow(run.tree, ros="the node")
     run.run()
@@ -47,7 +47,7 @@ def test_inserted_behaviours_are_set_up_and_followers_are_told(monkeypatch: pyte
 
 
 def test_what_has_ended_stays_in_the_tree_with_how_it_ended() -> None:
-    run = scripted_run(SCRIPT)
+    run = scripted_episode(SCRIPT)
     run.run()
     statuses = {b.name: b.status for b in run.tree.root.iterate() if isinstance(b, Composite)}
     assert statuses == {
@@ -62,7 +62,7 @@ def test_what_has_ended_stays_in_the_tree_with_how_it_ended() -> None:
 
 
 def test_displays_draw_the_composites_for_what_they_are() -> None:
-    run = scripted_run(SCRIPT)
+    run = scripted_episode(SCRIPT)
     run.run()
     text = py_trees.display.ascii_tree(run.tree.root, show_status=True)
     assert "/_/ parallel" in text
@@ -72,7 +72,7 @@ def test_displays_draw_the_composites_for_what_they_are() -> None:
 
 
 def test_visitors_see_the_active_path_at_every_tick() -> None:
-    run = scripted_run(SCRIPT)
+    run = scripted_episode(SCRIPT)
     visitor = py_trees.visitors.SnapshotVisitor()
     run.tree.add_visitor(visitor)
     seen = []
@@ -86,7 +86,7 @@ def test_visitors_see_the_active_path_at_every_tick() -> None:
 
 
 def test_the_tip_is_the_agent_node_that_decides() -> None:
-    run = scripted_run(SCRIPT)
+    run = scripted_episode(SCRIPT)
     tips = []
     while not run.finished:
         run.tick()
@@ -97,7 +97,7 @@ def test_the_tip_is_the_agent_node_that_decides() -> None:
 
 def test_the_same_script_grows_the_same_tree() -> None:
     def grow() -> tuple[list[tuple[str, str]], list[str]]:
-        run = scripted_run(SCRIPT)
+        run = scripted_episode(SCRIPT)
         run.run()
         return [(b.name, b.status.value) for b in run.tree.root.iterate()], [n.text for n in run.context.nodes]
 
@@ -106,7 +106,7 @@ def test_the_same_script_grows_the_same_tree() -> None:
 
 def test_a_growth_that_was_asked_for_is_dropped_where_its_parent_was_interrupted() -> None:
     model = ScriptedModel({"root": [expand("sequence", "a")]}, settle=False)
-    run = scripted_run({}, model=model)
+    run = scripted_episode({}, model=model)
     run.tick()
     model.settle_all()
     run.tree.post_tick_handlers.insert(0, lambda tree: tree.root.stop(Status.INVALID))
@@ -116,7 +116,7 @@ def test_a_growth_that_was_asked_for_is_dropped_where_its_parent_was_interrupted
 
 def test_a_tree_that_is_ticked_again_starts_afresh() -> None:
     model = ScriptedModel({"root": [expand("sequence", "a"), "Act: done"], "a": ["Act: done"]})
-    run = scripted_run({}, model=model)
+    run = scripted_episode({}, model=model)
     run.run()
     assert names(run) == ["skill", "skill", "a", "sequence", "root"]
     run.tick()
@@ -126,7 +126,7 @@ def test_a_tree_that_is_ticked_again_starts_afresh() -> None:
 
 
 def test_the_composites_keep_their_type_for_viewers() -> None:
-    run = scripted_run(SCRIPT)
+    run = scripted_episode(SCRIPT)
     run.run()
     composites = {b.name: b for b in run.tree.root.iterate()}
     assert isinstance(composites["parallel"], Parallel)

@@ -6,25 +6,27 @@ import itertools
 from collections.abc import Sequence
 
 import pytest
-from doubles import START, ScriptedWorld, Told, expand
+from doubles import START, AgentNodes, Heard, ScriptedWorld, expand
 from hypothesis import given
 from hypothesis import strategies as st
 from py_trees.common import Status
 
-from reactree_ros.agent.budget import Budget
-from reactree_ros.agent.folding import Folding
-from reactree_ros.agent.prompt import TARGET
-from reactree_ros.agent.summary import summary_prompt
+from reactree_ros.agent.context_window import ContextWindow
+from reactree_ros.agent.decision import ALL_CONTROL_FLOWS
+from reactree_ros.agent.summary import summary_request
+from reactree_ros.agent.turns import About, Said, Told, Turn, render
+from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, LanguageModelError, PromptTooLong, Reply
+from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.pending import Pending
-from reactree_ros.planners.variants import variant
-from reactree_ros.run import Run
-from reactree_ros.tree.agent_node import AgentNode, Phase
-from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.planners.spec import planner
+from reactree_ros.tree.agent_node import Abilities
+from reactree_ros.tree.context import Listener
 from reactree_ros.tree.options import TreeOptions
 
 HEADER = f"Your task is to: root\n{START}\n"
+TARGET = "\nTarget_domain:\n"
+NEW_LINE = "\n"
 
 
 class Summarising(LanguageModel):
@@ -56,16 +58,16 @@ class Summarising(LanguageModel):
 
 
 def run_of(
-    model: LanguageModel, summarise_after: int | None, *, budget: Budget | None = None, listener: Listener | None = None
-) -> Run:
-    context = RunContext(
+    model: LanguageModel, summarise_after: int, *, options: TreeOptions | None = None, listener: Listener | None = None
+) -> Episode:
+    return Episode(
+        "root",
         model=model,
         world=ScriptedWorld(),
-        budget=budget or Budget(),
-        options=TreeOptions(summarise_after=summarise_after),
-        listener=listener or Listener(),
+        planner=AgentNodes(Abilities(ALL_CONTROL_FLOWS, summarise_after)),
+        options=options,
+        listener=listener,
     )
-    return Run("root", context, planner=AgentNode)
 
 
 def thought(number: int) -> str:
@@ -80,7 +82,7 @@ SIX = [*map(thought, range(1, 7)), "Act: done"]
 
 
 def test_the_older_half_gives_way_to_a_summary() -> None:
-    model, listener = Summarising(SIX), Told()
+    model, listener = Summarising(SIX), Heard()
     run = run_of(model, 20, listener=listener)
     result = run.run()
     texts = [own(request) for request in model.requests if TARGET in request.prompt]
@@ -96,7 +98,7 @@ def test_the_older_half_gives_way_to_a_summary() -> None:
         HEADER + first + four + five + six,
     ]
     asked = [request.prompt for request in model.requests if TARGET not in request.prompt]
-    assert asked == [summary_prompt((one + two + three).rstrip("\n"), "root")]
+    assert asked == [f"{summary_request((one + two + three).rstrip(NEW_LINE), 'root').text}\n"]
     assert second not in texts[-1]
     # The text is whole; the summary is told, and counts as a decision.
     assert run.context.nodes[0].text == HEADER + one + two + three + four + five + six + "Act: done"
@@ -109,7 +111,7 @@ def test_a_later_summary_takes_in_the_one_before() -> None:
     run_of(model, 20).run()
     asked = [request.prompt for request in model.requests if TARGET not in request.prompt]
     trajectory = "Summary of what was done before: summary 1\n" + "".join(f"{thought(n)}\nOK.\n" for n in (4, 5, 6))
-    assert asked[1] == summary_prompt(trajectory.rstrip("\n"), "root")
+    assert asked[1] == f"{summary_request(trajectory.rstrip(NEW_LINE), 'root').text}\n"
     assert own(model.requests[-1]).startswith(f"{HEADER}Summary of what was done before: summary 2\n{thought(7)}\n")
 
 
@@ -127,16 +129,16 @@ def test_what_the_model_said_stays_marked() -> None:
     run_of(model, 12).run()
     assert model.asked
     for request in model.requests:
-        said = [request.prompt[begin:end] for begin, end in request.said]
+        said = [turn.text for turn in request.turns if isinstance(turn, Said)]
         assert said == [line for line in own(request).splitlines() if line in script and TARGET in request.prompt]
 
 
 def test_nothing_changes_where_it_is_off_or_never_reached() -> None:
     prompts = []
-    for limit in (None, 1000):
+    for limit in (0, 1000):
         model = Summarising(SIX)
         run_of(model, limit).run()
-        prompts.append([(request.prompt, request.said, request.id) for request in model.requests])
+        prompts.append([(request.turns, request.id) for request in model.requests])
     assert prompts[0] == prompts[1]
 
 
@@ -148,17 +150,19 @@ def test_one_long_observation_is_not_summarised_for_ever() -> None:
 
 def test_a_limit_ends_the_node_before_a_summary() -> None:
     model = Summarising(SIX)
-    run = run_of(model, 20, budget=Budget(max_decisions=4))
+    run = run_of(model, 20, options=TreeOptions(max_decisions=4))
     assert run.run().end == "out_of_decisions"
     assert (model.asked, run.context.nodes[0].text.endswith("Max decisions")) == (0, True)
 
 
-@pytest.mark.parametrize("error", [LanguageModelError("gone"), PromptTooLong(5, 100)])
-def test_a_summary_that_does_not_come_ends_the_node_and_names_the_error(error: Exception) -> None:
+@pytest.mark.parametrize(
+    ("error", "end"), [(ServerUnavailable("gone"), "model_gone"), (PromptTooLong(5, 100), "context_full")]
+)
+def test_a_summary_that_does_not_come_ends_the_node_and_names_the_error(error: Exception, end: str) -> None:
     model = Summarising(SIX)
     model.error = error
     result = run_of(model, 20).run()
-    assert (result.end, result.message) == ("error", f"no summary: {error}")
+    assert (result.end, result.message) == (end, f"no reply: {error}")
 
 
 def test_a_summary_in_flight_holds_up_no_tick_and_is_cancelled_once() -> None:
@@ -167,9 +171,7 @@ def test_a_summary_in_flight_holds_up_no_tick_and_is_cancelled_once() -> None:
     while not model.asked:
         run.tick()
     run.tick()
-    root = run.root
-    assert isinstance(root, AgentNode)
-    assert (root.phase, root.status, model.asked) == (Phase.SUMMARISING, Status.RUNNING, 1)
+    assert (run.tree.tip(), run.root.status, model.asked) == (run.root, Status.RUNNING, 1)
     run.interrupt()
     run.interrupt()
     assert model.cancelled == 1
@@ -190,29 +192,27 @@ def test_each_agent_node_summarises_its_own_text() -> None:
 
 
 def test_it_is_an_option_of_the_planner() -> None:
-    context = RunContext(model=Summarising([]), world=ScriptedWorld())
-    variant("reactree:summarise_after=600").build("root", context)
-    assert context.options.summarise_after == 600
-    context = RunContext(model=Summarising([]), world=ScriptedWorld())
-    variant("reactree").build("root", context)
-    assert context.options.summarise_after is None
-    with pytest.raises(UserError, match="summarise_after is -1; it must be"):
-        variant("reactree:summarise_after=-1").build("root", context)
+    model = Summarising(SIX)
+    result = Episode("root", model=model, world=ScriptedWorld(), planner=planner("reactree:summarise_after=20")).run()
+    assert (result.status, model.asked) == ("success", 1)
+    with pytest.raises(UserError, match="summarise_after is '-1': input should be greater than or equal to 0"):
+        planner("reactree:summarise_after=-1")
 
 
 @given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 30))
-def test_what_is_shown_is_the_header_the_summary_and_the_end_of_the_text(sizes: list[int], limit: int) -> None:
-    text, said, folding = "head\n", list[tuple[int, int]](), Folding.none("head\n")
+def test_what_is_shown_is_the_header_the_summary_and_the_latest_turns(sizes: list[int], limit: int) -> None:
+    turns: list[Turn] = [Told("head")]
+    window = ContextWindow(head=1)
     for number, size in enumerate(sizes):
-        said.append((len(text), len(text) + 1))
-        text += f"{'x ' * size}{number}\n"
-        until = folding.excess(text, said, limit=limit, count=lambda one: len(one.split()))
+        turns += [Said("x"), Told(f"{'x ' * (size - 1)}{number}", About.ANSWER)]
+        until = window.excess(turns, limit=limit, count=lambda one: len(one.split()))
         if until is not None:
-            assert until in [begin for begin, _ in said if begin > folding.hidden]
-            folding = folding.fold(until, "gist")
-        shown, spans = folding.shown(text, said)
-        assert shown.startswith("head\n")
-        assert shown.endswith(text[folding.hidden :])
-        assert all(shown[begin:end] == "x" for begin, end in spans)
-        latest = text[folding.hidden :].removeprefix("head\n")
-        assert len(latest.split()) <= limit or latest == text[said[-1][0] :]
+            assert isinstance(turns[until], Said)
+            assert until > window.hidden
+            window.hide(until, "gist")
+        shown = list(window.shown(turns))
+        assert shown[0] == turns[0]
+        assert shown[len(shown) - len(turns[window.hidden :]) :] == turns[window.hidden :]
+        assert len(shown) == 1 + (window.hidden > 1) + len(turns) - window.hidden
+        latest = turns[window.hidden :]
+        assert len(render(latest).split()) <= limit or len(latest) == 2

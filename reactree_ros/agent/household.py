@@ -1,0 +1,69 @@
+"""The household: what a world's skills, wording, naming and limits are, as one value that the world owns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from reactree_ros.agent.decision import ControlFlow
+
+#: How the starting observation of an agent node begins in the recordings.
+START_LINE = "You are in the house"
+#: The control flows as the system text of the paper's listing 1 speaks of them.
+CONTROL_FLOW_TEXTS: Mapping[ControlFlow, str] = {
+    ControlFlow.SEQUENCE: (
+        '"sequence" (achieve subgoals sequentially; if any subgoal fails, the sequence is interrupted)'
+    ),
+    ControlFlow.FALLBACK: (
+        '"fallback" (attempt subgoals in order until one succeeds; if a subgoal is successful, the remaining '
+        "subgoals are not attempted)"
+    ),
+    ControlFlow.PARALLEL: (
+        '"parallel" (achieve subgoals in parallel; this enables tasks to continue independently, even if one '
+        "subgoal fails)"
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Household:
+    """What a planner has to know of a world before it decides anything in it.
+
+    Prompts and planners ask this value where one world differs from another; nothing asks which world it is.
+
+    Attributes:
+        name: Its name, e.g. ``wah_nl``.
+        actions: The verbs of its skills, in the order in which the system text lists them.
+        control_flows: What an expansion may use, each with the words in which the system text speaks of it.
+        naming: What one thing is called, with ``{word}`` and ``{instance}``: ``juice 1``, in ALFRED ``Juice (1)``.
+        start_line: How the starting observation of an agent node begins.
+        max_decisions: Decisions allowed by default (paper, section 5.1).
+        max_steps: Steps allowed by default.
+        prompts: Where its prompts and fixed examples are, as ``package:folder``; empty: it has none.
+    """
+
+    name: str
+    actions: tuple[str, ...]
+    control_flows: Mapping[ControlFlow, str] = field(default_factory=lambda: CONTROL_FLOW_TEXTS)
+    naming: str = "{word} {instance}"
+    start_line: str = START_LINE
+    max_decisions: int = 200
+    max_steps: int = 200
+    prompts: str = ""
+
+    def name_of(self, word: str, instance: int) -> str:
+        """Return what one thing is called."""
+        return self.naming.format(word=word, instance=instance)
+
+    def split_skill(self, skill: str) -> tuple[str, str]:
+        """Split a skill into its verb, empty where it begins with none of the actions, and what it is done to."""
+        return split_skill(skill, self.actions)
+
+
+def split_skill(skill: str, actions: Iterable[str]) -> tuple[str, str]:
+    """Split a skill into its verb, empty where it begins with none of these, and what it is done to.
+
+    ``pick up juice 1`` is split into ``pick up`` and ``juice 1``.
+    """
+    verb = max((action for action in actions if skill.startswith(f"{action} ")), key=len, default="")
+    return verb, skill[len(verb) + 1 :] if verb else skill

@@ -1,0 +1,71 @@
+"""Observations: what comes back from a skill, or what an agent node starts with."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+class Outcome(enum.Enum):
+    """How a skill ended."""
+
+    DONE = "done"
+    PRECONDITION = "precondition"
+    """The world refused it and nothing moved; the observation's text says why."""
+    UNKNOWN_SKILL = "unknown_skill"
+    REFUSED_BY_POLICY = "refused_by_policy"
+    EXECUTION = "execution"
+    """It failed on the way."""
+    POSTCONDITION = "postcondition"
+    """It was carried out, but what it was for did not hold: a robot that let go of the cup."""
+    TIMEOUT = "timeout"
+    """It took too long and was stopped."""
+    CANCELED = "canceled"
+    WORLD_UNAVAILABLE = "world_unavailable"
+
+
+#: State of something that is not there any more, such as a potato that was sliced.
+GONE = "GONE"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One object in an observation.
+
+    Attributes:
+        word: Class in words, e.g. ``kitchen cabinet``.
+        instance: Instance number within its class, from 1.
+        room: Room it was seen in, e.g. ``kitchen 1``; None where the world is one room.
+        place: What the agent stood at when it saw it, e.g. ``fridge 2``; None in the quick look around a room.
+        held: True where the agent holds it.
+        states: What is known of it, e.g. ``OPEN``, ``OFF``, :data:`GONE`.
+    """
+
+    word: str
+    instance: int
+    room: str | None
+    place: str | None = None
+    held: bool = False
+    states: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What came back from a skill, or what an agent node starts with.
+
+    Attributes:
+        text: The observation in words, as it goes into the prompt.
+        outcome: How the skill ended; ``DONE`` for a plain look.
+        seen: Objects seen, in the order in which working memory takes them in.
+        looked_into: The open receptacle whose inside the observation shows, e.g. ``fridge 1``.
+        rooms: The rooms of the house, e.g. ``kitchen 1``; only where the agent looked around.
+        picture: What the agent's camera sees, a PNG; None where no pictures are taken.
+    """
+
+    text: str
+    outcome: Outcome = Outcome.DONE
+    seen: Sequence[Seen] = ()
+    looked_into: str | None = None
+    rooms: tuple[str, ...] = ()
+    picture: bytes | None = field(default=None, repr=False)

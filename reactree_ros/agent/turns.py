@@ -1,0 +1,196 @@
+"""Turns: what a goal node was told, said and saw. A prompt is turns; text is a rendering of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+from reactree_ros.agent.decision import Act, BeginSubgoal, ControlFlow, Decision, Expand, Summarise, Think, WriteCode
+from reactree_ros.agent.observation import Observation
+
+
+class About(enum.Enum):
+    """What somebody is told."""
+
+    SYSTEM = "system"
+    """Who it is and what it may do, with in-context examples; the same for a whole run, or nearly so."""
+    TASK = "task"
+    """What is to be done, and where it stands."""
+    ANSWER = "answer"
+    """What follows a decision that nothing else answers, such as ``OK.`` after a thought."""
+    REFUSAL = "refusal"
+    """Why what it said is not carried out."""
+    SUMMARY = "summary"
+    """What stands for turns that are not shown any more."""
+    LIMIT = "limit"
+    """That a limit is reached, which ends the goal node."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """Something that a goal node was told."""
+
+    text: str
+    about: About = About.TASK
+
+
+@dataclass(frozen=True)
+class Said:
+    """Something that the language model said.
+
+    Attributes:
+        text: As it was said.
+        decision: The decision that it was taken for; None where it was taken for none.
+    """
+
+    text: str
+    decision: Decision | None = None
+
+
+@dataclass(frozen=True)
+class Saw:
+    """An observation.
+
+    Attributes:
+        text: The observation in words.
+        observation: All of it; None where only the words were kept. Two turns are equal if their words are.
+    """
+
+    text: str
+    observation: Observation | None = field(default=None, compare=False, repr=False)
+
+
+Turn = Told | Said | Saw
+
+
+class Prompt(Sequence[Turn]):
+    """The turns of one request: a start, then the first so many of turns that only grow at their end.
+
+    Nothing is copied, so that a request costs the same however many turns there are.
+
+    Args:
+        start: What stands before.
+        turns: A list that is only ever appended to.
+    """
+
+    __slots__ = ("_count", "_start", "_turns")
+
+    def __init__(self, start: tuple[Turn, ...], turns: Sequence[Turn]) -> None:
+        self._start, self._turns, self._count = start, turns, len(turns)
+
+    def __len__(self) -> int:
+        return len(self._start) + self._count
+
+    def __iter__(self) -> Iterator[Turn]:
+        return itertools.chain(self._start, itertools.islice(self._turns, self._count))
+
+    @overload
+    def __getitem__(self, index: int) -> Turn: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Turn, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Turn | tuple[Turn, ...]:
+        return tuple(self)[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+def render(turns: Iterable[Turn]) -> str:
+    """Write turns as the recordings have them: one after the other, each on lines of its own."""
+    return "\n".join([turn.text for turn in turns])
+
+
+def is_closed(turns: Sequence[Turn]) -> bool:
+    """Whether the last turn ends a goal node: ``done``, ``failure``, or a limit; nothing follows it, not a line end."""
+    if not turns:
+        return False
+    last = turns[-1]
+    if isinstance(last, Said):
+        return isinstance(last.decision, Act) and last.decision.ends
+    return isinstance(last, Told) and last.about is About.LIMIT
+
+
+def node_text(turns: Sequence[Turn]) -> str:
+    """Write everything a goal node was told, said and saw, character for character as in the recorded files."""
+    return render(turns) if is_closed(turns) or not turns else f"{render(turns)}\n"
+
+
+_TOLD, _SAID, _SAW = "told", "said", "saw"
+_THOUGHTS: Mapping[str, type[Think]] = {
+    "think": Think,
+    "begin_subgoal": BeginSubgoal,
+    "summarise": Summarise,
+    "write_code": WriteCode,
+}
+_THOUGHT_NAMES = {kind: name for name, kind in _THOUGHTS.items()}
+
+
+def turn_to_dict(turn: Turn) -> dict[str, Any]:
+    """Return a turn as JSON has it: ``{"told": text, "about": …}``, ``{"said": text, …}`` or ``{"saw": text}``.
+
+    Of an observation only the words are kept.
+    """
+    if isinstance(turn, Told):
+        return {_TOLD: turn.text, "about": turn.about.value}
+    if isinstance(turn, Saw):
+        return {_SAW: turn.text}
+    return {_SAID: turn.text} | ({} if turn.decision is None else decision_to_dict(turn.decision))
+
+
+def turn_from_dict(values: Mapping[str, Any]) -> Turn:
+    """Read a turn back.
+
+    Raises:
+        ValueError: It is none.
+    """
+    try:
+        if _TOLD in values:
+            return Told(_text(values[_TOLD]), About(values["about"]))
+        if _SAW in values:
+            return Saw(_text(values[_SAW]))
+        return Said(_text(values[_SAID]), decision_from_dict(values))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"is no turn: {str(values)[:80]!r}") from error
+
+
+def decision_to_dict(decision: Decision) -> dict[str, Any]:
+    """Return a decision as JSON has it: ``{"think": …}``, ``{"act": …}`` or ``{"expand": …, "subgoals": […]}``."""
+    if isinstance(decision, Act):
+        return {"act": decision.skill}
+    if isinstance(decision, Expand):
+        return {"expand": decision.control_flow.value, "subgoals": list(decision.subgoals)}
+    name = _THOUGHT_NAMES[type(decision)]
+    return {name if key == "thought" else key: value for key, value in dataclasses.asdict(decision).items()}
+
+
+def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:
+    """Read a decision back; None where there is none.
+
+    Raises:
+        ValueError: The control flow is unknown.
+        KeyError: Something of it is missing.
+    """
+    if "act" in values:
+        return Act(_text(values["act"]))
+    if "expand" in values:
+        return Expand(ControlFlow(values["expand"]), tuple(map(_text, values["subgoals"])))
+    for name, kind in _THOUGHTS.items():
+        if name in values:
+            keys = [field.name for field in dataclasses.fields(kind)]
+            return kind(*(_text(values[name if key == "thought" else key]) for key in keys))
+    return None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"must be a text, not {str(value)[:60]!r}")
+    return value

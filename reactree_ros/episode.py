@@ -1,0 +1,320 @@
+"""One episode: a task carried out by a planner in a world, from the first tick to its result, in this process."""
+
+from __future__ import annotations
+
+import enum
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Protocol
+
+from py_trees.common import Status
+from py_trees.trees import BehaviourTree
+
+from reactree_ros.agent.budget import Budget, Limit
+from reactree_ros.errors import UserError
+from reactree_ros.llm.port import LanguageModel
+from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.examples import EpisodicExamples
+from reactree_ros.memory.experience import Experience
+from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.pending import Pending
+from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.tree.failure import FailureKind
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.growth import Growth
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.port import Score, World
+from reactree_ros.world.wrappers import SkillTimeLimit
+
+#: Longest time between two ticks, in seconds; a tick follows at once when something in flight ends.
+TICK_PERIOD = 0.1
+#: Longest wait for the world to say how far the goal is reached, in seconds.
+SCORE_TIMEOUT = 30.0
+
+
+class EpisodeEnd(enum.Enum):
+    """How an episode ended."""
+
+    DONE = "done"
+    FAILURE = "failure"
+    OUT_OF_DECISIONS = "out_of_decisions"
+    OUT_OF_STEPS = "out_of_steps"
+    CONTEXT_FULL = "context_full"
+    INTERRUPTED = "interrupted"
+    MODEL_GONE = "model_gone"
+    WORLD_GONE = "world_gone"
+    BUG = "bug"
+
+
+#: Ends that say nothing of the planner: such an episode is no result and is carried out again.
+BROKEN = frozenset({EpisodeEnd.MODEL_GONE, EpisodeEnd.WORLD_GONE, EpisodeEnd.BUG})
+_ENDS = {
+    FailureKind.GAVE_UP: EpisodeEnd.FAILURE,
+    FailureKind.CONTEXT_FULL: EpisodeEnd.CONTEXT_FULL,
+    FailureKind.MODEL_GONE: EpisodeEnd.MODEL_GONE,
+    FailureKind.WORLD_GONE: EpisodeEnd.WORLD_GONE,
+    FailureKind.BUG: EpisodeEnd.BUG,
+}
+
+
+@dataclass(frozen=True)
+class EpisodeResult:
+    """What came of an episode.
+
+    Attributes:
+        task_id: The task, where the instruction belongs to one.
+        instruction: What was asked for.
+        status: ``success`` or ``failure`` of the root goal node, ``interrupted`` where it was stopped.
+        gsr: Goal success rate, 0 or 1; None where the world knows no goal.
+        ssr: Subgoal success rate, 0 to 1; None where the world knows no goal.
+        decisions: Decisions taken.
+        steps: Skills and recalls taken.
+        max_depth: Depth of the deepest goal node; the root is 1.
+        agent_nodes: Goal nodes that started.
+        seconds: From the first tick to the last.
+        prompt_tokens: Tokens of all prompts together; None where the model does not count.
+        cached_tokens: How many of them a prefix cache served; None where that is unknown.
+        output_tokens: Tokens that the model generated; None where it does not count.
+        model_seconds: Time that the model took for its replies, together.
+        end: A value of :class:`EpisodeEnd`.
+        message: What went wrong on the way, whatever the end; empty where nothing did.
+    """
+
+    task_id: int | None
+    instruction: str
+    status: str
+    gsr: float | None
+    ssr: float | None
+    decisions: int
+    steps: int
+    max_depth: int
+    agent_nodes: int
+    seconds: float
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    output_tokens: int | None
+    model_seconds: float
+    end: str
+    message: str
+
+    @property
+    def achieved(self) -> bool:
+        """Whether the goal was reached: by the world's score, or by the root's status where there is none."""
+        return self.gsr == 1.0 if self.gsr is not None else self.status == "success"
+
+    @property
+    def broken(self) -> bool:
+        """Whether something failed that is not the planner's; then this is no result of its."""
+        return EpisodeEnd(self.end) in BROKEN
+
+
+class Builder(Protocol):
+    """What an episode has to know of a planner; :class:`reactree_ros.planners.spec.Planner` is one."""
+
+    @property
+    def working_memory(self) -> bool:
+        """Whether it remembers where things were seen."""
+
+    def build(self, instruction: str, context: RunContext) -> GoalNode:
+        """Build the tree for an instruction."""
+
+
+class Episode:
+    """Carries out one instruction.
+
+    :meth:`tick` is for whoever has a loop of their own (a ROS timer); :meth:`run` is a loop.
+
+    Args:
+        instruction: What to do, in natural language.
+        world: Where, standing where the task starts; closing it is up to whoever made it.
+        model: Decides.
+        planner: Who plans.
+        memory: Where examples come from, and what :meth:`remember` adds to.
+        options: How the method behaves.
+        working_memory: Whether it is remembered where things were seen; None: as the planner's name says.
+        listener: Told what happens.
+        task_id: The task that the instruction belongs to, for the result.
+        task_name: Its type.
+        tree: Where the episode grows: as the first child of this tree's root, which ``growth`` follows already. By
+            default a tree of its own.
+        growth: Of ``tree``.
+        examples: Finds examples in the memory; whoever gives it closes it. By default one of the episode's own.
+        clock: Seconds, never going back.
+
+    Raises:
+        UserError: The instruction is empty, or the planner cannot be used in this world.
+    """
+
+    def __init__(
+        self,
+        instruction: str,
+        *,
+        world: World,
+        model: LanguageModel,
+        planner: Builder,
+        memory: EpisodicMemory | None = None,
+        options: TreeOptions | None = None,
+        working_memory: bool | None = None,
+        listener: Listener | None = None,
+        task_id: int | None = None,
+        task_name: str = "instruction",
+        tree: BehaviourTree | None = None,
+        growth: Growth | None = None,
+        examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.instruction = instruction
+        if not instruction.strip():
+            raise UserError("the instruction is empty; say what to do, e.g. 'Put 1 apple on the coffee table'")
+        self.task_id = task_id
+        self.task_name = task_name
+        self._memory = memory
+        options = options or TreeOptions()
+        remembers = planner.working_memory if working_memory is None else working_memory
+        self._awake = threading.Event()
+        self.context = RunContext(
+            model=model,
+            world=SkillTimeLimit(world, options.skill_timeout),
+            growth=growth or Growth(),
+            budget=Budget(
+                max_decisions=options.max_decisions or world.household.max_decisions,
+                max_steps=options.max_steps or world.household.max_steps,
+            ),
+            options=options,
+            working_memory=WorkingMemory() if remembers else None,
+            examples=examples,
+            listener=listener or Listener(),
+            wake=self._awake.set,
+            clock=clock,
+        )
+        self.root = planner.build(self.instruction, self.context)
+        if tree is None:
+            self.tree = BehaviourTree(self.root)
+            self.context.growth.follow(self.tree)
+        else:
+            self.tree = tree
+            tree.insert_subtree(self.root, tree.root.id, 0)
+        self._ticked = False
+        self._begin = self._seconds = 0.0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the root goal node has ended or was interrupted."""
+        return self._ticked and self.root.status != Status.RUNNING
+
+    def tick(self) -> None:
+        """Tick the tree once."""
+        if not self._ticked:
+            self._ticked, self._begin = True, time.monotonic()
+        self._awake.clear()
+        self.tree.tick()
+        self._seconds = time.monotonic() - self._begin
+
+    def wait(self, timeout: float = TICK_PERIOD) -> None:
+        """Wait until something in flight ends, at most so many seconds."""
+        self._awake.wait(timeout)
+
+    def run(self) -> EpisodeResult:
+        """Tick until the end; an exception on the way (Ctrl-C) cancels what is in flight."""
+        context, memory = self.context, self._memory
+        if memory is None or context.examples is not None:
+            return self._run()
+        with closing(EpisodicExamples(memory, count_tokens=context.count_tokens, seed=context.options.seed)) as found:
+            context.examples = found
+            return self._run()
+
+    def _run(self) -> EpisodeResult:
+        try:
+            while True:
+                self.tick()
+                if self.finished:
+                    break
+                self.wait()
+        except BaseException:
+            self.interrupt()
+            raise
+        try:
+            score, problem = self.context.world.score().result(timeout=SCORE_TIMEOUT), ""
+        except Exception as error:
+            score, problem = None, f"no score: {str(error) or type(error).__name__}"
+        return self.result(score, problem)
+
+    def interrupt(self) -> None:
+        """Stop: whatever is in flight is cancelled.
+
+        The whole tree is stopped: one that is left running without its child cannot be ticked by py_trees before 2.6.
+        """
+        self._ticked = True
+        self.tree.root.stop(Status.INVALID)
+
+    def result(self, score: Score | None = None, problem: str = "") -> EpisodeResult:
+        """Say what came of the episode.
+
+        Args:
+            score: How far the goal is reached in the world as it is now, where the world knows one.
+            problem: What went wrong outside of the tree.
+        """
+        context, root = self.context, self.root
+        replies = [reply for _, _, reply in context.replies]
+        told = [context.fatal.message] if context.fatal else [failure.message for failure in context.failures]
+        return EpisodeResult(
+            task_id=self.task_id,
+            instruction=self.instruction,
+            status="interrupted" if root.status == Status.INVALID else root.status.value.lower(),
+            gsr=None if score is None else score.gsr,
+            ssr=None if score is None else score.ssr,
+            decisions=context.budget.decisions,
+            steps=context.budget.steps,
+            max_depth=max((node.depth for node in context.nodes), default=1),
+            agent_nodes=len(context.nodes),
+            seconds=round(self._seconds, 3),
+            prompt_tokens=_total(reply.prompt_tokens for reply in replies),
+            cached_tokens=_total(reply.cached_tokens for reply in replies),
+            output_tokens=_total(reply.output_tokens for reply in replies),
+            model_seconds=round(math.fsum(reply.seconds for reply in replies), 3),
+            end=self._end().value,
+            message="; ".join(dict.fromkeys([*told, *([problem] if problem else [])])),
+        )
+
+    def _end(self) -> EpisodeEnd:
+        root, failure = self.root, self.root.failure
+        if root.status == Status.SUCCESS:
+            return EpisodeEnd.DONE
+        if root.status != Status.FAILURE or failure is None:
+            return EpisodeEnd.INTERRUPTED
+        limit = self.context.budget.reached()
+        if limit is not None and not failure.ends_the_tree:
+            return EpisodeEnd.OUT_OF_STEPS if limit is Limit.STEPS else EpisodeEnd.OUT_OF_DECISIONS
+        return _ENDS[failure.kind]
+
+    # ------------------------------------------------------------------ what is learnt
+
+    def experiences(self) -> list[Experience]:
+        """Return what its goal nodes went through; those without an end of their own are left out."""
+        task_id = str(self.task_id or 0)
+        found = (node.experience(task_id=task_id, task_name=self.task_name) for node in self.context.nodes)
+        return [experience for experience in found if experience is not None]
+
+    def remember(self, result: EpisodeResult) -> int:
+        """Add the experiences to the memory, where there is one and the goal was reached; what it has is left out.
+
+        Returns:
+            How many were added.
+        """
+        if self._memory is None or not result.achieved:
+            return 0
+        memory = self._memory
+        new = [experience for experience in self.experiences() if experience not in memory]
+        if new:
+            memory.add_run(new)
+        return len(new)
+
+
+def _total(counts: Iterable[int | None]) -> int | None:
+    """Add up what is known; None where nothing is."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

@@ -1,0 +1,1 @@
+"""HiAgent (Hu et al.): its planner, chunks, examples and prompts."""

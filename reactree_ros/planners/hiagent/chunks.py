@@ -1,0 +1,199 @@
+"""HiAgent's working memory: subgoals as chunks of actions and observations (Hu et al., section 3).
+
+What the paper calls working memory is what of a run's trajectory stands in the prompt; it has nothing to do with
+:mod:`reactree_ros.memory.working`, which answers recalls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from reactree_ros.agent.decision import Act, BeginSubgoal
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, render
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An action and the observation that came of it."""
+
+    action: str
+    observation: str
+
+
+@dataclass(frozen=True)
+class Subgoal:
+    """A subgoal as it stands in working memory: ``1 Subgoal: …``; numbers count from 1."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A summarised observation; it stands for the pairs of a finished subgoal."""
+
+    text: str
+
+
+#: What working memory is a sequence of.
+Element = Subgoal | Summary | Pair
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A subgoal with everything that was done for it.
+
+    Attributes:
+        subgoal: What was to be reached.
+        before: The observation that it began with (the paper's o_0 of section 3.3).
+        pairs: What was done and seen.
+        summary: What it came to; None as long as it is worked on.
+    """
+
+    subgoal: str
+    before: str
+    pairs: tuple[Pair, ...] = ()
+    summary: str | None = None
+
+    @property
+    def last_observation(self) -> str:
+        """What was seen last; without summaries it stands for the chunk (paper, section 5.1: w/o OS)."""
+        return self.pairs[-1].observation if self.pairs else self.before
+
+    @property
+    def trajectory(self) -> str:
+        """Everything that is summarised: o_0, a_0, …, o_t, one line each."""
+        return render([Saw(f"Observation: {self.before}"), *as_turns(self.pairs)])
+
+
+@dataclass(frozen=True)
+class ChunkMemory:
+    """The chunks of a run, in order; every change makes a new one.
+
+    Attributes:
+        start: The observation that the run began with.
+        chunks: Subgoals so far; all but the last are finished, the last one may be.
+        retrieved: Numbers of the finished subgoals that are shown in detail until the next subgoal begins.
+    """
+
+    start: str
+    chunks: tuple[Chunk, ...] = ()
+    retrieved: frozenset[int] = field(default=frozenset())
+
+    @property
+    def current(self) -> Chunk | None:
+        """The chunk that is worked on, if there is one."""
+        return self.chunks[-1] if self.chunks and self.chunks[-1].summary is None else None
+
+    @property
+    def retrievable(self) -> tuple[int, ...]:
+        """Numbers of the finished subgoals whose details are hidden."""
+        finished = (number for number, chunk in enumerate(self.chunks, 1) if chunk.summary is not None)
+        return tuple(number for number in finished if number not in self.retrieved)
+
+    def begin(self, subgoal: str) -> ChunkMemory:
+        """Begin a subgoal; what was retrieved for the one before is hidden again.
+
+        Raises:
+            ValueError: Another subgoal is not finished.
+        """
+        if self.current is not None:
+            raise ValueError(f"subgoal {len(self.chunks)} is not finished: '{self.current.subgoal}'")
+        before = self.chunks[-1].last_observation if self.chunks else self.start
+        return replace(self, chunks=(*self.chunks, Chunk(subgoal, before)), retrieved=frozenset())
+
+    def add(self, action: str, observation: str) -> ChunkMemory:
+        """Add what was done for the current subgoal, and what came of it.
+
+        Raises:
+            ValueError: There is no current subgoal.
+        """
+        current = self._the_current()
+        return self._with(replace(current, pairs=(*current.pairs, Pair(action, observation))))
+
+    def finish(self, summary: str) -> ChunkMemory:
+        """Hide the current subgoal's pairs behind a summarised observation (section 3.1, point 3).
+
+        Raises:
+            ValueError: There is no current subgoal.
+        """
+        return self._with(replace(self._the_current(), summary=summary))
+
+    def retrieve(self, number: int) -> ChunkMemory:
+        """Show the details of a finished subgoal again (section 3.4).
+
+        Raises:
+            ValueError: There is no finished subgoal of that number, or it is shown in detail.
+        """
+        if number not in self.retrievable:
+            raise ValueError(f"subgoal {number} cannot be retrieved; can be: {self.retrievable}")
+        return replace(self, retrieved=self.retrieved | {number})
+
+    def shown(self) -> tuple[Element, ...]:
+        """Return working memory: m_t of section 3.1, or m'_t where something is retrieved.
+
+        Finished subgoals with their summaries, retrieved and current ones with all of their pairs.
+        """
+        elements: list[Element] = []
+        for number, chunk in enumerate(self.chunks, 1):
+            elements.append(Subgoal(number, chunk.subgoal))
+            if chunk.summary is None or number in self.retrieved:
+                elements += chunk.pairs
+            else:
+                elements.append(Summary(chunk.summary))
+        return tuple(elements)
+
+    def _the_current(self) -> Chunk:
+        if self.current is None:
+            raise ValueError("there is no current subgoal; begin one")
+        return self.current
+
+    def _with(self, current: Chunk) -> ChunkMemory:
+        return replace(self, chunks=(*self.chunks[:-1], current))
+
+
+def as_turns(elements: Iterable[Element]) -> list[Turn]:
+    """Return working memory as it stands in a prompt (appendix B.2)."""
+    turns: list[Turn] = []
+    for element in elements:
+        if isinstance(element, Subgoal):
+            text = f"{element.number} Subgoal: {element.text}"
+            turns.append(Said(text, BeginSubgoal(text, element.text)))
+        elif isinstance(element, Summary):
+            turns.append(Told(f"Observation: {element.text}", About.SUMMARY))
+        else:
+            turns.append(Said(f"Action: {element.action}", Act(element.action)))
+            turns.append(Saw(f"Observation: {element.observation}"))
+    return turns
+
+
+def last_observation(chunk: Chunk) -> str:
+    """Stand-in for a summary (paper, section 5.1: w/o OS)."""
+    return chunk.last_observation
+
+
+def chunked(
+    trajectory: Sequence[tuple[str, Sequence[Pair]]],
+    *,
+    start: str,
+    summarise: Callable[[Chunk], str] = last_observation,
+) -> Iterator[ChunkMemory]:
+    """Apply the chunking to a recorded trajectory.
+
+    Args:
+        trajectory: Subgoals in order, each with what was done for it.
+        start: The observation that it began with.
+        summarise: Summarises a finished chunk (S of section 3.3).
+
+    Yields:
+        The memory as it was before each of the actions, in order.
+    """
+    memory = ChunkMemory(start)
+    for subgoal, pairs in trajectory:
+        if (finished := memory.current) is not None:
+            memory = memory.finish(summarise(finished))
+        memory = memory.begin(subgoal)
+        for pair in pairs:
+            yield memory
+            memory = memory.add(pair.action, pair.observation)

@@ -1,0 +1,279 @@
+"""Code blocks of ReCode: how a reply is read, and which statements of it may run at all.
+
+The code is parsed, never compiled. What is refused here is refused so that the model is told in plain words; what keeps
+code from doing harm is the sandbox.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import re
+import textwrap
+import warnings
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from reactree_ros.planners.recode.sandbox import MODULES, RESERVED
+
+#: Longest code of one reply, in characters.
+MAX_CODE = 10_000
+#: Deepest nesting of statements and expressions.
+MAX_NESTING = 60
+
+_THINK = re.compile(r"<think>(.*?)(?:</think>|<execute>|$)", re.DOTALL)
+_EXECUTE = re.compile(r"<execute>(.*?)(?:</execute>|$)", re.DOTALL)
+_FENCE = re.compile(r"^\s*```(?:python|py)?[ \t]*\n(.*?)(?:```\s*)?$", re.DOTALL)
+_ANY_FENCE = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)(?:```|$)", re.DOTALL)
+_BUILTINS = frozenset(dir(builtins))
+_FORBIDDEN = frozenset({"breakpoint", "compile", "eval", "exec", "open"})
+_KINDS: dict[type[ast.AST], str] = {
+    ast.FunctionDef: "def",
+    ast.AsyncFunctionDef: "async def",
+    ast.ClassDef: "class",
+    ast.Await: "await",
+    ast.AsyncFor: "async for",
+    ast.AsyncWith: "async with",
+    ast.Yield: "yield",
+    ast.YieldFrom: "yield from",
+    ast.Global: "global",
+    ast.Nonlocal: "nonlocal",
+    ast.Delete: "del",
+}
+_ONCE_OR_NOT = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.BoolOp)
+
+
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
+class BlockError(Exception):
+    """Code cannot run, or came to no good end; the message is for the model.
+
+    Attributes:
+        line: Line of the code, from 1; 0 where nothing of it ran.
+    """
+
+    def __init__(self, problem: str, line: int = 0) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a reply says.
+
+    Attributes:
+        thought: The reasoning before the code.
+        code: The code.
+        statements: Its statements.
+    """
+
+    thought: str
+    code: str
+    statements: tuple[ast.stmt, ...]
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """A statement that is the call of a function without code (paper, section 3.2).
+
+    Attributes:
+        call: The call.
+        targets: What the code of the function has to set: the names before the equals sign.
+    """
+
+    call: ast.Call
+    targets: tuple[str, ...]
+
+    @property
+    def function(self) -> str:
+        """The function's name."""
+        assert isinstance(self.call.func, ast.Name)
+        return self.call.func.id
+
+    def __str__(self) -> str:
+        call = ast.unparse(self.call)
+        return f"{', '.join(self.targets)} = {call}" if self.targets else call
+
+
+def read_block(reply: str) -> Block:
+    """Read the thought and the code of a reply, and look whether the code may run.
+
+    Raises:
+        BlockError: There is no code, or it is not Python, or uses what there is not.
+    """
+    thought = _THINK.search(reply)
+    found = _EXECUTE.search(reply) or _ANY_FENCE.search(reply)
+    if found is None:
+        raise BlockError("SyntaxError: there is no code between <execute> and </execute>")
+    code = found.group(1)
+    if fenced := _FENCE.match(code):
+        code = fenced.group(1)
+    code = textwrap.dedent(code).strip("\n").rstrip()
+    return Block(thought.group(1).strip() if thought else "", code, _parsed(code))
+
+
+def _parsed(code: str) -> tuple[ast.stmt, ...]:
+    if len(code) > MAX_CODE:
+        raise BlockError(f"SyntaxError: the code has {len(code)} characters; at most {MAX_CODE} are allowed")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes in texts
+            tree = ast.parse(code)
+    except SyntaxError as error:
+        raise BlockError(
+            f"SyntaxError: {error.msg} (line {error.lineno}): {(error.text or '').strip()[:200]}"
+        ) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        problem = str(error) if isinstance(error, ValueError) else "it is nested too deeply"
+        raise BlockError(f"SyntaxError: the code cannot be read: {problem}") from None
+    if not tree.body:
+        raise BlockError("SyntaxError: there is no code between <execute> and </execute>")
+    _check(tree)
+    return tuple(tree.body)
+
+
+def _check(tree: ast.Module) -> None:
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    level: list[ast.AST] = [tree]
+    for _ in range(MAX_NESTING):
+        for node in level:
+            if problem := _problem(node, is_called=id(node) in called):
+                raise BlockError(f"SyntaxError: {problem} (line {getattr(node, 'lineno', 1)})")
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    if level:
+        raise BlockError(f"SyntaxError: the code is nested deeper than {MAX_NESTING} levels; write shorter statements")
+
+
+def _problem(node: ast.AST, *, is_called: bool) -> str:
+    """Say what is wrong with a node; empty where nothing is."""
+    if word := _KINDS.get(type(node)):
+        return f"'{word}' is not allowed; write statements, and calls of functions for the parts"
+    if isinstance(node, ast.Import):
+        return _not_there(alias.name for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        return _not_there([node.module or "."])
+    if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+        return f"the attribute '{node.attr}' is not allowed"
+    if isinstance(node, ast.Name) and node.id == "run" and not is_called:
+        return "'run' can only be called"
+    for field in ("id", "name", "arg", "asname", "rest"):
+        name = getattr(node, field, None)
+        if isinstance(name, str) and (name.startswith(("__", RESERVED)) or name in _FORBIDDEN):
+            return f"the name '{name}' is not allowed"
+        if name == "run" and field != "id":
+            return "the name 'run' is taken"
+    return ""
+
+
+def _not_there(modules: Iterable[str]) -> str:
+    missing = [name for name in modules if name not in MODULES]
+    return f"the module '{missing[0]}' is not there; there are {', '.join(MODULES)}" if missing else ""
+
+
+def called_functions(node: ast.AST) -> frozenset[str]:
+    """Names of the functions that are called, except ``run``, what Python brings along and arguments of lambdas."""
+    everything = list(ast.walk(node))
+    own = {one.arg for one in everything if isinstance(one, ast.arg)}
+    own |= {name for one in everything if isinstance(one, ast.comprehension) for name in assigned_names([one.target])}
+    names = {one.func.id for one in everything if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)}
+    return frozenset(names - own - _BUILTINS - {"run"})
+
+
+def jumps_out(statement: ast.AST) -> bool:
+    """Whether a ``return``, or a ``break`` or ``continue`` of a loop around it, stands in a statement."""
+    if isinstance(statement, ast.Return | ast.Break | ast.Continue):
+        return True
+    if isinstance(statement, ast.For | ast.While):
+        return any(map(jumps_out, statement.orelse)) or any(
+            isinstance(one, ast.Return) for child in statement.body for one in ast.walk(child)
+        )
+    return any(map(jumps_out, ast.iter_child_nodes(statement)))
+
+
+def assigned_names(statements: Iterable[ast.AST]) -> list[str]:
+    """Names of the variables that statements set, in order."""
+    names = (one for node in statements for one in ast.walk(node) if isinstance(one, ast.Name))
+    return list(dict.fromkeys(name.id for name in names if isinstance(name.ctx, ast.Store)))
+
+
+def placeholder(statement: ast.stmt, unknown: Collection[str]) -> Placeholder | None:
+    """Read a statement that is one call of a function without code; None for every other statement."""
+    targets: list[ast.expr] = []
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        first = statement.targets[0]
+        targets = list(first.elts) if isinstance(first, ast.Tuple | ast.List) else [first]
+    elif isinstance(statement, ast.AnnAssign):
+        targets = [statement.target]
+    elif not isinstance(statement, ast.Expr):
+        return None
+    call = statement.value
+    names = tuple(target.id for target in targets if isinstance(target, ast.Name))
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or len(names) != len(targets):
+        return None
+    return Placeholder(call, names) if call.func.id in unknown else None
+
+
+def calls_of(statement: ast.stmt, functions: Collection[str]) -> list[str]:
+    """List the calls of some functions in a statement, with what they are assigned to where they are all of it."""
+    if (whole := placeholder(statement, functions)) is not None:
+        return [str(whole)]
+    calls = (one for one in ast.walk(statement) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name))
+    return [ast.unparse(call) for call in calls if isinstance(call.func, ast.Name) and call.func.id in functions]
+
+
+def take_out(node: _Node, unknown: Collection[str], new_name: Callable[[], str]) -> tuple[list[ast.stmt], _Node]:
+    """Give the calls of functions without code that stand inside of an expression statements of their own.
+
+    Args:
+        node: A statement or an expression; it is left as it is.
+        unknown: Functions without code.
+        new_name: Gives names for what they return.
+
+    Returns:
+        The statements to run before, and the node with names in the calls' places.
+
+    Raises:
+        BlockError: A call stands where it may run several times or not at all.
+    """
+    taker = _Taker(unknown, new_name)
+    changed: Any = ast.fix_missing_locations(taker.visit(copy.deepcopy(node)))
+    return taker.before, changed
+
+
+class _Taker(ast.NodeTransformer):
+    def __init__(self, unknown: Collection[str], new_name: Callable[[], str]) -> None:
+        self.before: list[ast.stmt] = []
+        self._unknown = unknown
+        self._new_name = new_name
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, _ONCE_OR_NOT):
+            if hidden := sorted(called_functions(node) & frozenset(self._unknown)):
+                raise BlockError(f"NameError: {_own_statement(hidden[0])}")
+            return node
+        self.generic_visit(node)
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self._unknown):
+            return node
+        name = self._new_name()
+        self.before.append(assignment(name, node))
+        return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+
+def assignment(name: str, value: ast.expr) -> ast.stmt:
+    """Make the statement ``name = value``."""
+    made = ast.Assign(targets=[ast.Name(name, ast.Store())], value=value)
+    return ast.fix_missing_locations(ast.copy_location(made, value))
+
+
+def _own_statement(function: str) -> str:
+    return f"'{function}' has no code yet; give its call a statement of its own, outside of other expressions"
+
+
+def not_inside(statement: ast.stmt, unknown: Collection[str]) -> BlockError:
+    """Make the error for a function without code, or a return, inside of a statement that cannot hold it."""
+    kind = type(statement).__name__.lower()
+    what = f"the function '{min(unknown)}', which has no code yet, is called" if unknown else "a jump stands"
+    return BlockError(f"SyntaxError: {what} inside of a {kind} statement; write it outside", statement.lineno)

@@ -1,0 +1,284 @@
+"""Runs code blocks of ReCode, statement by statement: in the sandbox, in the world, or as a placeholder."""
+
+from __future__ import annotations
+
+import abc
+import ast
+import enum
+import itertools
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from reactree_ros.agent.decision import Act
+from reactree_ros.agent.turns import Said, Saw
+from reactree_ros.llm.port import Reply
+from reactree_ros.planners.recode.code_block import (
+    BlockError,
+    Placeholder,
+    called_functions,
+    jumps_out,
+    not_inside,
+    placeholder,
+    take_out,
+)
+from reactree_ros.planners.recode.sandbox import RESERVED, Called, Event, Limits, Raised, Sandbox
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.goal_node import GoalNode, Step, Wait
+
+#: Statements of one block that may run, those of a loop each time; a loop without placeholders counts as one.
+MAX_STATEMENTS = 2000
+#: Longest part of what a block printed that is kept, in characters.
+MAX_PRINTED = 2000
+_Node = TypeVar("_Node", bound=ast.AST)
+_SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Assert, ast.Raise)
+
+
+@dataclass
+class Shared:
+    """What the code nodes of one run share.
+
+    Attributes:
+        depth: Deepest node, counted in nodes.
+        corrections: How often a node may write its code again.
+        limits: What code may use.
+        arguments: Numbers for arguments that are given a name.
+        loops: Numbers for the loops that are run step by step.
+        sandbox: Where the code runs; the root's while it runs.
+    """
+
+    depth: int
+    corrections: int
+    limits: Limits = field(default_factory=Limits)
+    arguments: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    loops: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    sandbox: Sandbox | None = None
+
+
+class Flow(enum.Enum):
+    """How a statement went on to the next."""
+
+    NEXT = enum.auto()
+    BREAK = enum.auto()
+    CONTINUE = enum.auto()
+    RETURN = enum.auto()
+
+
+class CodeRunner(GoalNode):
+    """A node that runs code; what the code is, and what becomes of a placeholder, its subclass says.
+
+    Attributes:
+        targets: The variables that its code has to set.
+    """
+
+    def __init__(
+        self,
+        subgoal: str,
+        context: RunContext,
+        *,
+        shared: Shared,
+        targets: Sequence[str],
+        name: str,
+        parent: GoalNode | None,
+    ) -> None:
+        """Make a node; see :class:`~reactree_ros.tree.goal_node.GoalNode`.
+
+        Args:
+            subgoal: Its goal: the instruction, or the call.
+            context: What the nodes share.
+            shared: What the nodes that run code share.
+            targets: The variables that its code has to set.
+            name: Its name in displays.
+            parent: The node whose code calls it; None for the root.
+        """
+        super().__init__(subgoal, context, name=name, parent=parent)
+        self.targets = targets
+        self._shared = shared
+        self._reply = Reply("")  # that the code is from
+        self._printed = ""
+        self._statements = 0
+
+    @abc.abstractmethod
+    def expand(self, call: Placeholder, line: int) -> Generator[Step, Any, None]:
+        """Have a placeholder done.
+
+        Args:
+            call: The placeholder.
+            line: Where it stands in the code.
+
+        Raises:
+            BlockError: It could not be done.
+            EndedBelow: The run cannot go on.
+        """
+
+    # ------------------------------------------------------------------ statements
+
+    def run_block(self, statements: Sequence[ast.stmt]) -> Generator[Step, Any, Flow]:
+        """Run statements, one after the other, as far as they go.
+
+        Raises:
+            BlockError: One of them failed.
+        """
+        for statement in statements:
+            flow = yield from self.run_statement(statement)
+            if flow is not Flow.NEXT:
+                return flow
+        return Flow.NEXT
+
+    def run_statement(self, statement: ast.stmt) -> Generator[Step, Any, Flow]:
+        """Run a statement; what holds a placeholder or a jump is taken apart, everything else runs as it is.
+
+        Raises:
+            BlockError: It failed.
+        """
+        self._count(statement.lineno)
+        if isinstance(statement, ast.Break):
+            return Flow.BREAK
+        if isinstance(statement, ast.Continue):
+            return Flow.CONTINUE
+        if isinstance(statement, ast.Return):
+            yield from self._return(statement)
+            return Flow.RETURN
+        unknown = yield from self.unknown(statement)
+        if not unknown and not jumps_out(statement):
+            yield from self._run_alone(statement)
+        elif isinstance(statement, ast.If):
+            holds = yield from self._holds(statement.test)
+            return (yield from self.run_block(statement.body if holds else statement.orelse))
+        elif isinstance(statement, ast.While):
+            return (yield from self._while(statement))
+        elif isinstance(statement, ast.For):
+            return (yield from self._for(statement))
+        elif not isinstance(statement, _SIMPLE):
+            raise not_inside(statement, unknown)
+        elif (call := placeholder(statement, unknown)) is not None:
+            yield from self.expand(call, statement.lineno)
+        else:
+            yield from self._run_alone((yield from self._taken_out(statement)))
+        return Flow.NEXT
+
+    def _count(self, line: int) -> None:
+        self._statements += 1
+        if self._statements > MAX_STATEMENTS:
+            raise BlockError(f"RuntimeError: more than {MAX_STATEMENTS} statements ran", line)
+
+    def _return(self, statement: ast.Return) -> Generator[Step, Any, None]:
+        if statement.value is None:
+            return
+        value = yield from self._taken_out(statement.value)
+        targets = f"{', '.join(self.targets)} = " if self.targets else ""
+        yield from self._run_code(f"{targets}{ast.unparse(value)}\nNone", statement.lineno)
+
+    def _while(self, loop: ast.While) -> Generator[Step, Any, Flow]:
+        return (yield from self._loop(loop, lambda: self._holds(loop.test)))
+
+    def _for(self, loop: ast.For) -> Generator[Step, Any, Flow]:
+        items = f"{RESERVED}_{next(self._shared.loops)}"
+        values = yield from self._taken_out(loop.iter)
+        line = loop.lineno
+        count = yield from self._run_code(f"{items} = [*({ast.unparse(values)})]\n{RESERVED}_len({items})", line)
+        indices = iter(range(int(count)))
+
+        def advance() -> Generator[Step, Any, bool]:
+            if (index := next(indices, None)) is None:
+                return False
+            yield from self._run_code(f"{ast.unparse(loop.target)} = {items}[{index}]", line)
+            return True
+
+        return (yield from self._loop(loop, advance))
+
+    def _loop(
+        self, loop: ast.While | ast.For, advance: Callable[[], Generator[Step, Any, bool]]
+    ) -> Generator[Step, Any, Flow]:
+        """Run the block of a loop as long as there is another round."""
+        while (yield from advance()):
+            flow = yield from self.run_block(loop.body)
+            if flow is Flow.RETURN:
+                return flow
+            if flow is Flow.BREAK:
+                return Flow.NEXT
+        return (yield from self.run_block(loop.orelse))
+
+    def _holds(self, test: ast.expr) -> Generator[Step, Any, bool]:
+        self._count(test.lineno)  # a loop may be empty
+        changed = yield from self._taken_out(test)
+        return bool((yield from self._run_code(f"not not ({ast.unparse(changed)})", test.lineno)))
+
+    def _taken_out(self, node: _Node) -> Generator[Step, Any, _Node]:
+        """Run the placeholders inside of an expression, and return it with names in their places."""
+        line = getattr(node, "lineno", 1)
+        unknown = yield from self.unknown(node)
+        try:
+            before, changed = take_out(node, unknown, self.new_argument)
+        except BlockError as error:
+            raise BlockError(str(error), line) from None
+        yield from self.run_block(before)
+        return changed
+
+    def new_argument(self) -> str:
+        """Give a name for a value that has none."""
+        return f"arg_{next(self._shared.arguments)}"
+
+    # ------------------------------------------------------------------ the sandbox and the world
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """Where the code of this run runs."""
+        assert self._shared.sandbox is not None  # the root makes it before anything else
+        return self._shared.sandbox
+
+    def unknown(self, node: ast.AST) -> Generator[Step, Any, frozenset[str]]:
+        """Functions without code that are called in a statement."""
+        names = sorted(called_functions(node))
+        if not names:
+            return frozenset()
+        unknown: frozenset[str] = yield Wait("result of the code", self.sandbox.unknown(names))
+        return unknown
+
+    def show(self, names: Sequence[str], line: int = 1) -> Generator[Step, Any, str]:
+        """Describe variables for a prompt.
+
+        Raises:
+            BlockError: One of them is not set.
+        """
+        shown: str | Raised = yield Wait("result of the code", self.sandbox.show(names))
+        if isinstance(shown, Raised):
+            raise BlockError(shown.traceback.rpartition("\n")[2], line)
+        return shown
+
+    def _run_alone(self, statement: ast.stmt) -> Generator[Step, Any, None]:
+        """Run a statement; no value leaves the sandbox, whatever it is worth."""
+        yield from self._run_code(f"{ast.unparse(statement)}\nNone", statement.lineno)
+
+    def _run_code(self, code: str, line: int) -> Generator[Step, Any, Any]:
+        """Run code in the sandbox, and its skills in the world; return what its last line is worth."""
+        event: Event = yield Wait("result of the code", self.sandbox.start("\n" * (line - 1) + code))
+        while isinstance(event, Called):
+            seen = yield from self._act(event.skill)
+            event = yield Wait("result of the code", self.sandbox.resume(seen))
+        self._printed = (self._printed + event.printed)[-MAX_PRINTED:]
+        if printed := event.printed[-MAX_PRINTED:].rstrip("\n"):
+            self.turns.append(Saw(printed))
+        if isinstance(event, Raised):
+            raise BlockError(event.traceback, line)
+        return event.value
+
+    def _act(self, skill: str) -> Generator[Step, Any, str]:
+        """Carry out a skill, where it is available, and say what is seen then."""
+        context = self._context
+        self.check_budget()
+        context.budget.steps += 1
+        if context.options.refuse_unavailable and skill not in (yield from self.available_skills()):
+            reason = f"'{skill}' is not among the skills that are available now."
+            context.listener.refused(self, Said(str(Act(skill)), Act(skill)), reason)
+            self.turns.append(Saw(f"run: {skill}\n{reason}"))
+            return reason
+        context.listener.decided(self, Act(skill), self._reply)
+        observation = yield from self.carry_out(skill)
+        self.turns.append(Saw(f"run: {skill}\n{observation.text}", observation))
+        return well_formed(observation.text)
+
+
+def well_formed(text: str) -> str:
+    """Replace what no file and no interpreter takes: surrogates without their other half."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,323 @@
+"""A sandbox for code that a language model wrote: pydantic-monty, an interpreter of its own in a process of its own.
+
+The code is hostile input. Monty knows neither files, processes nor a network: what would need one is asked of this
+process, which refuses. No value of the sandbox is ever evaluated here; skills are texts, everything else stays there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from reactree_ros.pending import Pending
+from reactree_ros.world.worker import Worker
+
+T = TypeVar("T")
+
+#: Modules that are there without an import.
+MODULES = ("re", "random", "math")
+#: How the names that belong to the sandbox itself start; code must not use them.
+RESERVED = "_recode"
+#: Longest skill, in characters.
+MAX_SKILL = 500
+#: Longest text of one variable's value in a prompt, in characters.
+MAX_VALUE = 4000
+
+# What shows a variable keeps the functions that it needs, because code may give their names to its own variables.
+_PRELUDE = f"""
+import {", ".join(MODULES)}
+{RESERVED}_len = len
+def {RESERVED}_show(value, type=type, len=len, str=str):
+    kind = type(value).__name__
+    if kind in ('list', 'tuple', 'set'):
+        kinds = {{type(one).__name__ for one in value}}
+        if len(kinds) == 1:
+            kind = kind + '[' + kinds.pop() + ']'
+    text = str(value)
+    if len(text) > {MAX_VALUE}:
+        text = text[:{MAX_VALUE}] + ' ...'
+    return ' (' + kind + '): ' + text
+"""
+_FRAME = re.compile(r'File "<python-input-\d+>"')
+# After these the interpreter's memory is in no state to go on with.
+_FATAL = ("TimeoutError", "MemoryError")
+_NO_LIMIT = 10**9
+
+
+class SandboxError(Exception):
+    """The sandbox cannot go on."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What code may use.
+
+    Attributes:
+        seconds: Time to compute between two skills.
+        memory: Bytes of its variables.
+        recursion: Calls in one another.
+        output: Bytes that one statement may print.
+        pauses: How often one statement may ask for what there is not: names, files, functions.
+    """
+
+    seconds: float = 2.0
+    memory: int = 32 * 2**20
+    recursion: int = 100
+    output: int = 20_000
+    pauses: int = 1000
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The code came to its end.
+
+    Attributes:
+        value: Of its last line, where that is an expression.
+        printed: What it printed.
+    """
+
+    value: Any
+    printed: str
+
+
+@dataclass(frozen=True)
+class Called:
+    """The code called ``run(skill)`` and waits for what it returns."""
+
+    skill: str
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The code ended by an exception.
+
+    Attributes:
+        traceback: Where and why.
+        printed: What it printed before.
+    """
+
+    traceback: str
+    printed: str
+
+
+Event = Ended | Called | Raised
+
+
+class Sandbox:
+    """Runs code piece by piece; its variables stay from one to the next.
+
+    Nothing here waits: the interpreter's process is driven by a thread, results are pending. Where a piece of code uses
+    up its time or memory, or breaks the interpreter, the variables are what they were before that piece.
+
+    Args:
+        limits: What code may use.
+        seed: Seed of its random numbers.
+    """
+
+    def __init__(self, *, limits: Limits, seed: int) -> None:
+        self._limits = limits
+        self._seed = seed
+        self._worker = Worker("recode sandbox")
+        self._lock = threading.Lock()  # over the next three
+        self._pid: int | None = None
+        self._busy = False
+        self._gone: Pending[None] | None = None
+        # Of the worker's thread alone:
+        self._pool: Any = None
+        self._session: Any = None
+        self._saved = b""
+        self._paused: Any = None
+        self._output: Any = None
+        self._pauses = 0
+
+    # ------------------------------------------------------------------ what can be asked
+
+    def start(self, code: str, **variables: str) -> Pending[Event]:
+        """Run code up to its first skill, its end, or an exception.
+
+        Args:
+            code: Statements.
+            variables: What is set before.
+        """
+        return self._do(functools.partial(self._start, code, variables))
+
+    def resume(self, returned: str) -> Pending[Event]:
+        """Go on after a skill, with what ``run`` returns."""
+        return self._do(functools.partial(self._resume, returned))
+
+    def unknown(self, names: Sequence[str]) -> Pending[frozenset[str]]:
+        """Tell which names mean nothing in the sandbox."""
+        return self._do(lambda: frozenset(name for name in names if self._is_unknown(name)))
+
+    def show(self, names: Sequence[str]) -> Pending[str | Raised]:
+        """Describe variables for a prompt, a line each: ``- name (type): value``, long values cut.
+
+        Where one is not set, what comes back is the error.
+        """
+        return self._do(functools.partial(self._show, names))
+
+    def close(self) -> Pending[None]:
+        """End the interpreter, also in the middle of what it does; settles when it has ended."""
+        with self._lock:
+            if self._gone is not None:
+                return self._gone
+            self._gone = self._worker.do(self._shut)
+            # A process that works is waited for by the thread, so its number is still its own.
+            if self._busy and self._pid is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._pid, signal.SIGKILL)
+        self._worker.close()
+        return self._gone
+
+    # ------------------------------------------------------------------ in the worker's thread
+
+    def _do(self, work: Callable[[], T]) -> Pending[T]:
+        def guarded() -> T:
+            with self._lock:
+                if self._gone is not None:
+                    raise SandboxError("the sandbox is closed")
+                self._busy = True
+            try:
+                if self._session is None:
+                    self._open()
+                return work()
+            finally:
+                with self._lock:
+                    self._busy = False
+
+        return self._worker.do(guarded)
+
+    def _open(self) -> None:
+        import pydantic_monty
+
+        # The seconds are Monty's to watch; the request timeout is for an interpreter that does not.
+        pool = pydantic_monty.Monty(
+            min_processes=1, max_processes=1, checkout_timeout=10.0, request_timeout=self._limits.seconds + 10.0
+        )
+        self._pool = pool.__enter__()
+        self._check_out()
+        self._session.feed_run(_PRELUDE)
+
+    def _check_out(self) -> None:
+        limits = self._limits
+        self._session = self._pool.checkout(
+            limits={
+                "max_turn_duration_secs": limits.seconds,
+                "max_memory": limits.memory,
+                "max_recursion_depth": limits.recursion,
+                "max_suspensions": _NO_LIMIT,  # the budget counts skills, and what else pauses is counted here
+                "max_total_sleep_secs": 0.0,
+            },
+            os_policy={"sleep": "zero", "datetime": "call_host", "random_start": {"seed": self._seed}},
+        ).__enter__()
+        with self._lock:
+            self._pid = self._session.worker_pid
+
+    def _start(self, code: str, variables: dict[str, str]) -> Event:
+        import pydantic_monty
+
+        self._saved = self._session.dump()
+        self._output = pydantic_monty.CollectString(self._limits.output)
+        self._pauses = 0
+        return self._go_on(
+            functools.partial(self._session.feed_start, code, inputs=variables or None, print_callback=self._output)
+        )
+
+    def _resume(self, returned: str) -> Event:
+        return self._go_on(functools.partial(self._paused.resume, {"return_value": returned}))
+
+    def _go_on(self, step: Callable[[], Any]) -> Event:
+        import pydantic_monty
+
+        while True:
+            try:
+                snapshot = step()
+                if isinstance(snapshot, pydantic_monty.MontyComplete):
+                    return Ended(snapshot.output, self._output.output)
+                if isinstance(snapshot, pydantic_monty.FunctionSnapshot):
+                    if (skill := _skill(snapshot)) is not None:
+                        self._paused = snapshot
+                        return Called(skill)
+                    step = functools.partial(snapshot.resume, _refusal(snapshot))
+                elif isinstance(snapshot, pydantic_monty.NameLookupSnapshot):
+                    step = snapshot.resume
+                else:
+                    return self._lost("RuntimeError: code must not wait for anything but run")
+            except Exception as error:
+                return self._raised(error)
+            self._pauses += 1
+            if self._pauses > self._limits.pauses:
+                return self._lost(f"RuntimeError: asked more than {self._limits.pauses} times for what there is not")
+
+    def _raised(self, error: Exception) -> Raised:
+        import pydantic_monty
+
+        if not isinstance(error, pydantic_monty.MontyRuntimeError | pydantic_monty.MontySyntaxError):
+            # A process that died, an answer that cannot be read, text that is no Unicode.
+            return self._lost(f"{type(error).__name__}: {error}")
+        if error.display("type-msg").startswith(_FATAL):
+            return self._lost(error.display("type-msg"))
+        return Raised(_FRAME.sub('File "<code>"', error.display()), self._output.output)
+
+    def _lost(self, problem: str) -> Raised:
+        """Go back to the variables before the statement, in an interpreter that is as new."""
+        with contextlib.suppress(Exception):
+            self._session.__exit__(None, None, None)
+        try:
+            self._check_out()
+            self._session.load_session(self._saved)
+        except Exception as error:
+            raise SandboxError(f"the sandbox is lost: {problem}; {error}") from error
+        return Raised(problem, self._output.output)
+
+    def _is_unknown(self, name: str) -> bool:
+        import pydantic_monty
+
+        snapshot = self._session.feed_start(f"{name}\nNone")
+        if not isinstance(snapshot, pydantic_monty.NameLookupSnapshot):
+            return False
+        with contextlib.suppress(pydantic_monty.MontyRuntimeError):
+            snapshot.resume()
+        return True
+
+    def _show(self, names: Sequence[str]) -> str | Raised:
+        lines = []
+        for name in names:
+            event = self._start(f"{RESERVED}_show({name})", {})
+            if isinstance(event, Raised) and "NameError" in event.traceback:
+                return event
+            lines.append(f"- {name}{event.value}" if isinstance(event, Ended) else f"- {name}: too large to be shown")
+        return "\n".join(lines)
+
+    def _shut(self) -> None:
+        for thing in (self._session, self._pool):
+            if thing is not None:
+                with contextlib.suppress(Exception):
+                    thing.__exit__(None, None, None)
+
+
+def _skill(snapshot: Any) -> str | None:
+    """The skill of a call of ``run``; None for every other call and for what is no skill."""
+    if snapshot.is_os_function or snapshot.object_id is not None or snapshot.function_name != "run":
+        return None
+    given = (*snapshot.args, *snapshot.kwargs.values())
+    if len(given) != 1 or not isinstance(given[0], str):
+        return None
+    skill = " ".join(given[0].split())
+    return skill if skill and len(skill) <= MAX_SKILL and skill.isprintable() else None
+
+
+def _refusal(snapshot: Any) -> Any:
+    if snapshot.is_os_function:
+        message = f"{snapshot.function_name} is not there: no files, processes, network, clock or other modules"
+        return {"exc_type": "PermissionError", "message": message}
+    if snapshot.function_name == "run":
+        return {"exc_type": "TypeError", "message": f"run takes one skill, a text of at most {MAX_SKILL} characters"}
+    return {"exc_type": "NameError", "message": f"name '{snapshot.function_name}' is not defined"}

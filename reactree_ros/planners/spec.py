@@ -1,0 +1,103 @@
+"""What a planner is to the registry, and a planner as it is chosen: by name, with options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from reactree_ros.errors import UserError
+from reactree_ros.registry import PLANNERS, Spec
+from reactree_ros.settings import Settings, did_you_mean, read_settings
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.goal_node import GoalNode
+
+#: How a name ends where the planner remembers where things were seen.
+WM = "_wm"
+
+
+class PlannerSettings(Settings):
+    """What can be set of every planner."""
+
+    system_text: bool = Field(default=True, description="begin prompts with the system text")
+    fixed_example: bool = Field(default=True, description="show a fixed example where memory has none (section 5.3)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannerSpec(Spec):
+    """A planner.
+
+    Attributes:
+        settings: Its options, a :class:`PlannerSettings`.
+        build: Builds the tree for an instruction from what its nodes share and the settings.
+        remembers: Whether it can be combined with working memory, as ``NAME_wm``.
+    """
+
+    build: Callable[[str, RunContext, Any], GoalNode]
+    settings: type[Settings] = PlannerSettings
+    remembers: bool = False
+
+
+@dataclass(frozen=True)
+class Planner:
+    """A planner with or without working memory and with its options, e.g. ``reactree_wm:control_flow=seq``.
+
+    Attributes:
+        name: Its name, as it was given.
+        spec: What it is.
+        settings: Its options.
+        working_memory: Whether it remembers where things were seen.
+    """
+
+    name: str
+    spec: PlannerSpec
+    settings: PlannerSettings
+    working_memory: bool
+
+    def build(self, instruction: str, context: RunContext) -> GoalNode:
+        """Build the tree for an instruction.
+
+        Raises:
+            UserError: What the planner needs is not installed.
+        """
+        self.spec.check_installed()
+        context.system_text, context.fixed_example = self.settings.system_text, self.settings.fixed_example
+        return self.spec.build(instruction, context, self.settings)
+
+
+def planner_names() -> tuple[str, ...]:
+    """Every name, without options."""
+    return (*PLANNERS.names, *(f"{spec.name}{WM}" for spec in PLANNERS if spec.remembers))
+
+
+def planner(name: str) -> Planner:
+    """Return a planner by its name.
+
+    Args:
+        name: Its name, then ``_wm`` where it has working memory, then ``:option=value`` for each option that is not as
+            by default.
+
+    Raises:
+        UserError: There is none of that name, or no such option; the message names those that there are.
+    """
+    first, *options = name.split(":")
+    bare = first.removesuffix(WM)
+    remembers = first != bare and first not in PLANNERS.names
+    if not remembers:
+        bare = first
+    if bare not in PLANNERS.names or (remembers and not PLANNERS.get(bare).remembers):
+        raise UserError(f"planner '{first}' is unknown; {did_you_mean(first, planner_names())}")
+    spec = PLANNERS.get(bare)
+    values = dict(_option(bare, option) for option in options)
+    settings = read_settings(spec.settings, values, where=f"planner '{bare}'")
+    assert isinstance(settings, PlannerSettings)
+    return Planner(name, spec, settings, remembers)
+
+
+def _option(name: str, text: str) -> tuple[str, str]:
+    option, equals, value = text.partition("=")
+    if not equals:
+        raise UserError(f"planner '{name}': write an option as NAME=VALUE, not '{text}'")
+    return option, value

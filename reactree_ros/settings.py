@@ -1,0 +1,57 @@
+"""Settings: one pydantic model a thing; what a text, a file or a ROS parameter says is checked against it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from reactree_ros.errors import UserError
+
+M = TypeVar("M", bound="Settings")
+
+
+class Settings(BaseModel):
+    """Settings of one thing. Each field has a description, a default and its bounds, which are written only here."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class NoSettings(Settings):
+    """For what has nothing to set."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Say what could have been meant: the nearest of what is known, or all of it."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean '{near[0]}'? There are {', '.join(known)}" if near else f"use one of {', '.join(known)}"
+
+
+def read_settings(kind: type[M], values: Mapping[str, Any], *, where: str) -> M:
+    """Check settings.
+
+    Args:
+        kind: Whose they are.
+        values: The settings by name; texts are read as what they stand for.
+        where: Where they come from, for errors, e.g. ``planner 'reactree'``.
+
+    Raises:
+        UserError: They are wrong; the message names where, the setting and the value.
+    """
+    if not isinstance(values, Mapping):
+        raise UserError(f"{where}: holds no settings; they look like 'name: value', one a line")
+    try:
+        return kind.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden":  # its value may be a key that was put there
+            known = did_you_mean(name, kind.model_fields) if kind.model_fields else "it has none"
+            raise UserError(f"{where}: there is no setting '{name}'; {known}") from None
+        message = f"{first['msg'][:1].lower()}{first['msg'][1:]}".removeprefix("value error, ")
+        if not name:
+            raise UserError(f"{where}: {message}") from error
+        raise UserError(f"{where}: {name} is {str(first['input'])[:200]!r}: {message}") from error

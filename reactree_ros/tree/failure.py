@@ -1,0 +1,98 @@
+"""Kinds of failure, told apart by type: what ended a goal node, and with it perhaps the whole run."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from reactree_ros.agent.budget import Limit
+from reactree_ros.llm.port import InvalidReply, LanguageModelError, PromptTooLong
+from reactree_ros.world.port import WorldError
+
+
+class FailureKind(enum.Enum):
+    """What kind of failure it is."""
+
+    GAVE_UP = "failure"
+    """The planner gave up: it said so, its expansion failed, or it could not be held to what may be said."""
+    BUDGET = "budget"
+    """A limit on decisions or steps is reached."""
+    CONTEXT_FULL = "context_full"
+    """The prompt does not fit into the language model's context, and nothing is left to leave out."""
+    MODEL_GONE = "model_gone"
+    """The language model does not answer."""
+    WORLD_GONE = "world_gone"
+    """The world does not answer."""
+    BUG = "bug"
+    """Anything else that was raised."""
+
+
+class GaveUp(Exception):
+    """A program gives up; the message says why."""
+
+
+class LimitReached(Exception):
+    """The budget forbids a further decision.
+
+    Args:
+        limit: The limit that is reached.
+    """
+
+    def __init__(self, limit: Limit) -> None:
+        super().__init__(limit.value)
+        self.limit = limit
+
+
+class EndedBelow(Exception):
+    """A goal node below ended by a failure that this one cannot do anything about.
+
+    Args:
+        failure: Of the node below.
+    """
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a goal node failed.
+
+    Attributes:
+        kind: What kind of failure it is.
+        message: What happened, in words.
+    """
+
+    kind: FailureKind
+    message: str
+
+    @property
+    def ends_the_tree(self) -> bool:
+        """Whether the whole tree ends with it, at once, whatever stands above the node: nothing could do better."""
+        return self.kind in (FailureKind.MODEL_GONE, FailureKind.WORLD_GONE, FailureKind.BUG)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it is to be told even where the run went on without it."""
+        return self.ends_the_tree or self.kind is FailureKind.CONTEXT_FULL
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return the failure that an exception stands for."""
+    if isinstance(error, EndedBelow):
+        return error.failure
+    message = str(error) or type(error).__name__
+    for kinds, kind in _KINDS:
+        if isinstance(error, kinds):
+            return Failure(kind, message)
+    return Failure(FailureKind.BUG, f"{type(error).__name__}: {error}" if str(error) else message)
+
+
+_KINDS: tuple[tuple[tuple[type[Exception], ...], FailureKind], ...] = (
+    ((LimitReached,), FailureKind.BUDGET),
+    ((GaveUp, InvalidReply), FailureKind.GAVE_UP),
+    ((PromptTooLong,), FailureKind.CONTEXT_FULL),
+    ((LanguageModelError,), FailureKind.MODEL_GONE),
+    ((WorldError,), FailureKind.WORLD_GONE),
+)

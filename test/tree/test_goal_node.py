@@ -1,0 +1,368 @@
+"""A goal node written as a program: what it waits for, how it ends, and what an interruption leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from doubles import Builds, Clock, ScriptedModel, ScriptedWorld
+from py_trees.behaviour import Behaviour
+from py_trees.common import Status
+
+from reactree_ros.agent.decision import Act
+from reactree_ros.agent.turns import Told
+from reactree_ros.episode import Episode
+from reactree_ros.llm.port import FreeText, Reply, ServerUnavailable
+from reactree_ros.pending import Pending
+from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.tree.failure import GaveUp
+from reactree_ros.tree.goal_node import GoalNode, Grow, Program, Wait
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.port import Observation, Outcome, WorldError
+
+
+class Node(GoalNode):
+    """Runs the program that it is given; keeps whether it was closed."""
+
+    def __init__(self, write: Callable[[Node], Program], context: RunContext, **how: Any) -> None:
+        super().__init__("root", context, **how)
+        self.write = write
+        self.closed = 0
+
+    def program(self) -> Program:
+        try:
+            return (yield from self.write(self))
+        finally:
+            self.closed += 1
+
+
+class Diary(Listener):
+    """Keeps what it is told of starts and ends."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def node_started(self, node: GoalNode) -> None:
+        self.told.append(f"start {node.name}")
+
+    def observed(self, node: GoalNode, observation: Observation) -> None:
+        self.told.append(f"see {observation.text}")
+
+    def node_ended(self, node: GoalNode) -> None:
+        self.told.append(f"{node.status.value} {node.name}")
+
+
+def run_of(write: Callable[[Node], Program], **given: Any) -> Episode:
+    given.setdefault("model", ScriptedModel({"root": ["a", "b", "c"]}))
+    given.setdefault("world", ScriptedWorld())
+    given.setdefault("clock", Clock())
+    return Episode("root", planner=Builds(lambda _, shared: Node(write, shared)), **given)
+
+
+def node_of(run: Episode) -> Node:
+    assert isinstance(run.root, Node)
+    return run.root
+
+
+def returns(value: bool) -> Callable[[Node], Program]:
+    def write(node: Node) -> Program:
+        yield Wait("nothing", Pending.of(None))
+        return value
+
+    return write
+
+
+def says(node: Node) -> Program:
+    node.turns = [Told("Your task is to: root")]
+    reply = yield from node.ask(FreeText())
+    node._context.budget.count_decision()
+    node.say(reply.text, None)
+    return True
+
+
+def acts(*skills: str) -> Callable[[Node], Program]:
+    def write(node: Node) -> Program:
+        for skill in skills:
+            node.check_budget()
+            yield from node.act(Act(skill), Reply(""))
+        return True
+
+    return write
+
+
+@pytest.mark.parametrize(("value", "status", "end"), [(True, "success", "done"), (False, "failure", "failure")])
+def test_what_the_program_returns_is_how_the_node_ends(value: bool, status: str, end: str) -> None:
+    run = run_of(returns(value))
+    result = run.run()
+    assert (result.status, result.end, node_of(run).closed) == (status, end, 1)
+
+
+def test_it_is_running_while_it_waits_and_takes_the_value_that_comes() -> None:
+    pending, came = Pending[str](), []
+
+    def write(node: Node) -> Program:
+        came.append((yield Wait("word", pending)))
+        return True
+
+    run = run_of(write)
+    run.tick()
+    run.tick()
+    assert run.root.status == Status.RUNNING
+    pending.succeed("hello")
+    run.tick()
+    assert (run.root.status, came) == (Status.SUCCESS, ["hello"])
+
+
+def test_a_reply_is_a_decision_and_is_kept() -> None:
+    run = run_of(says)
+    result = run.run()
+    assert (result.decisions, result.steps) == (1, 0)
+    assert node_of(run).text == "Your task is to: root\na\n"
+    assert run.context.replies == [(0, 1, Reply("a"))]
+
+
+def test_a_skill_is_a_step_and_its_observation_comes_back() -> None:
+    diary, world = Diary(), ScriptedWorld()
+    run = run_of(acts("go to kitchen 1", "open fridge 1"), world=world, listener=diary)
+    result = run.run()
+    assert (result.decisions, result.steps) == (2, 2)
+    assert world.executed == ["go to kitchen 1", "open fridge 1"]
+    assert node_of(run).text == "Act: go to kitchen 1\nYou go to kitchen 1.\nAct: open fridge 1\nYou open fridge 1.\n"
+    assert diary.told == ["start root", "see You go to kitchen 1.", "see You open fridge 1.", "SUCCESS root"]
+
+
+def test_a_skill_after_a_skill_does_not_wait_for_the_next_round() -> None:
+    run = run_of(acts("go to kitchen 1", "open fridge 1"))
+    woken = []
+    run.context.wake = lambda: woken.append(True)
+    run.tick()
+    assert woken
+    assert run.root.status == Status.RUNNING
+
+
+def test_a_refusal_of_the_world_is_an_observation() -> None:
+    outcomes = []
+
+    def write(node: Node) -> Program:
+        outcomes.append((yield from node.carry_out("open fridge 1")).outcome)
+        return True
+
+    assert run_of(write, world=ScriptedWorld(refused=["open fridge 1"])).run().status == "success"
+    assert outcomes == [Outcome.PRECONDITION]
+
+
+@pytest.mark.parametrize(
+    ("write", "options", "end", "message"),
+    [
+        (acts("go to kitchen 1", "open fridge 1"), TreeOptions(max_decisions=1), "out_of_decisions", "Max decisions"),
+        (acts("go to kitchen 1", "open fridge 1"), TreeOptions(max_steps=1), "out_of_steps", "Max steps"),
+    ],
+)
+def test_an_exhausted_budget_ends_the_node(write: Any, options: TreeOptions, end: str, message: str) -> None:
+    run = run_of(write, options=options)
+    result = run.run()
+    assert (result.status, result.end, result.message) == ("failure", end, "")
+    assert (run.root.feedback_message, node_of(run).closed) == (message, 1)
+
+
+def test_a_failure_of_what_it_waits_for_is_raised_in_the_program() -> None:
+    caught = []
+
+    def write(node: Node) -> Program:
+        try:
+            yield Wait("word", Pending.failed(ServerUnavailable("it rains")))
+        except ServerUnavailable as error:
+            caught.append(str(error))
+            raise
+        return True
+
+    result = run_of(write).run()
+    assert (result.end, result.message, caught) == ("model_gone", "no word: it rains", ["it rains"])
+
+
+def test_a_program_may_go_on_after_a_failure() -> None:
+    def write(node: Node) -> Program:
+        try:
+            yield Wait("word", Pending.failed(ValueError("it rains")))
+        except ValueError:
+            return (yield from says(node))
+        return False
+
+    run = run_of(write)
+    assert (run.run().end, run.context.failures) == ("done", [])
+
+
+@pytest.mark.parametrize(
+    ("error", "end", "message"),
+    [
+        (GaveUp("no way"), "failure", ""),
+        (ServerUnavailable("it rains"), "model_gone", "it rains"),
+        (WorldError("it rains"), "world_gone", "it rains"),
+        (KeyError("fridge"), "bug", "KeyError: 'fridge'"),
+    ],
+)
+def test_what_a_program_raises_is_the_kind_of_its_failure(error: Exception, end: str, message: str) -> None:
+    def write(node: Node) -> Program:
+        yield Wait("nothing", Pending.of(None))
+        raise error
+
+    run = run_of(write)
+    result = run.run()
+    assert (result.status, result.end, result.message) == ("failure", end, message)
+    assert (run.root.failure is None, node_of(run).closed) == (False, 1)
+
+
+def test_a_language_model_that_raises_instead_of_failing_ends_the_run_as_a_bug() -> None:
+    class Raises(ScriptedModel):
+        def decide(self, request: object) -> Pending[Reply]:
+            raise RuntimeError("no")
+
+    assert run_of(says, model=Raises({})).run().end == "bug"
+
+
+def test_what_somebody_else_cancelled_is_gone() -> None:
+    model = ScriptedModel({"root": ["a"]}, settle=False)
+    run = run_of(says, model=model)
+    run.tick()
+    model.in_flight[0][0].cancel()
+    run.tick()
+    assert run.result().end == "model_gone"
+    assert "canceled by somebody else" in run.result().message
+
+
+def test_while_it_waits_it_is_the_tip_of_the_tree() -> None:
+    model = ScriptedModel({"root": ["a"]}, settle=False)
+
+    def write(node: Node) -> Program:
+        yield from node.carry_out("open fridge 1")
+        return (yield from says(node))
+
+    run = run_of(write, model=model)
+    tips = []
+    for _ in range(3):
+        run.tick()
+        tips.append((run.tree.tip(), run.root.current_child))
+    assert tips == [(run.root, None)] * 3
+
+
+def test_what_comes_too_late_is_cancelled_and_ends_the_node() -> None:
+    clock, model = Clock(), ScriptedModel({"root": ["a"]}, settle=False)
+    run = run_of(lambda node: says(node), model=model, clock=clock)
+    run.tick()
+    clock.now = run.context.options.decision_timeout - 1
+    run.tick()
+    assert run.root.status == Status.RUNNING
+    clock.now += 1
+    run.tick()
+    assert (run.root.status, run.root.feedback_message) == (Status.FAILURE, "no reply within 120 s")
+    assert (dict(model.cancelled), run.context.budget.decisions) == ({"0.1": 1}, 0)
+    assert run.result().end == "model_gone"
+
+
+def test_a_skill_that_takes_too_long_is_cancelled_and_comes_back_as_such() -> None:
+    outcomes = []
+
+    def write(node: Node) -> Program:
+        outcomes.append((yield from node.carry_out("open fridge 1")).outcome)
+        return True
+
+    world = ScriptedWorld(settle=False)
+    run = run_of(write, world=world, options=TreeOptions(skill_timeout=0.05))
+    assert run.run().status == "success"
+    assert (outcomes, dict(world.cancelled)) == ([Outcome.TIMEOUT], {"open fridge 1": 1})
+
+
+def test_an_error_of_the_world_ends_the_run_with_its_message() -> None:
+    class Gone(ScriptedWorld):
+        def execute(self, skill: str) -> Pending[Observation]:
+            return Pending.failed(WorldError("the simulator is gone"))
+
+    result = run_of(acts("open fridge 1"), world=Gone()).run()
+    assert (result.end, result.message) == ("world_gone", "'open fridge 1' failed: the simulator is gone")
+
+
+@pytest.mark.parametrize("outcome", [True, False])
+def test_a_subtree_grows_under_it_and_its_status_comes_back(outcome: bool) -> None:
+    seen = []
+
+    def write(node: Node) -> Program:
+        child = Node(returns(outcome), node._context, name="child", parent=node)
+        seen.append((yield Grow(child)))
+        return True
+
+    run = run_of(write, listener=(diary := Diary()))
+    assert run.run().status == "success"
+    status = Status.SUCCESS if outcome else Status.FAILURE
+    assert seen == [status]
+    assert [(child.name, child.status) for child in run.root.children[1:]] == [("child", status)]
+    assert diary.told == ["start root", "start child", f"{status.value} child", "SUCCESS root"]
+    assert [(one.index, one.depth) for one in run.context.nodes] == [(0, 1), (1, 3)]
+
+
+def test_subtrees_that_ended_stay_beside_the_next_one() -> None:
+    def write(node: Node) -> Program:
+        for name in ("first", "second"):
+            yield Grow(Node(returns(True), node._context, name=name, parent=node))
+        return True
+
+    run = run_of(write)
+    run.run()
+    assert [child.name for child in run.root.children[1:]] == ["first", "second"]
+
+
+def in_a_reply() -> tuple[Episode, Callable[[], dict[str, int]]]:
+    model = ScriptedModel({"root": ["a"]}, settle=False)
+    return run_of(says, model=model), lambda: dict(model.cancelled)
+
+
+def in_a_skill() -> tuple[Episode, Callable[[], dict[str, int]]]:
+    world = ScriptedWorld(settle=False)
+    return run_of(acts("open fridge 1"), world=world), lambda: dict(world.cancelled)
+
+
+def in_a_subtree() -> tuple[Episode, Callable[[], dict[str, int]]]:
+    model = ScriptedModel({"root": ["a"]}, settle=False)
+
+    def write(node: Node) -> Program:
+        yield Grow(Node(says, node._context, name="child", parent=node))
+        return True
+
+    return run_of(write, model=model), lambda: dict(model.cancelled)
+
+
+@pytest.mark.parametrize("make", [in_a_reply, in_a_skill, in_a_subtree])
+def test_an_interruption_cancels_what_is_in_flight_once_and_closes_the_program(make: Any) -> None:
+    run, cancelled = make()
+    for _ in range(3):
+        run.tick()
+    run.interrupt()
+    run.interrupt()
+    assert list(cancelled().values()) == [1]
+    nodes = [one for one in run.root.iterate() if isinstance(one, Node)]
+    assert [node.closed for node in nodes] == [1] * len(nodes)
+    assert all(one.status == Status.INVALID for one in run.root.iterate())
+    assert run.result().end == "interrupted"
+
+
+def test_ticked_again_it_begins_anew() -> None:
+    run = run_of(says)
+    run.run()
+    first: Behaviour = run.root
+    run.tick()
+    run.tick()
+    assert (run.root, run.root.status) == (first, Status.SUCCESS)
+    assert node_of(run).text.endswith("\nb\n")
+    assert (node_of(run).closed, len(run.context.nodes)) == (2, 2)
+
+
+def test_ids_of_requests_are_unique_within_a_run() -> None:
+    ids = []
+
+    def write(node: Node) -> Program:
+        ids.extend([node.request([], FreeText()).id, node.request([], FreeText()).id])
+        yield Wait("nothing", Pending.of(None))
+        return True
+
+    run_of(write).run()
+    assert ids == ["0.1", "0.2"]
