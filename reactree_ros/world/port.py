@@ -3,78 +3,22 @@
 from __future__ import annotations
 
 import abc
-import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TypeVar
 
-from reactree_ros.agent.prompt import Domain
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
 from reactree_ros.pending import Pending
+
+__all__ = ["GONE", "Household", "Observation", "Outcome", "Score", "Seen", "World", "WorldError"]
+
+_World = TypeVar("_World", bound="World")
 
 
 class WorldError(Exception):
     """The world could not do what was asked for a reason that is not a refusal (it is gone, it broke)."""
-
-
-class Outcome(enum.Enum):
-    """How a skill ended.
-
-    ``PRECONDITION`` means that the world refused and nothing moved; the observation's text says why.
-    """
-
-    DONE = "done"
-    PRECONDITION = "precondition"
-    UNKNOWN_SKILL = "unknown_skill"
-    REFUSED_BY_POLICY = "refused_by_policy"
-    EXECUTION = "execution"
-    TIMEOUT = "timeout"
-    CANCELED = "canceled"
-    WORLD_UNAVAILABLE = "world_unavailable"
-
-
-#: State of something that is not there any more, such as a potato that was sliced.
-GONE = "GONE"
-
-
-@dataclass(frozen=True)
-class Seen:
-    """One object in an observation.
-
-    Attributes:
-        word: Class in words, e.g. ``kitchen cabinet``.
-        instance: Instance number within its class, from 1.
-        room: Room it was seen in, e.g. ``kitchen 1``; None where the world is one room.
-        place: What the agent stood at when it saw it, e.g. ``fridge 2``; None in the quick look around a room.
-        held: True where the agent holds it.
-        states: What is known of it, e.g. ``OPEN``, ``OFF``, :data:`GONE`.
-    """
-
-    word: str
-    instance: int
-    room: str | None
-    place: str | None = None
-    held: bool = False
-    states: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What came back from a skill, or what an agent node starts with.
-
-    Attributes:
-        text: The observation in words, as it goes into the prompt.
-        outcome: How the skill ended; ``DONE`` for a plain look.
-        seen: Objects seen, in the order in which working memory takes them in.
-        looked_into: The open receptacle whose inside the observation shows, e.g. ``fridge 1``.
-        rooms: The rooms of the house, e.g. ``kitchen 1``; only where the agent looked around.
-        picture: What the agent's camera sees, a PNG; None where no pictures are taken.
-    """
-
-    text: str
-    outcome: Outcome = Outcome.DONE
-    seen: Sequence[Seen] = ()
-    looked_into: str | None = None
-    rooms: tuple[str, ...] = ()
-    picture: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -93,18 +37,24 @@ class Score:
 class World(abc.ABC):
     """A place in which skills are carried out.
 
-    Every call returns at once; what takes time is in the pending result, which can be polled and cancelled.
-    Skills are texts such as ``pick up juice 1``. One skill is in flight at a time.
+    Every call returns at once; what takes time is in the pending result, which can be polled and cancelled. Skills are
+    texts such as ``pick up juice 1``. One skill is in flight at a time. A new world stands where its task starts.
+    ``with world:`` closes it at the end. :func:`reactree_ros.world.check.check_world` tries whether a world keeps to
+    all of this.
     """
 
+    #: What its skills, wording, naming and limits are.
+    household: Household
     #: Words about which ``recall location of <word>`` may ask.
     recallable: Sequence[str] = ()
-    #: The household whose skills and wording it has; prompts speak of it.
-    domain: Domain = Domain.WAH_NL
 
     @abc.abstractmethod
-    def reset(self) -> Pending[None]:
-        """Bring the world back to where its task starts."""
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        """Bring the world back to where its task starts; the result is the first observation, as of :meth:`observe`.
+
+        Args:
+            seed: Of whatever is random in the world; None leaves it as it comes. The same seed gives the same start.
+        """
 
     @abc.abstractmethod
     def observe(self) -> Pending[Observation]:
@@ -131,4 +81,12 @@ class World(abc.ABC):
         return Pending.of(None)
 
     def close(self) -> None:  # noqa: B027
-        """Release what the world holds."""
+        """Release what the world holds; a second call does nothing."""
+
+    def __enter__(self: _World) -> _World:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

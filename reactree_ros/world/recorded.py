@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reactree_ros.agent.prompt import Domain
 from reactree_ros.agent.transcript import Transcript
 from reactree_ros.pending import Pending
-from reactree_ros.world.port import Observation, Score, World, WorldError
+from reactree_ros.world.port import Household, Observation, Score, World, WorldError
 
 
 class RecordedWorld(World):
@@ -15,27 +14,22 @@ class RecordedWorld(World):
 
     Args:
         transcripts: The run's agent nodes in the order in which they started.
-        domain: The household it was recorded in.
+        household: What it was recorded in.
     """
 
-    def __init__(self, transcripts: Iterable[Transcript], domain: Domain = Domain.WAH_NL) -> None:
-        self.domain = domain
+    def __init__(self, transcripts: Iterable[Transcript], household: Household) -> None:
+        self.household = household
         self._transcripts = tuple(transcripts)
         self._rewind()
 
     def _rewind(self) -> None:
-        self._starts = [transcript.observation for transcript in reversed(self._transcripts)]
-        self._acts = [
-            (turn.said.removeprefix("Act: "), turn.observation)
-            for transcript in reversed(self._transcripts)
-            for turn in reversed(transcript.turns)
-            if turn.observation is not None
-        ]
+        self._starts = [transcript.start.text for transcript in reversed(self._transcripts)]
+        self._acts = [act for transcript in reversed(self._transcripts) for act in reversed(transcript.acts)]
 
-    def reset(self) -> Pending[None]:
-        """Start the recording again."""
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        """Start the recording again; the starting observation of its first agent node is shown once more."""
         self._rewind()
-        return Pending.of(None)
+        return Pending.of(Observation(self._starts[-1]))
 
     def observe(self) -> Pending[Observation]:
         """Show the next agent node's starting observation; the last one again where no more was recorded.
@@ -53,9 +47,7 @@ class RecordedWorld(World):
         if not self._acts or self._acts[-1][0] != skill:
             expected = f"'{self._acts[-1][0]}'" if self._acts else "no further skill"
             return Pending.failed(WorldError(f"the recording has {expected} here, not '{skill}'"))
-        observation = self._acts.pop()[1]
-        assert observation is not None  # only turns with an observation are kept
-        return Pending.of(Observation(observation))
+        return Pending.of(Observation(self._acts.pop()[1].text))
 
     def score(self) -> Pending[Score | None]:
         """Know of no goal."""

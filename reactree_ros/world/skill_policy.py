@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from reactree_ros.agent.household import split_skill
 from reactree_ros.errors import UserError
 
 
@@ -63,19 +64,14 @@ class SkillPolicy:
 
     def judge(self, skill: str) -> tuple[Verdict, str]:
         """Judge a skill in words, e.g. ``pick up juice 1``; returns the verdict and the reason in words."""
-        verb, target = self._split(skill)
-        if verb is None:
+        verb, target = split_skill(skill, (rule.skill for rule in self.rules))
+        if not verb:
             return Verdict.DENY, f"the skill policy knows no skill like '{skill}'"
         word = re.sub(r" \(?\d+\)?$", "", target)
         for rule in self.rules:
             if rule.skill == verb and rule.object in (None, word):
                 return rule.verdict, f"the skill policy says {rule.verdict.value} for '{verb} {word}'"
         return Verdict.DENY, f"the skill policy has no rule for '{verb} {word}'"
-
-    def _split(self, skill: str) -> tuple[str | None, str]:
-        verbs = sorted({rule.skill for rule in self.rules}, key=len, reverse=True)
-        verb = next((verb for verb in verbs if skill.startswith(f"{verb} ")), None)
-        return verb, "" if verb is None else skill[len(verb) + 1 :]
 
 
 def load_policy(path: str | Path) -> SkillPolicy:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from reactree_ros.world.alfred import Goal, HouseState, TaskType, Trial, TrialError, load_trials, split_score
+from reactree_ros.world.ai2thor.alfred import Goal, HouseState, TaskType, Trial, TrialError, load_trials, split_score
 from reactree_ros.world.port import Score
 
 sys.path.insert(0, str(Path(__file__).parent))

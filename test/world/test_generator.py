@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactree_ros.world.generator import Task, generate_house, solution
 from reactree_ros.world.port import Outcome, Score
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import parse_tasks
-from reactree_ros.world.vocabulary import CLASSES, NEVER_OPEN
+from reactree_ros.world.virtualhome.generator import Task, generate_house, solution
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import parse_tasks
+from reactree_ros.world.virtualhome.vocabulary import CLASSES, NEVER_OPEN
 
 ROOT = Path(__file__).resolve().parents[2]
 RECEPTACLES = {
@@ -156,7 +156,8 @@ def test_the_same_arguments_give_the_same_house(seed: int, rooms: int) -> None:
 
 
 def test_the_house_does_not_depend_on_the_order_of_hashes() -> None:
-    code = "import json; from reactree_ros.world.generator import *; print(json.dumps(generate_house(seed=7, rooms=8)))"
+    code = "import json; from reactree_ros.world.virtualhome.generator import *\n"
+    code += "print(json.dumps(generate_house(seed=7, rooms=8)))"
     printed = {
         subprocess.run(
             [sys.executable, "-c", code],

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from reactree_ros.errors import UserError
-from reactree_ros.world.map_file import load_map, map_of
 from reactree_ros.world.port import Outcome
-from reactree_ros.world.poses import Pose
-from reactree_ros.world.robot_config import SkillEntry, error_code, load_robot
-from reactree_ros.world.semantic_map import VERBS, Detection, SemanticMap
+from reactree_ros.world.robot.config import SkillEntry, error_code, load_robot
+from reactree_ros.world.robot.map_file import load_map, map_of
+from reactree_ros.world.robot.poses import Pose
+from reactree_ros.world.robot.semantic_map import VERBS, Detection, SemanticMap
 
 CONFIG = Path(__file__).parents[2] / "config"
 ON_TABLE, IN_FRIDGE, ON_FLOOR = (7.6, 3.1, 0.8), (9.6, 1.0, 0.9), (8.5, 2.0, 0.05)
@@ -134,12 +134,13 @@ def test_words_that_nobody_knows_can_be_described() -> None:
         ("nav2_msgs/action/NavigateToPose", 202, "COMPUTE_PATH_TF_ERROR", Outcome.WORLD_UNAVAILABLE),
         ("nav2_msgs/action/NavigateToPose", 105, "FAILED_TO_MAKE_PROGRESS", Outcome.CANCELED),
         ("vendor_msgs/action/Pick", 208, "", Outcome.EXECUTION),
+        ("vendor_msgs/action/Pick", 7, "", Outcome.POSTCONDITION),
     ],
 )
 def test_error_codes_become_outcomes_and_the_file_outranks_what_is_known(
     type: str, code: int, name: str, outcome: Outcome
 ) -> None:
-    known = error_code(SkillEntry(action="a", type=type, outcomes={105: "canceled"}), code)
+    known = error_code(SkillEntry(action="a", type=type, outcomes={7: "postcondition", 105: "canceled"}), code)
     assert (known.name, known.outcome) == (name, outcome)
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from reactree_ros.world.port import Observation, Outcome, Score
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import Task, load_tasks, parse_tasks
-from reactree_ros.world.vocabulary import CLASSES
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import Task, load_tasks, parse_tasks
+from reactree_ros.world.virtualhome.vocabulary import CLASSES
 
 KITCHEN, BEDROOM, TABLE, FRIDGE, CABINET, LAMP, BED = 11, 12, 21, 22, 23, 24, 25
 APPLE, JUICE, MUG, PLATE, WINE = 31, 32, 33, 34, 35

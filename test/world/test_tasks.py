@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from reactree_ros.world.houses import HOUSES
-from reactree_ros.world.tasks import TaskError, load_tasks, parse_tasks
+from reactree_ros.world.virtualhome.houses import HOUSES
+from reactree_ros.world.virtualhome.tasks import TaskError, load_tasks, parse_tasks
 
 GOOD = json.loads(HOUSES["apartment"].read_text(encoding="utf-8"))
 Change = Callable[[Any], object]

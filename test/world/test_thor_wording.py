@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from reactree_ros.errors import UserError
-from reactree_ros.world.thor_wording import VERBS, View, merged, names, room_of
+from reactree_ros.world.ai2thor.household import ALFRED
+from reactree_ros.world.ai2thor.wording import View, merged, names, room_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -33,7 +34,7 @@ class Line:
 
     @property
     def verb(self) -> str:
-        return next((verb for verb in (*VERBS, "recall") if self.skill.startswith(f"{verb} ")), "")
+        return next((verb for verb in (*ALFRED.actions, "recall") if self.skill.startswith(f"{verb} ")), "")
 
     @property
     def target(self) -> str:
@@ -123,7 +124,7 @@ def test_every_recorded_skill_is_available(recorded: list[Line]) -> None:
     }
     missing, fixed, visible, held = [], [], [], []
     for line in recorded:
-        if line.verb in VERBS:
+        if line.verb in ALFRED.actions:
             abilities: dict[str, Any] = {able: True for able, verbs in can.items() if line.verb in verbs}
             here = view(visible=visible, present=fixed, held=held, **{line.target: abilities})
             here.objects[here.by_name[line.target]["objectId"]]["visible"] = line.target in visible

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_ros.world.vocabulary import CLASSES, RECALLABLE, ObjectClass, class_of_word
+from reactree_ros.world.virtualhome.vocabulary import CLASSES, RECALLABLE, ObjectClass, class_of_word
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 KNOWN_PROPERTIES = {"GRABBABLE", "SURFACES", "CONTAINERS", "CAN_OPEN", "HAS_SWITCH", "SITTABLE"}

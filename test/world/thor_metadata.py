@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from reactree_ros.world.thor_wording import RECALLABLE, View
+from reactree_ros.world.ai2thor.wording import RECALLABLE, View
 
 LAMPS = {"DeskLamp", "FloorLamp"}
 CARRIERS = {"Bowl", "Box", "Cup", "Mug", "Pan", "Plate", "Pot"}

@@ -16,8 +16,9 @@ import thor_peer
 from thor_trials import setup_of, trial_of
 
 from reactree_ros.errors import UserError
-from reactree_ros.world.ai2thor import Ai2ThorWorld
-from reactree_ros.world.alfred import Trial, load_trials, split_score
+from reactree_ros.world.ai2thor.alfred import Trial, load_trials, split_score
+from reactree_ros.world.ai2thor.world import Ai2ThorWorld
+from reactree_ros.world.check import check_world
 from reactree_ros.world.port import GONE, Observation, Outcome, Score, WorldError
 
 pytestmark = pytest.mark.worlds
@@ -212,6 +213,40 @@ def test_a_trial_whose_goal_is_not_asked_for_has_no_score(open_world: OpenWorld)
     world, _ = open_world(trial=SEVEN[0][0], scored=False)
     assert world.observe().result(LIMIT).picture is None
     assert world.score().result(LIMIT) is None
+
+
+def test_a_reset_gives_the_first_observation(open_world: OpenWorld) -> None:
+    world, _ = open_world(scene="FloorPlan401")
+    first = world.reset(seed=3).result(LIMIT)
+    assert first == world.observe().result(LIMIT)
+    world.execute("go to Toilet (1)").result(LIMIT)
+    assert world.reset(seed=3).result(LIMIT) == first
+
+
+def test_the_world_keeps_to_the_port(open_world: OpenWorld) -> None:
+    world, _ = open_world(trial=SEVEN[0][0])
+    assert check_world(world, tries=12, at_once=LIMIT, timeout=LIMIT) == []
+
+
+@pytest.mark.parametrize(
+    ("at", "skill", "text"),
+    [
+        ("PickupObject", "pick up CellPhone (1)", "You tried to pick up CellPhone (1), but it is not in your hand."),
+        ("PutObject", "put down CellPhone (1)", "You tried to put CellPhone (1) on Bed (1), but it is not there."),
+    ],
+)
+def test_what_the_simulator_says_is_done_but_does_not_hold_is_told(
+    open_world: OpenWorld, at: str, skill: str, text: str
+) -> None:
+    robot = Robot(open_world(scene="FloorPlan301", mode="slip", at=at)[0])
+    robot.do("go to Dresser (1)")
+    if at == "PutObject":
+        robot.do("pick up CellPhone (1)", "go to Bed (1)")
+    slipped = robot.try_(skill)
+    assert slipped.outcome is Outcome.POSTCONDITION
+    assert slipped.text.startswith(f"{text} You see ")
+    assert "I am holding" not in slipped.text
+    assert slipped.seen == ()
 
 
 def test_only_what_is_visible_is_observed_and_offered(open_world: OpenWorld) -> None:
@@ -546,9 +581,12 @@ def test_a_simulator_that_ends_or_hangs_at_its_start_is_one_clear_line_in_time(
     assert time.monotonic() - begin < 6
     assert "\n" not in str(error.value)
     world.close()
-    for thread in threads() - before:
-        thread.join(LIMIT)
-        assert not thread.is_alive()
+    end = time.monotonic() + LIMIT
+    while (left := threads() - before) and time.monotonic() < end:
+        for thread in left:
+            if thread.is_alive():  # one that is about to start cannot be joined yet
+                thread.join(LIMIT)
+    assert not left
 
 
 def threads() -> set[threading.Thread]:

@@ -12,16 +12,14 @@ import pytest
 import thor_peer
 from thor_trials import trial_of
 
-from reactree_ros.agent.budget import MAX_DECISIONS, Budget
-from reactree_ros.agent.prompt import Domain
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.llm.expert_model import ExpertModel
-from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.planners.variants import variant
-from reactree_ros.run import Run, RunResult
-from reactree_ros.tree.context import RunContext
-from reactree_ros.world.ai2thor import Ai2ThorWorld
-from reactree_ros.world.alfred import Trial
+from reactree_ros.agent.turns import node_text
+from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.planners.spec import planner
+from reactree_ros.world.ai2thor.alfred import Trial
+from reactree_ros.world.ai2thor.household import ALFRED
+from reactree_ros.world.ai2thor.world import Ai2ThorWorld
 
 pytestmark = pytest.mark.worlds
 pytest.importorskip("ai2thor", reason="needs the package ai2thor")
@@ -82,38 +80,33 @@ def opened(trial: Trial) -> Iterator[Ai2ThorWorld]:
         peer.communicate()
 
 
-def carried_out(trial: Trial, planner: str) -> tuple[RunResult, RunContext]:
-    """What the expert does in a trial."""
-    chosen = variant(planner)
+def carried_out(trial: Trial, name: str) -> tuple[EpisodeResult, list[str]]:
+    """What the expert does in a trial, and the text of its agent nodes."""
     with opened(trial) as world:
-        context = RunContext(
-            model=ExpertModel(),
-            world=world,
-            budget=Budget(max_decisions=MAX_DECISIONS[Domain.ALFRED]),
-            working_memory=WorkingMemory() if chosen.working_memory else None,
-        )
-        return Run(trial.instruction, context, planner=chosen.build).run(), context
+        episode = Episode(trial.instruction, world=world, model=ExpertModel(), planner=planner(name))
+        return episode.run(), [node_text(node.turns) for node in episode.context.nodes]
 
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.task_type.value)
-@pytest.mark.parametrize("planner", ["reactree_wm", "reactree", "react_wm"])
-def test_every_type_of_task_is_carried_out_from_instruction_to_goal(trial: Trial, planner: str) -> None:
-    result, context = carried_out(trial, planner)
-    assert (result.end, result.gsr, result.ssr) == ("done", 1.0, 1.0), [node.text for node in context.nodes]
+@pytest.mark.parametrize("name", ["reactree_wm", "reactree", "react_wm"])
+def test_every_type_of_task_is_carried_out_from_instruction_to_goal(trial: Trial, name: str) -> None:
+    result, texts = carried_out(trial, name)
+    assert (result.end, result.gsr, result.ssr) == ("done", 1.0, 1.0), texts
 
 
-def example(planner: str) -> str:
+def example(name: str) -> str:
     """What the expert says and sees in the trial that is the fixed example, agent node after agent node."""
-    _, context = carried_out(TRIALS[-2], planner)
-    return "\n\n".join(node.text.rstrip("\n") for node in context.nodes)
+    _, texts = carried_out(TRIALS[-2], name)
+    return "\n\n".join(text.rstrip("\n") for text in texts)
 
 
-@pytest.mark.parametrize("planner", PLANNERS)
-def test_the_fixed_example_of_alfred_is_what_the_expert_does(planner: str) -> None:
+@pytest.mark.parametrize("name", PLANNERS)
+def test_the_fixed_example_of_alfred_is_what_the_expert_does(name: str) -> None:
     """Where the expert has changed, ``python test/worlds/test_alfred_expert.py`` writes the examples again."""
-    assert prompt(f"alfred/{planner}.txt") == example(planner)
+    assert prompt(ALFRED.prompts, f"{name}.txt") == example(name)
 
 
 if __name__ == "__main__":
     for name in PLANNERS:
-        Path("config", "prompts", "alfred", f"{name}.txt").write_text(example(name) + "\n", encoding="utf-8")
+        path = Path("reactree_ros", "world", "ai2thor", "prompts", f"{name}.txt")
+        path.write_text(example(name) + "\n", encoding="utf-8")

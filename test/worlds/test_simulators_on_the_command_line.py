@@ -13,8 +13,8 @@ import pytest
 from virtualhome_peer import VirtualHomePeer
 
 import reactree_ros
-from reactree_ros.world.houses import HOUSES
-from reactree_ros.world.tasks import load_tasks
+from reactree_ros.world.virtualhome.houses import HOUSES
+from reactree_ros.world.virtualhome.tasks import load_tasks
 
 pytestmark = pytest.mark.worlds
 
@@ -65,7 +65,7 @@ def test_a_simulator_that_fails_ends_the_run_with_its_reason(how: str, said: str
     assert code == 1
     assert "Traceback" not in errors
     result = json.loads(output)
-    assert result["end"] == "error"
+    assert result["end"] == "world_gone"
     assert said in result["message"]
 
 

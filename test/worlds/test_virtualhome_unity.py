@@ -13,17 +13,18 @@ import pytest
 from virtualhome_peer import VirtualHomePeer
 
 import reactree_ros
-from reactree_ros.agent.budget import Budget
+from reactree_ros.agent.turns import node_text
+from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
-from reactree_ros.llm.expert_model import ExpertModel
-from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.run import Run, RunResult
-from reactree_ros.tree.context import RunContext
-from reactree_ros.world.houses import HOUSES
+from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.planners.spec import planner
+from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Outcome, World, WorldError
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import Task, load_tasks
-from reactree_ros.world.virtualhome_unity import VirtualHomeUnityWorld
+from reactree_ros.world.virtualhome.houses import HOUSES
+from reactree_ros.world.virtualhome.scene import Scene
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import Task, load_tasks
+from reactree_ros.world.virtualhome.unity import VirtualHomeUnityWorld
 
 pytestmark = pytest.mark.worlds
 
@@ -51,15 +52,12 @@ def make_world() -> Iterator[MakeWorld]:
         world.close()
 
 
-def carried_out(task: Task, world: World) -> tuple[RunResult, list[str]]:
-    context = RunContext(
-        model=ExpertModel(),
-        world=world,
-        budget=Budget(max_decisions=200, max_steps=200),
-        working_memory=WorkingMemory(),
+def carried_out(task: Task, world: World) -> tuple[EpisodeResult, list[str]]:
+    episode = Episode(
+        task.instruction, world=world, model=ExpertModel(), planner=planner("reactree_wm"), task_id=task.task_id
     )
-    result = Run(task.instruction, context, task_id=task.task_id).run()
-    return replace(result, seconds=0, model_seconds=0), [node.text for node in context.nodes]
+    result = replace(episode.run(), seconds=0, model_seconds=0)
+    return result, [node_text(node.turns) for node in episode.context.nodes]
 
 
 def done(world: World, *skills: str) -> Observation:
@@ -100,6 +98,44 @@ def test_a_skill_that_is_refused_by_the_rules_does_not_reach_the_simulator(
     assert "render_script" not in peer.asked
 
 
+def test_the_world_keeps_to_the_port(peer: VirtualHomePeer, make_world: MakeWorld) -> None:
+    assert check_world(make_world(peer.port), tries=20, at_once=PATIENCE, timeout=PATIENCE) == []
+
+
+@pytest.mark.parametrize(
+    ("quirk", "place", "skills", "text"),
+    [
+        (
+            "grab_no_effect",
+            "kitchen counter 1",
+            ["pick up pudding 2"],
+            "You tried to pick up pudding 2, but you do not hold the pudding.",
+        ),
+        (
+            "put_no_effect",
+            "kitchen counter 1",
+            ["pick up pudding 2", "put down pudding 2"],
+            "You tried to put down pudding 2, but the pudding is not there. You hold pudding (2).",
+        ),
+        ("open_no_effect", "fridge 1", ["open fridge 1"], "You tried to open fridge 1, but the fridge is not open."),
+    ],
+)
+def test_what_the_simulator_says_is_done_but_does_not_hold_is_told(
+    make_world: MakeWorld, quirk: str, place: str, skills: list[str], text: str
+) -> None:
+    scene = Scene(TASK.init_graph, init_room=TASK.init_room)
+    thing = scene.by_name["fridge 1" if quirk == "open_no_effect" else "pudding 2"]
+    what = (thing.id, scene.by_name[place].class_name) if quirk == "put_no_effect" else thing.id
+    task = Task.model_validate({**TASK.model_dump(), "recorded_quirks": {quirk: [what]}})
+    with VirtualHomePeer([task], honour_quirks=True) as peer:
+        world = make_world(peer.port, task)
+        *before, last = "go to kitchen 1", f"go to {place}", *skills
+        done(world, *before)
+        observation = world.execute(last).result(PATIENCE)
+    assert observation.outcome is Outcome.POSTCONDITION
+    assert observation.text.startswith(text)
+
+
 def test_a_skill_that_the_simulator_refuses_says_why(peer: VirtualHomePeer, make_world: MakeWorld) -> None:
     world = make_world(peer.port)
     world.reset().result(PATIENCE)
@@ -116,7 +152,7 @@ def test_reset_brings_the_apartment_back(peer: VirtualHomePeer, make_world: Make
     first = world.observe().result(PATIENCE)
     done(world, "go to kitchen 1")
     assert world.observe().result(PATIENCE) != first
-    world.reset().result(PATIENCE)
+    assert world.reset(seed=1).result(PATIENCE) == first
     assert world.observe().result(PATIENCE) == first
     score = world.score().result(PATIENCE)
     assert score is not None
@@ -226,7 +262,7 @@ def test_a_task_that_cannot_be_resumed_says_so_until_it_is_reset(peer: VirtualHo
 def test_a_cancelled_skill_is_at_rest_when_the_simulator_has_ended_it(
     peer: VirtualHomePeer, make_world: MakeWorld
 ) -> None:
-    world = make_world(peer.port, time_limit=0.5)
+    world = make_world(peer.port, time_limit=2.0)
     world.reset().result(PATIENCE)
     peer.misbehave["render_script"] = "hang"
     skill, waiting = world.execute("go to kitchen 1"), world.execute("go to bedroom 1")

@@ -67,7 +67,7 @@ REACH = 1.5
 HALF_VIEW = 60.0  # degrees
 SIDE = 32  # of the picture, in pixels
 CONNECT_LIMIT = 30.0
-MODES = ("none", "wait", "hang", "die", "garbage", "half", "half-stall", "no-http", "no-objects")
+MODES = ("none", "wait", "slip", "hang", "die", "garbage", "half", "half-stall", "no-http", "no-objects")
 
 
 class Thing:
@@ -128,6 +128,7 @@ class House:
         self.room: Room = ROOMS[scene]
         self.things: list[Thing] = []
         self.held: Thing | None = None
+        self.put_last: Thing | None = None
         self.copies = 0
         for furniture in self.room.furniture:
             self._furnish(furniture)
@@ -296,7 +297,7 @@ class House:
         self._needs_sight(place, forceAction)
         if place.kind == "ToiletPaperHanger" and held.kind != "ToiletPaper":
             raise Failure("No valid positions to place object found")
-        held.parent, self.held = place, None
+        held.parent, self.held, self.put_last = place, None, held
         for thing in (held, *self._inside(held)):
             thing.move(place.x, place.y + 0.1, place.z)
 
@@ -307,6 +308,14 @@ class House:
         for thing in (self.held, *self._inside(self.held)):
             thing.move(x, 0.05, z + 0.3)
         self.held = None
+
+    def slip(self) -> None:
+        """Let what was picked up or put down last fall to the floor."""
+        thing = self.held or self.put_last
+        assert thing is not None
+        self.held = thing
+        thing.parent = None
+        self._DropHandObject()
 
     def _OpenObject(self, thing: Thing, forceAction: bool = False, openness: float = 1.0) -> None:
         if thing.kind not in OPENABLE:
@@ -479,7 +488,8 @@ class Peer:
     Args:
         host: Where the client listens.
         port: The port it listens on.
-        mode: What goes wrong, one of :data:`MODES`; ``wait`` says so and waits for a line on standard input.
+        mode: What goes wrong, one of :data:`MODES`; ``wait`` says so and waits for a line on standard input, ``slip``
+            calls the action a success, and then the thing slips to the floor.
         action: The action at which it does; empty: at the first message.
     """
 
@@ -499,7 +509,7 @@ class Peer:
                 sys.stdout.write("waiting\n")
                 sys.stdout.flush()
                 sys.stdin.readline()
-            elif self.mode != "none" and name == self.failing_action:
+            elif self.mode not in ("none", "slip") and name == self.failing_action:
                 return self._go_wrong(metadata, sequence)
             action = json.loads(self._post(self._message(metadata, sequence)))
             if "action" not in action:
@@ -507,6 +517,8 @@ class Peer:
             name, sequence, failure, result = action["action"], action.get("sequenceId", sequence), None, None
             try:
                 result = self.house.act(action)
+                if self.mode == "slip" and name == self.failing_action:
+                    self.house.slip()
             except Failure as error:
                 failure = error
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.world.port import Outcome
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import Task, load_tasks
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import Task, load_tasks
 
 SKILLS = {"walk": "go to", "grab": "pick up", "putin": "put down", "putback": "put down", "open": "open"}
 SKILLS |= {"close": "close", "switchon": "turn on"}
@@ -35,10 +35,12 @@ class VirtualHomePeer:
     """A simulator with the apartments of some tasks, at a port of its own.
 
     ``misbehave[action]`` says what comes instead of an answer: ``hang``, ``garbage``, ``half``, ``close``, ``error``,
-    ``refuse``, ``other`` (JSON that is no answer) or ``die`` (nothing listens any more).
+    ``refuse``, ``other`` (JSON that is no answer) or ``die`` (nothing listens any more). With ``honour_quirks`` it
+    calls a success what, as the task says, has no effect.
     """
 
-    def __init__(self, tasks: Sequence[Task], port: int = 0) -> None:
+    def __init__(self, tasks: Sequence[Task], port: int = 0, *, honour_quirks: bool = False) -> None:
+        self.honour_quirks = honour_quirks
         self.tasks = {task.env_id: task for task in reversed(tasks)}
         self.misbehave: dict[str, str] = {}
         self.asked: list[str] = []
@@ -150,7 +152,7 @@ class VirtualHomePeer:
         edge = {"from_id": AGENT, "relation_type": "INSIDE", "to_id": there[0]["id"]}
         graph = {"nodes": [agent, *self._graph["nodes"]], "edges": [*self._graph["edges"], edge]}
         document = {**self._task.model_dump(), "init_graph": graph, "init_room": there[0]["class_name"]}
-        self.world = SymbolicWorld(Task.model_validate(document))
+        self.world = SymbolicWorld(Task.model_validate(document), honour_quirks=self.honour_quirks)
         return {}
 
     def carry_out(self, line: str) -> dict[str, Any]:

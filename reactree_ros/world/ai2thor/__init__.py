@@ -1,0 +1,1 @@
+"""AI2-THOR's rooms, and ALFRED's trials in them."""

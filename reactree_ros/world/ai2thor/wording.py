@@ -1,0 +1,282 @@
+"""AI2-THOR in words: how its objects are called, and what every observation and refusal says.
+
+Made from the simulator's metadata alone (paper, table 9; wording as in the recorded ALFRED runs, with their slips).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from reactree_ros.errors import UserError
+from reactree_ros.world.port import Seen
+
+_ASKED_FOR = """
+    AlarmClock Apple BaseballBat BasketBall Book Bowl Box Bread ButterKnife CD Candle CellPhone Cloth CreditCard
+    Cup DeskLamp DishSponge Egg FloorLamp Fork Glassbottle HandTowel Kettle KeyChain Knife Ladle Laptop Lettuce Mug
+    Newspaper Pan Pen Pencil PepperShaker Pillow Plate Plunger Pot Potato RemoteControl SaltShaker SoapBar
+    SoapBottle Spatula Spoon SprayBottle Statue TennisRacket TissueBox ToiletPaper Tomato Vase Watch WateringCan
+    WineBottle
+"""
+#: Words about which ``recall location of <word>`` may ask: what ALFRED lets an agent carry, and lamps.
+RECALLABLE = tuple(sorted(_ASKED_FOR.split()))
+
+# Receptacles that the quick look around a room lists: those that stay where they are.
+_STAYING = """
+    ArmChair Bathtub BathtubBasin Bed Cabinet Cart CoffeeMachine CoffeeTable CounterTop Desk DiningTable Drawer Dresser
+    Fridge GarbageCan HandTowelHolder LaundryHamper Microwave Ottoman PaintingHanger Safe Shelf SideTable Sink
+    SinkBasin Sofa StoveBurner TVStand Toaster Toilet ToiletPaperHanger TowelHolder
+"""
+_FIXED = frozenset(_STAYING.split())
+# First number, last number, room.
+_FLOOR_PLANS = ((1, 30, "kitchen"), (201, 230, "living room"), (301, 330, "bedroom"), (401, 430, "bathroom"))
+# Beyond this distance, in metres, a refused pick up is put down to the distance.
+_FAR = 2.5
+
+Thing = Mapping[str, Any]
+
+
+def room_of(scene: str) -> str:
+    """Return what kind of room a scene is, e.g. ``kitchen`` for ``FloorPlan1``.
+
+    Raises:
+        UserError: The scene is none of iTHOR's.
+    """
+    match = re.fullmatch(r"FloorPlan([1-9][0-9]*)", scene)
+    for first, last, room in _FLOOR_PLANS:
+        if match is not None and first <= int(match[1]) <= last:
+            return room
+    known = ", ".join(f"FloorPlan{first} to {last} ({room}s)" for first, last, room in _FLOOR_PLANS)
+    raise UserError(f"unknown scene {scene!r}; there are {known}")
+
+
+def word_of(thing: Thing) -> str:
+    """Return the class an object is called by: slices are called as what they were cut from."""
+    return re.sub(r"(Sliced|Cracked)$", "", thing["objectType"])
+
+
+def is_slice(thing: Thing) -> bool:
+    """Whether an object is a piece that was cut off."""
+    return str(thing["objectType"]).endswith("Sliced")
+
+
+def names(objects: Iterable[Thing]) -> dict[str, str]:
+    """Name every object, e.g. ``Book (1)``, by its id.
+
+    Instances are numbered per class in reverse order of the simulator's own names. A number changes only when
+    objects of its class appear or go: when something is sliced.
+    """
+    numbers: dict[str, int] = defaultdict(int)
+    named = {}
+    for thing in sorted(objects, key=lambda thing: (thing["name"], thing["objectId"]), reverse=True):
+        word = word_of(thing)
+        numbers[word] += 1
+        named[thing["objectId"]] = f"{word} ({numbers[word]})"
+    return named
+
+
+def merged(named: Iterable[str]) -> str:
+    """List names with the numbers of a class together: ``SideTable (1, 2), Bed (1)``."""
+    numbers: dict[str, list[str]] = defaultdict(list)
+    for name in named:
+        word, number = name[:-1].split(" (")
+        numbers[word].append(number)
+    return ", ".join(f"{word} ({', '.join(instances)})" for word, instances in numbers.items())
+
+
+class View:
+    """One look at the simulator's metadata.
+
+    Attributes:
+        room: The room in words, e.g. ``bedroom``.
+        objects: The objects by id, in the order in which observations list them.
+        names: Their names by id, e.g. ``Book (1)``.
+        by_name: The objects by name.
+        held: Ids of what the agent holds.
+    """
+
+    def __init__(self, objects: Sequence[Thing], *, held: Sequence[str] = (), room: str = "") -> None:
+        by_id = {thing["objectId"]: thing for thing in objects}
+        self.room = room
+        self.names = names(objects)
+        self.objects: dict[str, Thing] = {id: by_id[id] for id in self.names}
+        self.by_name = {name: by_id[id] for id, name in self.names.items()}
+        self.held = tuple(id for id in held if id in by_id)
+
+    def name(self, thing: Thing) -> str:
+        """Return an object's name, e.g. ``Book (1)``."""
+        return self.names[thing["objectId"]]
+
+    def visible(self) -> list[Thing]:
+        """Return what the agent sees, in the order in which it is listed."""
+        return [thing for thing in self.objects.values() if thing["visible"]]
+
+    def fixed(self) -> list[Thing]:
+        """Return the receptacles that stay where they are, wherever the agent stands."""
+        return [thing for thing in self.objects.values() if thing["receptacle"] and word_of(thing) in _FIXED]
+
+    def holds(self, receptacle: str, id: str) -> bool:
+        """Whether a receptacle holds an object, both by id; the simulator says it of either."""
+        inside = self.objects[receptacle]["receptacleObjectIds"] or ()
+        return id in inside or receptacle in (self.objects[id]["parentReceptacles"] or ())
+
+    def listed(self, things: Iterable[Thing]) -> str:
+        """List objects: ``SideTable (1, 2), Bed (1)``."""
+        return merged(self.name(thing) for thing in things)
+
+    def holding_text(self) -> str:
+        """Word what the agent holds, with a space before it; empty where it holds nothing."""
+        return f" I am holding {merged(self.names[id] for id in self.held)} now." if self.held else ""
+
+    def starting_text(self) -> str:
+        """Word what an agent node starts with; the comma before ``Looking`` is as recorded."""
+        return (
+            f"You are in the house, and you arrive at the {self.room}, Looking quickly around the room, "
+            f"you see {self.listed(self.fixed())}.{self.holding_text()}"
+        )
+
+    def see_text(self) -> str:
+        """Word what the agent sees, also where that is nothing, as recorded: ``You see .``."""
+        return f"You see {self.listed(self.visible())}."
+
+    def arrival_text(self, thing: Thing, *, already: bool = False) -> str:
+        """Word an arrival, with the space at its end; a target that holds nothing is not named, as recorded."""
+        name, text = self.name(thing), f"{self.see_text() if self.visible() else 'There are no visible objects..'} "
+        if already:
+            text = f"You already arrive at {name}. {text}"
+        elif thing["receptacle"]:
+            text = f"You arrive at {name}. {text}"
+        return text + self._state_text(thing)
+
+    def no_way_text(self, thing: Thing) -> str:
+        """Word that no way leads to an object, with the space at its end."""
+        return f"Cannot move to {self.name(thing)}. {self._state_text(thing)}"
+
+    def _state_text(self, thing: Thing) -> str:
+        text = ""
+        if thing["openable"]:
+            text += f"{self.name(thing)} is {'open' if thing['isOpen'] else 'closed'}. "
+        if thing["toggleable"] and thing["isToggled"]:
+            text += f"{self.name(thing)} is already turned on. "
+        return text
+
+    def done_text(self, verb: str, name: str, *, place: str = "") -> str:
+        """Word a skill that was done, other than ``go to``; `place` is what something was put down on."""
+        what = f"put {name} on {place}" if verb == "put down" else f"{verb} {name}"
+        text = f"You {what}. {self.see_text()}"
+        if verb == "slice":
+            text += f" {self.listed(thing for thing in self.objects.values() if is_slice(thing))} are sliced."
+        return text
+
+    def undone_text(self, verb: str, name: str, *, place: str = "") -> str:
+        """Word that a ``pick up`` or ``put down`` was carried out, but did not hold."""
+        what = f"put {name} on {place}, but it is not there" if place else f"{verb} {name}, but it is not in your hand"
+        return f"You tried to {what}. {self.see_text()}"
+
+    def dropped_text(self) -> str:
+        """Word that a put down failed and what was held lies somewhere below."""
+        return f"You put down failed, drop it. {self.see_text()}"
+
+    def refusal_text(self, verb: str, thing: Thing) -> str | None:
+        """Word why a skill other than ``go to`` and ``put down`` was refused; None where nothing known says why."""
+        name = self.name(thing)
+        unseen = (not thing["visible"], f"The {name} is not close to you.")
+        checks = {
+            "pick up": (
+                (not thing["visible"] or thing["distance"] > _FAR, f"The {name} is not close to you."),
+                (not thing["pickupable"], f"The {name} cannot be pick up."),
+                (bool(self.held), f"You are currently holding {merged(self.names[id] for id in self.held)}."),
+            ),
+            "open": (
+                (thing["isOpen"], f"The {name} is already open."),
+                (not thing["openable"], f"The {name} cannot be opened."),
+                unseen,
+            ),
+            "close": (
+                (not thing["openable"], f"The {name} cannot be closed."),
+                (not thing["isOpen"], f"The {name} is already closed."),
+                unseen,
+            ),
+            "turn on": (
+                (thing["isToggled"], f"The {name} already turn on."),
+                (not thing["toggleable"], f"The {name} cannot be turn on."),
+                unseen,
+            ),
+            "turn off": (
+                (not thing["toggleable"], f"The {name} cannot be turn off."),
+                (not thing["isToggled"], f"The {name} already turn off."),
+                unseen,
+            ),
+            "slice": (
+                (thing["isSliced"], f"The {name} already sliced."),
+                (not thing["sliceable"], f"The {name} cannot be sliced."),
+                unseen,
+            ),
+        }
+        return next((text for holds, text in checks[verb] if holds), None)
+
+    def failure_text(self, verb: str, thing: Thing, error: str = "") -> str:
+        """Word that a skill failed although nothing spoke against it; `error` is what the simulator said."""
+        name, said = self.name(thing), (error.splitlines() or [""])[0]
+        if verb == "open":
+            return f"The {name} is open failed."
+        if verb == "close" and said:
+            return said
+        return f"The {name} {verb} failed{f': {said}' if said and verb != 'slice' else ''}."
+
+    def available_skills(self) -> list[str]:
+        """List the skills that may be tried: for the fixed receptacles of the room and for what the agent sees."""
+        skills: dict[str, None] = {}
+        fixed = self.fixed()
+        for thing in fixed:
+            skills.update(dict.fromkeys(self._skills_with(thing, far=True)))
+        for thing in self.visible():
+            skills.update(dict.fromkeys(self._skills_with(thing, far=False)))
+        skills.update(dict.fromkeys(f"put down {self.names[id]}" for id in self.held))
+        return list(skills)
+
+    def _skills_with(self, thing: Thing, *, far: bool) -> list[str]:
+        name, skills = self.name(thing), [f"go to {self.name(thing)}"]
+        if thing["pickupable"] and not far:
+            skills.append(f"pick up {name}")
+        if thing["openable"]:
+            skills += (f"open {name}", f"close {name}")
+        if thing["toggleable"]:
+            skills += (f"turn on {name}", f"turn off {name}")
+        if thing["sliceable"] and not far:
+            skills.append(f"slice {name}")
+        return skills
+
+    def place_of(self, thing: Thing) -> str:
+        """Name the place that working memory keeps for what is seen at an object.
+
+        A receptacle that stays where it is stands for itself; anything else for the first receptacle it is in or on.
+        """
+        if thing["receptacle"] and not thing["pickupable"]:
+            return self.name(thing)
+        parents = (self.objects[id] for id in thing["parentReceptacles"] or () if id in self.objects)
+        return next((self.name(parent) for parent in parents if word_of(parent) != "Floor"), self.name(thing))
+
+    def seen_at(self, place: str) -> tuple[Seen, ...]:
+        """Return the sightings of what the agent sees from a place, without what it holds and fixed receptacles."""
+        return tuple(
+            self.sighting(thing, place=place)
+            for thing in self.visible()
+            if thing["objectId"] not in self.held and not (thing["receptacle"] and not thing["pickupable"])
+        )
+
+    def sighting(self, thing: Thing, *, place: str | None = None, held: bool = False) -> Seen:
+        """Return the sighting of one object."""
+        word, number = self.name(thing)[:-1].split(" (")
+        return Seen(word, int(number), None, place, held=held, states=_states(thing))
+
+
+def _states(thing: Thing) -> tuple[str, ...]:
+    states = {"OPEN" if thing["isOpen"] else "CLOSED"} if thing["openable"] else set()
+    if thing["toggleable"]:
+        states.add("ON" if thing["isToggled"] else "OFF")
+    if is_slice(thing):
+        states.add("SLICED")
+    return tuple(sorted(states))

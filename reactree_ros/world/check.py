@@ -1,0 +1,301 @@
+"""A check for authors of worlds: does a world keep to the port?"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from reactree_ros.pending import Pending
+from reactree_ros.world.port import Household, Observation, Outcome, Score, Seen, World, WorldError
+from reactree_ros.world.worker import Worker
+
+T = TypeVar("T")
+#: How a world may end a skill that it does not know, or that cannot be done now; nothing has moved then.
+REFUSALS = (Outcome.UNKNOWN_SKILL, Outcome.PRECONDITION, Outcome.REFUSED_BY_POLICY)
+
+
+def check_world(
+    world: World, *, seed: int = 0, tries: int = 8, at_once: float = 2.0, timeout: float = 30.0
+) -> list[str]:
+    """Try whether a world keeps to the port.
+
+    Whoever makes a world has a test like this::
+
+        def test_my_world_keeps_to_the_port() -> None:
+            assert check_world(MyWorld()) == []
+
+    The world is reset, looked at, made to refuse and to carry out a few skills, interrupted, and closed in the end. It
+    must stand where nothing else moves it.
+
+    Args:
+        world: The world.
+        seed: What it is reset with.
+        tries: How many of its skills are carried out.
+        at_once: How long a call may take to return its pending result, in seconds.
+        timeout: How long anything may take to settle, in seconds; whatever takes longer ends the check.
+
+    Returns:
+        What is wrong, in a sentence each; empty where nothing is.
+    """
+    check = _Check(world, seed=seed, tries=tries, at_once=at_once, timeout=timeout)
+    try:
+        check.run()
+    except _CannotGoOn:
+        pass
+    finally:
+        check.caller.close()
+    return check.problems
+
+
+class _CannotGoOn(Exception):
+    """There is a problem, and without what was asked for the rest cannot be tried."""
+
+
+class _Check:
+    def __init__(self, world: World, *, seed: int, tries: int, at_once: float, timeout: float) -> None:
+        self.problems: list[str] = []
+        self.caller = Worker("check_world")  # so that a call that blocks does not block the check
+        self._world = world
+        self._seed, self._tries, self._at_once, self._timeout = seed, tries, at_once, timeout
+
+    def run(self) -> None:
+        """Try everything, one after the other."""
+        self._household()
+        start = self._resets()
+        self._score()
+        self._survey()
+        self._refuses_what_it_does_not_know()
+        self._carries_out()
+        self._score()
+        self._stops()
+        if start is not None and self._reset() != start:
+            self._wrong("reset does not bring the world back: another first observation than before the skills")
+        self._closes()
+
+    def _wrong(self, problem: str) -> None:
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    # ------------------------------------------------------------------ asking
+
+    def _call(self, what: str, call: Callable[[], T]) -> T:
+        """Make a call that must return at once."""
+        returned = self.caller.do(call)
+        if not _settles(returned, self._at_once):
+            self._wrong(
+                f"{what} did not return within {self._at_once:g} s; return a pending result and settle it later"
+            )
+            if not _settles(returned, self._timeout):
+                raise _CannotGoOn
+        try:
+            return returned.take()
+        except Exception as error:
+            self._wrong(f"{what} raises {_named(error)}; let its pending result fail instead")
+            raise _CannotGoOn from error
+
+    def _asked(self, what: str, ask: Callable[[], Pending[T]]) -> T:
+        """Ask for something and wait for it; whatever goes wrong is a problem."""
+        try:
+            return self._answer(what, ask)
+        except WorldError as error:
+            self._wrong(f"{what} failed: {error}")
+            raise _CannotGoOn from error
+
+    def _answer(self, what: str, ask: Callable[[], Pending[T]]) -> T:
+        """Ask for something and wait for it.
+
+        Raises:
+            WorldError: It failed, as it may.
+        """
+        pending = self._call(what, ask)
+        if not isinstance(pending, Pending):
+            self._wrong(f"{what} returns {_shown(pending)}, which is no Pending")
+            raise _CannotGoOn
+        if not _settles(pending, self._timeout):
+            self._wrong(f"{what} did not settle within {self._timeout:g} s")
+            raise _CannotGoOn
+        try:
+            return pending.take()
+        except CancelledError as error:
+            self._wrong(f"{what} was cancelled by the world itself")
+            raise _CannotGoOn from error
+        except WorldError:
+            raise
+        except Exception as error:
+            self._wrong(f"{what} failed with {_named(error)}, which is no WorldError")
+            raise _CannotGoOn from error
+
+    def _observation(self, what: str, observation: Any) -> Observation:
+        """Look whether something is an observation; returns it without its picture, which may differ."""
+        if not isinstance(observation, Observation):
+            self._wrong(f"{what} gives {_shown(observation)}, which is no Observation")
+            raise _CannotGoOn
+        if not isinstance(observation.text, str) or not observation.text.strip():
+            self._wrong(f"{what} gives an observation whose text is {_shown(observation.text)}")
+        if not isinstance(observation.outcome, Outcome):
+            self._wrong(
+                f"{what} gives an observation whose outcome is {_shown(observation.outcome)}, which is no Outcome"
+            )
+        if not all(isinstance(seen, Seen) for seen in observation.seen):
+            self._wrong(f"{what} gives an observation that saw {_shown(observation.seen)}; each must be a Seen")
+        return replace(observation, seen=tuple(observation.seen), picture=None)
+
+    def _reset(self) -> Observation:
+        return self._observation("reset", self._asked("reset", lambda: self._world.reset(self._seed)))
+
+    def _observe(self) -> Observation:
+        observation = self._observation("observe", self._asked("observe", self._world.observe))
+        start_line = self._world.household.start_line
+        if not observation.text.startswith(start_line):
+            self._wrong(
+                f"observe gives {_shown(observation.text)}, which does not begin with the household's start line "
+                f"'{start_line}'"
+            )
+        return observation
+
+    def _skills(self) -> tuple[str, ...]:
+        skills = self._asked("available_skills", self._world.available_skills)
+        if isinstance(skills, str) or not isinstance(skills, Sequence) or not all(isinstance(s, str) for s in skills):
+            self._wrong(f"available_skills gives {_shown(skills)}, which is no list of texts")
+            raise _CannotGoOn
+        for skill, times in Counter(skills).items():
+            if times > 1:
+                self._wrong(f"available_skills lists '{skill}' {times} times")
+            self._fits(skill)
+        return tuple(skills)
+
+    def _fits(self, skill: str) -> None:
+        """Look whether a skill is one of the household's, with a thing that is called as it says."""
+        household = self._world.household
+        verb, name = household.split_skill(skill)
+        if not verb and skill not in household.actions:
+            self._wrong(f"the skill '{skill}' begins with none of the household's actions")
+        elif verb and not _pattern(household).fullmatch(name):
+            self._wrong(f"the skill '{skill}' does not name a thing as the household does: '{household.naming}'")
+
+    # ------------------------------------------------------------------ what is tried
+
+    def _household(self) -> None:
+        household = getattr(self._world, "household", None)
+        if not isinstance(household, Household):
+            self._wrong(f"household is {_shown(household)}, which is no Household")
+            raise _CannotGoOn
+        if not all(field in household.naming for field in ("{word}", "{instance}")):
+            self._wrong(f"the household's naming '{household.naming}' lacks {{word}} or {{instance}}")
+            raise _CannotGoOn
+        recallable = self._world.recallable
+        if isinstance(recallable, str) or not all(isinstance(word, str) and word.strip() for word in recallable):
+            self._wrong(f"recallable is {_shown(recallable)}, which are no words")
+
+    def _resets(self) -> Observation | None:
+        """Reset twice; returns the first observation, or None where the world says that it cannot be reset."""
+        try:
+            first = self._observation("reset", self._answer("reset", lambda: self._world.reset(self._seed)))
+        except WorldError:  # as a robot does
+            self._observe()
+            return None
+        if self._reset() != first:
+            self._wrong(f"two resets with the seed {self._seed} give different first observations")
+        if self._observe() != first:
+            self._wrong("reset gives another observation than observe")
+        return first
+
+    def _score(self) -> None:
+        score = self._asked("score", self._world.score)
+        if score is None:
+            return
+        if not isinstance(score, Score):
+            self._wrong(f"score gives {_shown(score)}, which is no Score")
+        elif not (score.gsr in (0, 1) and 0 <= score.ssr <= 1):
+            self._wrong(f"score gives {score}; gsr must be 0 or 1, and ssr between them")
+        elif (score.gsr == 1) != (score.ssr == 1):
+            self._wrong(f"score gives {score}; the goal is reached where all of its conditions hold, and only there")
+
+    def _survey(self) -> None:
+        try:
+            self._observation("survey", self._answer("survey", self._world.survey))
+        except WorldError:  # few worlds know
+            return
+
+    def _refuses_what_it_does_not_know(self) -> None:
+        household, skills = self._world.household, self._skills()
+        if not skills:
+            self._wrong("available_skills lists nothing")
+            raise _CannotGoOn
+        unheard = household.name_of("unheardof", 1)
+        for skill in ("levitate", f"levitate {unheard}", f"{household.actions[0]} {unheard}", f"{skills[0]} please"):
+            if self._execute(skill) not in REFUSALS:
+                self._wrong(f"'{skill}' is no skill of this world, but it was not refused")
+
+    def _execute(self, skill: str) -> Outcome:
+        """Carry out a skill; returns its outcome. What is refused must leave the world as it was."""
+        before = self._observe(), self._skills()
+        result = self._observation(f"'{skill}'", self._asked(f"'{skill}'", lambda: self._world.execute(skill)))
+        if result.outcome in REFUSALS and (self._observe(), self._skills()) != before:
+            self._wrong(f"'{skill}' was refused, but the world is not as it was")
+        return result.outcome
+
+    def _carries_out(self) -> None:
+        tried: Counter[str] = Counter()
+        for _ in range(self._tries):
+            skills = [skill for skill in self._skills() if skill not in tried]
+            if not skills:
+                return
+            verb_of = self._world.household.split_skill
+            skill = min(skills, key=lambda skill: tried[verb_of(skill)[0]])  # the first of the rarest verb
+            tried.update((skill, verb_of(skill)[0]))
+            if self._execute(skill) is Outcome.UNKNOWN_SKILL:
+                self._wrong(f"available_skills lists '{skill}', which the world then does not know")
+
+    def _stops(self) -> None:
+        """Cancel a skill, and see that the world goes on."""
+        skill = self._skills()[0]
+        pending = self._call(f"'{skill}'", lambda: self._world.execute(skill))
+        self._call(f"cancelling '{skill}'", pending.cancel)
+        if not pending.done():
+            self._wrong(f"'{skill}' was cancelled, but its pending result is not settled")
+        self._asked("at_rest", self._world.at_rest)
+        self._observe()
+        self._execute(skill)
+
+    def _closes(self) -> None:
+        entered = self._call("'with world'", self._world.__enter__)
+        if entered is not self._world:
+            self._wrong(f"'with world as it' gives {_shown(entered)}, which is not the world")
+        self._close("the end of 'with world'", lambda: self._world.__exit__(None, None, None))
+        self._close("a second close", self._world.close)
+
+    def _close(self, what: str, close: Callable[[], None]) -> None:
+        """Close the world, which may wait for a simulator to end."""
+        closed = self.caller.do(close)
+        if not _settles(closed, self._timeout):
+            self._wrong(f"{what} did not return within {self._timeout:g} s")
+            raise _CannotGoOn
+        if (error := closed.exception()) is not None:
+            self._wrong(f"{what} raises {_named(error)}")
+            raise _CannotGoOn
+
+
+def _settles(pending: Pending[Any], seconds: float) -> bool:
+    settled = threading.Event()
+    pending.add_done_callback(lambda _: settled.set())
+    return settled.wait(seconds)
+
+
+def _pattern(household: Household) -> re.Pattern[str]:
+    """Return what a household's names look like."""
+    escaped = re.escape(household.naming)
+    return re.compile(escaped.replace(r"\{word\}", r"\S.*").replace(r"\{instance\}", r"\d+"))
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _shown(value: object) -> str:
+    return f"'{value[:60]}'" if isinstance(value, str) else repr(value)[:60]

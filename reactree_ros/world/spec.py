@@ -1,0 +1,128 @@
+"""What a world is to the registry: how it loads its tasks and makes itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydantic import Field
+
+from reactree_ros.errors import UserError
+from reactree_ros.registry import Spec
+from reactree_ros.settings import Settings
+from reactree_ros.world.port import Household, World
+
+
+class Task(Protocol):
+    """What is to be done in a world, as far as nobody but the world itself has to know more."""
+
+    @property
+    def instruction(self) -> str:
+        """The instruction, in natural language."""
+
+    @property
+    def task_name(self) -> str:
+        """Type of the task, e.g. ``put_fridge``."""
+
+    def asks_for(self, instruction: str) -> bool:
+        """Whether an instruction is one of the task's own, so that its goal is what is asked for."""
+
+
+class WorldSettings(Settings):
+    """What can be set of every world."""
+
+    task_id: int = Field(default=-1, ge=-1, description="which of its tasks, by number; -1: the first that fits")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldSpec(Spec):
+    """A world.
+
+    Attributes:
+        settings: Its settings, a :class:`WorldSettings`; those named in ``flags`` have an option of their own on the
+            command line, the others are given as ``--world-option NAME=VALUE``.
+        household: What its skills, wording, naming and limits are.
+        load_tasks: Reads what may be done in it, by task id, e.g. from the task file that the settings name. Empty
+            where it has no tasks.
+        make: Makes the world for a task (None where it has none). Where ``scored`` is False the task's goal is not what
+            is asked for, and there is no score.
+        flags: Names of settings that are options of their own on the command line.
+    """
+
+    settings: type[Settings] = WorldSettings
+    household: Household
+    load_tasks: Callable[[Any], Mapping[int, Task]] = lambda settings: {}
+    make: Callable[..., World]
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A world as it is chosen: what it is, its settings, and what may be done in it.
+
+    Attributes:
+        spec: What it is.
+        settings: Its settings.
+        tasks: What may be done in it, by task id.
+    """
+
+    spec: WorldSpec
+    settings: WorldSettings
+    tasks: Mapping[int, Task]
+
+    @classmethod
+    def of(cls, spec: WorldSpec, settings: WorldSettings) -> Place:
+        """Load the tasks.
+
+        Raises:
+            UserError: They cannot be read, or what the world needs is not installed.
+        """
+        spec.check_installed()
+        return cls(spec, settings, spec.load_tasks(settings))
+
+    def task(self, task_id: int) -> Task:
+        """Return a task.
+
+        Raises:
+            UserError: There is none of that number.
+        """
+        if task_id not in self.tasks:
+            known = ", ".join(map(str, list(self.tasks)[:20])) or "none"
+            raise UserError(f"there is no task {task_id} in {self.spec.name}; there are {known}")
+        return self.tasks[task_id]
+
+    def choose(self, instruction: str | None, *, by_number: bool = False) -> tuple[Task | None, int | None]:
+        """Choose what is to be done: the task that the settings name, else the first that an instruction asks for.
+
+        Args:
+            instruction: What is asked for; None: what the task itself asks for.
+            by_number: Whether the task must be named by its number, as in a file of many.
+
+        Returns:
+            The task that the world is made for, and its number. There is no task where the world has none, and no
+            number where its goal is not what is asked for: then it says where things are at the start, and no more.
+
+        Raises:
+            UserError: The instruction is empty, there is no such task, or nothing says what is to be done.
+        """
+        if instruction is not None and not instruction.strip():
+            raise UserError("the instruction is empty; say what to do, e.g. 'Put 1 apple on the coffee table'")
+        if self.settings.task_id != -1:
+            return self.task(self.settings.task_id), self.settings.task_id
+        if by_number:
+            raise UserError(f"tasks needs task_id: which of the {len(self.tasks)} tasks is it?")
+        if not self.tasks and instruction is None:
+            raise UserError(f"{self.spec.name} has no task of its own here; say what to do in it")
+        for task_id, task in self.tasks.items():
+            if instruction is None or task.asks_for(instruction):
+                return task, task_id
+        return next(iter(self.tasks.values()), None), None
+
+    def make(self, task: Task | None, *, scored: bool = True) -> World:
+        """Make the world for a task; None where it has none.
+
+        Raises:
+            UserError: A setting is wrong, or what the world needs is not there.
+        """
+        return self.spec.make(self.settings, task, scored=scored)

@@ -1,0 +1,1 @@
+"""VirtualHome's households: on their scene graphs, and in the Unity simulator."""

@@ -1,0 +1,14 @@
+"""The household of VirtualHome, as the WAH-NL recordings have it (paper, listings 1 and 2)."""
+
+from __future__ import annotations
+
+from reactree_ros.agent.household import Household
+
+#: VirtualHome's skills, and the prompts and fixed examples that go with them.
+WAH_NL = Household(
+    name="wah_nl",
+    actions=("go to", "pick up", "put down", "open", "close", "turn on"),
+    max_decisions=200,
+    max_steps=200,
+    prompts="reactree_ros.world.virtualhome:prompts",
+)

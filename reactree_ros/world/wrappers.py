@@ -1,0 +1,264 @@
+"""Worlds around a world: a limit for how long a skill may take, a policy for what may be done at all."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import TypeVar
+
+from reactree_ros.pending import Pending, give_up_after, pass_on, settle_as, where_late
+from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
+from reactree_ros.world.skill_policy import SkillPolicy, Verdict
+
+T = TypeVar("T")
+
+
+class WorldWrapper(World):
+    """Passes everything on to another world; what is to be otherwise is overridden.
+
+    Args:
+        inner: The world.
+    """
+
+    def __init__(self, inner: World) -> None:
+        self.inner = inner
+
+    @property
+    def household(self) -> Household:  # type: ignore[override]
+        """The inner world's."""
+        return self.inner.household
+
+    @property
+    def recallable(self) -> Sequence[str]:  # type: ignore[override]
+        """The inner world's."""
+        return self.inner.recallable
+
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        """See :meth:`World.reset`."""
+        return self.inner.reset(seed)
+
+    def observe(self) -> Pending[Observation]:
+        """See :meth:`World.observe`."""
+        return self.inner.observe()
+
+    def survey(self) -> Pending[Observation]:
+        """See :meth:`World.survey`."""
+        return self.inner.survey()
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        """See :meth:`World.available_skills`."""
+        return self.inner.available_skills()
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        """See :meth:`World.execute`."""
+        return self.inner.execute(skill)
+
+    def score(self) -> Pending[Score | None]:
+        """See :meth:`World.score`."""
+        return self.inner.score()
+
+    def at_rest(self) -> Pending[None]:
+        """See :meth:`World.at_rest`."""
+        return self.inner.at_rest()
+
+    def close(self) -> None:
+        """Close the inner world."""
+        self.inner.close()
+
+
+class SkillTimeLimit(WorldWrapper):
+    """Stops a skill that takes too long, and lets nothing else begin before what was stopped or cancelled has ended.
+
+    A skill that came to rest in time ends with :attr:`Outcome.TIMEOUT`; one that did not fails with a
+    :class:`WorldError`, and so does what is asked next.
+
+    Args:
+        inner: The world.
+        seconds: Longest time for one skill, in seconds.
+        stop_seconds: Longest wait for the world to come to rest, in seconds.
+        answer_seconds: Longest wait for anything else that is asked of the world, in seconds; None: no limit.
+    """
+
+    def __init__(
+        self, inner: World, seconds: float, stop_seconds: float = 10.0, *, answer_seconds: float | None = None
+    ) -> None:
+        super().__init__(inner)
+        self._seconds, self._stop_seconds, self._answer_seconds = seconds, stop_seconds, answer_seconds
+        self._ending = ""  # the skill that was cancelled and may not have ended yet
+
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        """See :meth:`World.reset`."""
+        return self._answered("reset", lambda: self.inner.reset(seed))
+
+    def observe(self) -> Pending[Observation]:
+        """See :meth:`World.observe`; waits until what was cancelled has ended."""
+        return self._rested(lambda: self._answered("observe", self.inner.observe))
+
+    def survey(self) -> Pending[Observation]:
+        """See :meth:`World.survey`."""
+        return self._answered("survey", self.inner.survey)
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        """See :meth:`World.available_skills`; waits until what was cancelled has ended."""
+        return self._rested(lambda: self._answered("available_skills", self.inner.available_skills))
+
+    def score(self) -> Pending[Score | None]:
+        """See :meth:`World.score`."""
+        return self._answered("score", self.inner.score)
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        """See :meth:`World.execute`; begins when what was cancelled has ended."""
+        return self._rested(lambda: self._timed(skill))
+
+    def _timed(self, skill: str) -> Pending[Observation]:
+        inner = asked(lambda: self.inner.execute(skill))
+        if inner.done():
+            return inner
+        outer = _Timed(on_cancel=lambda: self._cancel(skill, inner))
+        running, timed = weakref.ref(inner), weakref.ref(outer)
+
+        def settle(done: Future[Observation]) -> None:
+            if not (done.cancelled() and outer.late):
+                settle_as(done, outer)
+
+        def stop() -> None:
+            inner, late = running(), timed()
+            if inner is not None and late is not None and self._cancel(skill, inner):
+                self._after_rest(lambda error: late.succeed(self._late()) if error is None else late.fail(error))
+
+        inner.add_done_callback(settle)
+        outer.stop = stop
+        where_late(outer, self._seconds, _stop)  # the alarm keeps nothing alive, not the world either
+        return outer
+
+    def _late(self) -> Observation:
+        return refusal(f"took longer than {self._seconds:g} s and was stopped", Outcome.TIMEOUT)
+
+    def _cancel(self, skill: str, running: Pending[Observation]) -> bool:
+        """Cancel a skill; returns False where it had ended."""
+        self._ending = skill
+        cancelled = running.cancel()
+        if not cancelled:
+            self._ending = ""
+        return cancelled
+
+    def _after_rest(self, then: Callable[[BaseException | None], object]) -> None:
+        """Go on when what was cancelled has ended: with None, or with why nobody knows that it has."""
+        skill = self._ending
+        rest: Pending[None] = Pending()
+
+        def restless() -> WorldError:
+            return WorldError(f"'{skill}' did not stop within {self._stop_seconds:g} s")
+
+        def go_on(done: Future[None]) -> None:
+            error = restless() if done.cancelled() else done.exception()
+            if error is None:
+                self._ending = ""
+            then(error)
+
+        rest.add_done_callback(go_on)
+        pass_on(asked(self.inner.at_rest), rest)
+        give_up_after(rest, self._stop_seconds, restless)
+
+    def _rested(self, ask: Callable[[], Pending[T]]) -> Pending[T]:
+        """Ask for something as soon as what was cancelled has ended."""
+        if not self._ending:
+            return ask()
+        outer: Pending[T] = Pending()
+
+        def go_on(error: BaseException | None) -> None:
+            if error is not None:
+                outer.fail(error)
+            elif not outer.done():
+                pass_on(ask(), outer)
+
+        self._after_rest(go_on)
+        return outer
+
+    def _answered(self, what: str, ask: Callable[[], Pending[T]]) -> Pending[T]:
+        inner = asked(ask)
+        if self._answer_seconds is None or inner.done():
+            return inner
+        seconds = self._answer_seconds
+        outer: Pending[T] = Pending()
+        pass_on(inner, outer)
+        outer.add_done_callback(lambda _: inner.cancel())
+        give_up_after(outer, seconds, lambda: WorldError(f"the world did not answer '{what}' within {seconds:g} s"))
+        return outer
+
+
+class _Timed(Pending[Observation]):
+    """A skill with a time limit.
+
+    Attributes:
+        late: Whether it took too long.
+        stop: What is done then.
+    """
+
+    late = False
+    stop: Callable[[], None]
+
+
+def _stop(late: Pending[Observation]) -> None:
+    assert isinstance(late, _Timed)
+    late.late = True
+    late.stop()
+
+
+class PolicyGuard(WorldWrapper):
+    """Lets nothing reach a world that a skill policy denies, or that a person was to confirm and did not.
+
+    What is refused ends with :attr:`Outcome.REFUSED_BY_POLICY`. Cancelling a skill that waits for a person cancels the
+    question.
+
+    Args:
+        inner: The world.
+        policy: The policy.
+        confirm: Asks a person about a skill, given the policy's reason for asking; the answer is empty where it is
+            approved, and says otherwise why not.
+    """
+
+    def __init__(self, inner: World, policy: SkillPolicy, confirm: Callable[[str, str], Pending[str]]) -> None:
+        super().__init__(inner)
+        self._policy, self._confirm = policy, confirm
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        """See :meth:`World.execute`."""
+        verdict, reason = self._policy.judge(skill)
+        if verdict is Verdict.ALLOW:
+            return self.inner.execute(skill)
+        if verdict is Verdict.DENY:
+            return Pending.of(refusal(reason, Outcome.REFUSED_BY_POLICY))
+        question = asked(lambda: self._confirm(skill, reason))
+        outer = Pending[Observation](on_cancel=question.cancel)
+
+        def go_on(done: Future[str]) -> None:
+            if outer.done():
+                return
+            if done.cancelled():
+                objection = f"nobody confirmed '{skill}'"
+            elif (error := done.exception()) is not None:
+                objection = f"nobody could be asked about '{skill}': {error}"
+            else:
+                objection = done.result()
+            if objection:
+                outer.succeed(refusal(objection, Outcome.REFUSED_BY_POLICY))
+            else:
+                pass_on(asked(lambda: self.inner.execute(skill)), outer)
+
+        question.add_done_callback(go_on)
+        return outer
+
+
+def refusal(reason: str, outcome: Outcome) -> Observation:
+    """Return the observation of a skill that was not carried out, for a reason that is not the world's."""
+    return Observation(f"The skill was not carried out: {reason}.", outcome)
+
+
+def asked(ask: Callable[[], Pending[T]]) -> Pending[T]:
+    """Ask a world; one that raises is one that failed."""
+    try:
+        return ask()
+    except Exception as error:
+        return Pending.failed(error)

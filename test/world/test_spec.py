@@ -1,0 +1,139 @@
+"""Worlds by name: their settings, what may be done in them, and which task is chosen."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reactree_ros.errors import UserError
+from reactree_ros.registry import WORLDS
+from reactree_ros.settings import read_settings
+from reactree_ros.world.ai2thor.world import SPEC as AI2THOR
+from reactree_ros.world.spec import Place, WorldSettings
+from reactree_ros.world.virtualhome.houses import HOUSES
+from reactree_ros.world.virtualhome.symbolic import SPEC as VIRTUALHOME
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+
+HOUSE = json.loads(HOUSES["apartment"].read_text(encoding="utf-8"))[0]
+
+
+def settings(name: str, **values: Any) -> WorldSettings:
+    return read_settings(WORLDS.get(name).settings, values, where=f"world '{name}'")  # type: ignore[return-value]
+
+
+def place(**values: Any) -> Place:
+    return Place.of(VIRTUALHOME, settings("virtualhome", **values))
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Place:
+    """Two tasks, 3 and 5, with instructions of their own."""
+    tasks = [
+        {**HOUSE, "task_id": 3, "nl_instructions": ["Fetch the apple."]},
+        {**HOUSE, "task_id": 5, "nl_instructions": ["Fetch the pudding.", "Get me the pudding"]},
+    ]
+    file = tmp_path / "tasks.json"
+    file.write_text(json.dumps(tasks), encoding="utf-8")
+    return place(tasks=str(file))
+
+
+def named(two: Place, task_id: int) -> Place:
+    return Place.of(VIRTUALHOME, two.settings.model_copy(update={"task_id": task_id}))
+
+
+@pytest.mark.parametrize(
+    ("instruction", "task_id", "number"),
+    [
+        (None, 3, 3),
+        ("fetch the apple", 3, 3),
+        ("Get me the pudding.", 5, 5),
+        ("Sing a song", 3, None),
+    ],
+)
+def test_without_a_number_the_first_task_that_is_asked_for_is_chosen(
+    two: Place, instruction: str | None, task_id: int, number: int | None
+) -> None:
+    """Where none is, the first says where things are, and its goal is not what is asked for."""
+    task, chosen = two.choose(instruction)
+    assert task is two.tasks[task_id]
+    assert chosen == number
+
+
+@pytest.mark.parametrize("instruction", [None, "Fetch the apple", "Sing a song"])
+def test_a_task_that_is_named_by_its_number_is_the_one(two: Place, instruction: str | None) -> None:
+    here = named(two, 5)
+    assert here.choose(instruction) == (here.tasks[5], 5)
+    assert here.choose(instruction, by_number=True) == (here.tasks[5], 5)
+
+
+def test_a_task_that_there_is_not_is_refused_with_those_that_there_are(two: Place) -> None:
+    with pytest.raises(UserError, match="there is no task 4 in virtualhome; there are 3, 5"):
+        named(two, 4).choose(None)
+
+
+@pytest.mark.parametrize("instruction", [None, "Fetch the apple"])
+def test_a_file_of_many_may_ask_for_a_number(two: Place, instruction: str | None) -> None:
+    with pytest.raises(UserError, match="which of the 2 tasks is it"):
+        two.choose(instruction, by_number=True)
+
+
+def test_an_empty_instruction_is_refused(two: Place) -> None:
+    with pytest.raises(UserError, match="the instruction is empty"):
+        two.choose("  ")
+
+
+def test_a_world_without_tasks_needs_an_instruction() -> None:
+    scene = Place(AI2THOR, settings("ai2thor", scene="FloorPlan1"), {})
+    assert scene.choose("Sing a song") == (None, None)
+    with pytest.raises(UserError, match="ai2thor has no task of its own here; say what to do in it"):
+        scene.choose(None)
+
+
+@pytest.mark.parametrize("scored", [True, False])
+def test_a_world_is_made_for_a_task(scored: bool) -> None:
+    villa = place(house="villa")
+    with villa.make(villa.choose(None)[0], scored=scored) as world:
+        assert isinstance(world, SymbolicWorld)
+        assert (world.score().take() is not None) == scored
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("virtualhome", {"house": "villa", "tasks": "x.json"}, "house and tasks exclude each other; give one of them"),
+        ("virtualhome_unity", {"house": "villa", "tasks": "x.json"}, "house and tasks exclude each other"),
+        ("virtualhome", {"scene": "FloorPlan1"}, "there is no setting 'scene'"),
+        ("virtualhome_unity", {"port": 70000}, "port is '70000': input should be less than or equal to 65535"),
+        ("ai2thor", {}, "ai2thor needs either a scene, e.g. FloorPlan10, or tasks"),
+        ("ai2thor", {"scene": "FloorPlan1", "tasks": "x"}, "ai2thor needs either a scene, e.g. FloorPlan10, or tasks"),
+        ("ai2thor", {"scene": "FloorPlan1", "time_limit": 0}, "time_limit is '0': input should be greater than 0"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(name: str, values: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        settings(name, **values)
+
+
+def test_a_house_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UserError, match="house castle: is neither a file nor one of apartment, villa"):
+        place(house="castle")
+
+
+def test_settings_that_worlds_share_have_one_type_and_every_setting_a_description() -> None:
+    types: dict[str, Any] = {}
+    for spec in WORLDS:
+        assert set(spec.flags) <= set(spec.settings.model_fields)
+        for name, field in spec.settings.model_fields.items():
+            assert field.description, name
+            assert types.setdefault(name, field.annotation) is field.annotation, name
+
+
+def test_a_spec_loads_no_simulator() -> None:
+    code = "import sys\nfrom reactree_ros.registry import WORLDS\nassert len(list(WORLDS)) >= 3\nprint(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert not {"ai2thor", "virtualhome", "unity_simulator", "torch"} & set(loaded.stdout.split())
