@@ -32,9 +32,10 @@ from functools import cache
 from pathlib import Path
 
 from reactree_ros.agent.transcript import Transcript
-from reactree_ros.memory.chunks import Chunk, Element, Pair, Subgoal, as_text, chunked, last_observation
+from reactree_ros.agent.turns import Said, Turn
 from reactree_ros.memory.episodic import approximate_tokens
-from reactree_ros.replay import RecordedRun, load_recording
+from reactree_ros.planners.hiagent.chunks import Chunk, Element, Pair, Subgoal, as_turns, chunked, last_observation
+from reactree_ros.record.recordings import RecordedRun, load_recording
 
 VARIANTS = (("react", "reactree"), ("react_wm", "reactree_wm"))
 CLAIM = "HiAgent, table 1: 64.98% of STANDARD's context, 35.02% less (49.99% to 73.58% by task; decomposition: 112.8%)"
@@ -58,19 +59,24 @@ def counter(*, cl100k: bool) -> Count:
     return lambda text: sum(of_line(line) for line in text.splitlines(keepends=True))
 
 
+def tokens_of(turns: Iterable[Turn], count: Count) -> int:
+    """Tokens of turns as they stand in a prompt, each on lines of its own."""
+    return sum(count(f"{turn.text}\n") for turn in turns)
+
+
 def recorded_contexts(run: RecordedRun, count: Count) -> Iterator[int]:
     """Tokens of an agent node's own text before each of its decisions, as recorded."""
     for node in run.nodes:
-        transcript = node.transcript
-        tokens = count(f"{transcript.header}{transcript.observation}\n")
-        for turn in transcript.turns:
-            yield tokens
-            tokens += count(f"{turn.said}\n{'OK.' if turn.observation is None else turn.observation}\n")
+        tokens = 0
+        for turn in node.transcript.turns:
+            if isinstance(turn, Said):
+                yield tokens
+            tokens += tokens_of([turn], count)
 
 
 def pairs_of(transcript: Transcript) -> list[Pair]:
     """What was done and seen; thoughts are left out."""
-    return [Pair(turn.said.removeprefix("Act: "), turn.observation) for turn in transcript.turns if turn.observation]
+    return [Pair(skill, saw.text) for skill, saw in transcript.acts if saw.text]
 
 
 def by_agent_nodes(run: RecordedRun) -> list[Part]:
@@ -78,8 +84,8 @@ def by_agent_nodes(run: RecordedRun) -> list[Part]:
     parts = []
     for node in run.nodes:
         transcript = node.transcript
-        goal = " ".join(transcript.header.rpartition("Your task is to: ")[2].split())
-        met = bool(transcript.turns) and transcript.turns[-1].said == "Act: done"
+        goal = " ".join(transcript.subgoal.split())
+        met = bool(transcript.said) and transcript.said[-1].text == "Act: done"
         parts.append((goal, met, pairs_of(transcript)))
     return [part for part in parts if part[2]]
 
@@ -99,7 +105,7 @@ def by_things(run: RecordedRun) -> list[Part]:
 def contexts(run: RecordedRun, parts: Sequence[Part], way: str, count: Count) -> Iterator[int]:
     """Tokens of the context before each action of a trajectory, kept in one of the ways."""
     first = run.nodes[0].transcript
-    head = count(f"{first.header}{first.observation}\n")
+    head = tokens_of(first.turns[:2], count)
     met = iter([met for _, met, _ in parts])
 
     def summarise(chunk: Chunk) -> str:
@@ -108,16 +114,16 @@ def contexts(run: RecordedRun, parts: Sequence[Part], way: str, count: Count) ->
 
     trajectory = [(subgoal, pairs) for subgoal, _, pairs in parts]
     if way in ("chunked", "no summary"):
-        for memory in chunked(trajectory, start=first.observation, summarise=summarise):
-            yield head + count(as_text(memory.shown())[0])
+        for memory in chunked(trajectory, start=first.start.text, summarise=summarise):
+            yield head + tokens_of(as_turns(memory.shown()), count)
         return
     kept = head
     for number, (subgoal, pairs) in enumerate(trajectory, 1):
         told: list[Element] = [Subgoal(number, subgoal)] if way == "subgoals" else []
-        kept += count(as_text(told)[0])
+        kept += tokens_of(as_turns(told), count)
         for pair in pairs:
             yield kept
-            kept += count(as_text([pair])[0])
+            kept += tokens_of(as_turns([pair]), count)
 
 
 def mean_and_peak(runs: Iterable[Iterable[int]]) -> tuple[float, float]:

@@ -10,27 +10,21 @@ import argparse
 import statistics
 from collections.abc import Iterator
 
-from reactree_ros.agent.budget import Budget
-from reactree_ros.llm.expert_model import ExpertModel
-from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.run import Run, RunResult
-from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.generator import generate_house
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import Task, load_tasks, parse_tasks
+from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.planners.spec import planner
+from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import Task, load_tasks, parse_tasks
 
 
-def run_task(task: Task, *, recall: bool, flat: bool) -> RunResult:
+def run_task(task: Task, *, recall: bool, flat: bool) -> EpisodeResult:
     """Carry out a task from its instruction alone."""
-    context = RunContext(
-        model=ExpertModel(),
-        world=SymbolicWorld(task),
-        budget=Budget(),
-        options=TreeOptions(control_flows=()) if flat else TreeOptions(),
-        working_memory=WorkingMemory() if recall else None,
-    )
-    return Run(task.instruction, context, task_id=task.task_id).run()
+    name = f"{'react' if flat else 'reactree'}{'_wm' if recall else ''}"
+    world = SymbolicWorld(task)
+    return Episode(
+        task.instruction, world=world, model=ExpertModel(), planner=planner(name), task_id=task.task_id
+    ).run()
 
 
 def houses(count: int) -> Iterator[Task]:

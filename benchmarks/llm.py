@@ -32,6 +32,7 @@ import json
 import re
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -41,18 +42,22 @@ from typing import Any
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.prompt import Domain, prompt_start, system_text
+from reactree_ros.agent.prompt import start_turn, system_text
 from reactree_ros.agent.transcript import parse_transcript
+from reactree_ros.agent.turns import About, Said, Told, Turn
+from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generated, Generation
 from reactree_ros.llm.engine_model import EngineModel
-from reactree_ros.llm.openai_server import OpenAIServer
-from reactree_ros.llm.port import Choice, DecisionRequest
-from reactree_ros.llm.saying import Method
-from reactree_ros.llm.tiny import TinyServer, make_tiny_model
-from reactree_ros.llm.turns import TakingTurns
+from reactree_ros.llm.fair_queue import FairQueue
+from reactree_ros.llm.openai.engine import OpenAIEngine
+from reactree_ros.llm.port import Choice, DecisionRequest, prompt_text
 from reactree_ros.memory.episodic import TOKEN_LIMIT, approximate_tokens
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import load_tasks
+from reactree_ros.world.virtualhome.household import WAH_NL
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import load_tasks
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "test" / "llm"))
+from tiny import TinyServer, make_tiny_model
 
 AT_ONCE = 32
 WARM = f"one request {AT_ONCE}"  # the mark of a way whose prompts are in the cache already
@@ -64,7 +69,7 @@ KINDS = ("Think", "Act", "Expand")
 class Recorded:
     """A decision of a recording: what stood before it, what was said, what could have been done."""
 
-    prompt: str
+    turns: tuple[Turn, ...]
     said: str
     skills: tuple[str, ...]
 
@@ -98,21 +103,19 @@ def recorded_nodes(data: Path, count: int, tokens: int) -> list[list[Recorded]]:
         world = SymbolicWorld(tasks[task])
         skills = world.available_skills().take()
         own = [DONE, FAILURE, *(RECALL + word for word in world.recallable)]
-        start = prompt_start(system_text(Domain.WAH_NL), examples)
+        start = start_turn(system_text(WAH_NL), examples)
         nodes.append(list(decisions(start, text, (*own, *skills)))[:LONGEST])
     return nodes
 
 
-def decisions(start: str, text: str, skills: tuple[str, ...]) -> Iterator[Recorded]:
-    transcript = parse_transcript(text)
-    prompt = f"{start}{transcript.header}{transcript.observation}\n"
-    for turn in transcript.turns:
-        yield Recorded(prompt, turn.said, skills)
-        then = turn.observation or ("OK." if turn.said.startswith("Think") else "")
-        prompt += f"{turn.said}\n{then}\n"
+def decisions(start: Told, text: str, skills: tuple[str, ...]) -> Iterator[Recorded]:
+    turns = (start, *parse_transcript(text).turns)
+    for number, turn in enumerate(turns):
+        if isinstance(turn, Said):
+            yield Recorded(turns[:number], turn.text, skills)
 
 
-class Steered(OpenAIServer):
+class Steered(OpenAIEngine):
     """Says the recorded kind of decision, as long as the recorded one; the prompt's id says which that is."""
 
     async def generate(self, generation: Generation) -> Generated:
@@ -160,19 +163,24 @@ class Measured:
         return sum(reply.output_tokens for reply in replies) / len(replies)
 
 
+def marked(mark: str, recorded: Recorded) -> tuple[Turn, ...]:
+    """The prompt with a mark at its beginning."""
+    return (Told(mark, About.SYSTEM), *recorded.turns)
+
+
 def request(mark: str, recorded: Recorded, planner: int, *, choice: bool) -> DecisionRequest:
     may_say = (
         Choice(tuple(f"Act: {skill}" for skill in recorded.skills)) if choice else DecisionGrammar(recorded.skills)
     )
     return DecisionRequest(
-        f"{mark}\n{recorded.prompt}",
+        marked(mark, recorded),
         may_say,
         id=f"{recorded.kind} {recorded.line_tokens}",
         planner=str(planner),
     )
 
 
-def ask(model: TakingTurns, nodes: Sequence[Sequence[Recorded]], at_once: int, mark: str, *, choice: bool) -> Measured:
+def ask(model: FairQueue, nodes: Sequence[Sequence[Recorded]], at_once: int, mark: str, *, choice: bool) -> Measured:
     """Let planners ask at the same time, each for one agent node after the other."""
     waiting = list(enumerate(nodes))
     latencies: list[list[float]] = [[] for _ in nodes]
@@ -201,8 +209,8 @@ def ask(model: TakingTurns, nodes: Sequence[Sequence[Recorded]], at_once: int, m
     return Measured(time.perf_counter() - begin, latencies, replies)
 
 
-def model_for(url: str, method: Method | None, at_most: int = AT_ONCE) -> TakingTurns:
-    model = TakingTurns(EngineModel(Steered(base_url=url), method=method, retries=0), at_most)
+def model_for(url: str, method: Method | None, at_most: int = AT_ONCE) -> FairQueue:
+    model = FairQueue(EngineModel(Steered(base_url=url), method=method, retries=0), at_most)
     model.ready().result(timeout=60)
     return model
 
@@ -221,7 +229,7 @@ async def raw(url: str, nodes: Sequence[Sequence[Recorded]], mark: str) -> Measu
             grammar = steered(DecisionGrammar(recorded.skills).regex(), recorded.kind)
             await client.completions.create(
                 model="tiny",
-                prompt=f"{mark}\n{recorded.prompt}",
+                prompt=prompt_text(marked(mark, recorded)),
                 max_tokens=longest,
                 temperature=0,
                 seed=0,
@@ -240,7 +248,15 @@ def guidance(python: str, folder: Path, nodes: Sequence[Sequence[Recorded]]) -> 
     """Decisions a second, computed prompt tokens a decision, cached share, of guidance."""
     script = Path(__file__).with_name("llm_guidance.py")
     lines = [
-        [{**dataclasses.asdict(one), "kind": one.kind, "line_tokens": one.line_tokens} for one in node]
+        [
+            {
+                "prompt": prompt_text(one.turns),
+                "skills": one.skills,
+                "kind": one.kind,
+                "line_tokens": one.line_tokens,
+            }
+            for one in node
+        ]
         for node in nodes
     ]
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
@@ -254,9 +270,9 @@ def guidance(python: str, folder: Path, nodes: Sequence[Sequence[Recorded]]) -> 
     return rate, computed, cached
 
 
-async def grammar_alone(url: str, prompt: str, skills: int, times: int = 15) -> tuple[float, float]:
+async def grammar_alone(url: str, turns: tuple[Turn, ...], skills: int, times: int = 15) -> tuple[float, float]:
     """Seconds with a grammar of so many skills, new each time, and without."""
-    server = OpenAIServer(base_url=url)
+    server = OpenAIEngine(base_url=url)
     await server.open()
     plain, constrained = [], []
     for number in range(times):
@@ -264,7 +280,7 @@ async def grammar_alone(url: str, prompt: str, skills: int, times: int = 15) -> 
         grammar = Constraint(ConstraintKind.REGEX, DecisionGrammar(names).regex())
         for constraint, into in ((None, plain), (grammar, constrained)):
             begin = time.perf_counter()
-            await server.generate(Generation(prompt, constraint=constraint, max_tokens=8))
+            await server.generate(Generation(turns, constraint=constraint, max_tokens=8))
             into.append(time.perf_counter() - begin)
     await server.close()
     return statistics.median(constrained[1:]), statistics.median(plain[1:])
@@ -313,7 +329,7 @@ def compare(url: str, nodes: list[list[Recorded]], options: argparse.Namespace) 
                 f"{measured.output():6.1f} {percentile(flat, 0.5):7.3f} {percentile(flat, 0.99):7.3f}"
             )
     for skills in (60, 150, 300):
-        constrained, plain = asyncio.run(grammar_alone(url, nodes[0][0].prompt, skills))
+        constrained, plain = asyncio.run(grammar_alone(url, nodes[0][0].turns, skills))
         print(f"grammar of {skills} skills: {constrained:.3f} s, without {plain:.3f} s: {constrained - plain:.3f} s")
     rates = {"raw": [], "ours": []}
     for _ in range(3):

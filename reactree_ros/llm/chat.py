@@ -1,44 +1,51 @@
-"""Lays a prompt out as the turns of a chat."""
+"""Lays turns out as the messages of a chat."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
-from reactree_ros.agent.prompt import TARGET
+from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.llm.engine import Generation
 
-#: A turn: role (``system``, ``user``, ``assistant``) and content.
-Turn = dict[str, str]
+#: A message: role (``system``, ``user``, ``assistant``) and content.
+Message = dict[str, str]
 
 
-def chat_turns(prompt: str, said: Sequence[tuple[int, int]] = (), begun: str = "") -> list[Turn]:
-    """Return a prompt as turns: what comes before the task as system's, what the model said as assistant's.
+def chat_messages(turns: Sequence[Turn], begun: str = "") -> list[Message]:
+    """Return turns as messages: what the model said is the assistant's, who it is the system's, all else the user's.
 
-    Everything else (task, observations, answers) is the user's. A prompt that grows at its end gives turns that grow
-    at their end, so that a prefix cache serves them.
+    Neighbours of one role are one message. Turns that grow at their end give messages that do, so that a prefix cache
+    serves them.
 
     Args:
-        prompt: The whole text so far.
-        said: Where in it the model itself spoke, as (start, end) in characters, in order.
-        begun: How the reply begins; the last turn, to be continued.
+        turns: What was told, said and seen.
+        begun: How the reply begins; the last message, to be continued.
     """
-    system, target, _ = prompt.partition(TARGET)
-    begin = len(system) + len(target) if target else 0
-    turns = [("system", prompt[:begin])]
-    for start, end in said:
-        turns += [("user", prompt[begin:start]), ("assistant", prompt[start:end])]
-        begin = end
-    turns += [("user", prompt[begin:]), ("assistant", begun)]
-    return [{"role": role, "content": content.strip("\n")} for role, content in turns if content.strip("\n")]
+    spoken = _joined([(_role(turn), turn.text) for turn in turns])
+    # A message of nothing is left out, and then its neighbours may be of one role.
+    spoken = _joined([one for one in [*spoken, ("assistant", begun.strip("\n"))] if one[1]])
+    return [{"role": role, "content": content} for role, content in spoken]
+
+
+def _role(turn: Turn) -> str:
+    if isinstance(turn, Said):
+        return "assistant"
+    return "system" if isinstance(turn, Told) and turn.about is About.SYSTEM else "user"
+
+
+def _joined(spoken: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(role, "\n".join([text for _, text in some]).strip("\n")) for role, some in groupby(spoken, itemgetter(0))]
 
 
 def prompt_tokens(tokenizer: Any, generation: Generation, *, chat: bool) -> list[int]:
     """Return the tokens of a prompt and of how its reply begins, by a Hugging Face tokenizer."""
     if not chat:
-        return list(tokenizer.encode(generation.prompt + generation.begun))
+        return list(tokenizer.encode(generation.prompt))
     text = tokenizer.apply_chat_template(
-        chat_turns(generation.prompt, generation.said, generation.begun),
+        chat_messages(generation.turns, generation.begun),
         tokenize=False,
         add_generation_prompt=not generation.begun,
         continue_final_message=bool(generation.begun),

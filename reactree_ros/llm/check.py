@@ -7,8 +7,10 @@ import uuid
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.prompt import Domain, header, prompt_start, system_text
+from reactree_ros.agent.prompt import start_turn, system_text, task_turn
+from reactree_ros.agent.turns import Saw
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.world.virtualhome.household import WAH_NL
 
 #: Longest wait for one decision, in seconds.
 PATIENCE = 300.0
@@ -27,16 +29,16 @@ class Report:
 def check(model: LanguageModel) -> Report:
     """Ask a language model that is ready for the same decision twice, and read its status."""
     report = Report(dict(model.status()))
-    start = (
+    start = Saw(
         "You are in the house, and there are 2 rooms: bedroom (1), kitchen (1). You are in the middle of a kitchen "
         "(1). Looking quickly around the room, you see kitchen cabinet (1, 2, 3, 4, 5, 6, 7), table (1)."
     )
     # The mark makes the first one cold for whoever keeps prompts.
     examples = [f"Trial {uuid.uuid4()}.", *(f"In example {number} nothing happened." for number in range(60))]
-    prompt = prompt_start(system_text(Domain.WAH_NL), examples) + header("go to kitchen cabinet 7", None, start)
+    turns = (start_turn(system_text(WAH_NL), examples), task_turn("go to kitchen cabinet 7"), start)
     for how in ("cold", "warm"):
         begin = time.monotonic()
-        pending = model.decide(DecisionRequest(prompt, DecisionGrammar(_SKILLS), max_tokens=256, id=f"check {how}"))
+        pending = model.decide(DecisionRequest(turns, DecisionGrammar(_SKILLS), max_tokens=256, id=f"check {how}"))
         try:
             reply = pending.result(timeout=PATIENCE)
         except Exception as error:

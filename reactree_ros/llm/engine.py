@@ -1,4 +1,4 @@
-"""The inner port of language models: whatever turns one prompt into one text, held to at most one constraint."""
+"""The inner port of language models: whatever makes one text of one prompt, held to at most one constraint."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactree_ros.agent.grammar import choice_ebnf, choice_regex, choice_schema, chosen_of_json
+from reactree_ros.agent.turns import Turn
+from reactree_ros.llm.port import prompt_text
 
 
 class ConstraintKind(enum.Enum):
@@ -57,8 +59,7 @@ class Generation:
     """One text to generate.
 
     Attributes:
-        prompt: The whole text so far.
-        said: Where in the prompt the model itself spoke, as (start, end) in characters.
+        turns: The prompt: what was told, said and seen so far, in order.
         begun: How the reply begins; it is said already, and the text generated follows it.
         constraint: What the text is held to; None: nothing.
         stops: Strings that end the text; they are not part of it.
@@ -69,8 +70,7 @@ class Generation:
         id: Names the request.
     """
 
-    prompt: str
-    said: tuple[tuple[int, int], ...] = ()
+    turns: tuple[Turn, ...]
     begun: str = ""
     constraint: Constraint | None = None
     stops: tuple[str, ...] = ()
@@ -79,6 +79,11 @@ class Generation:
     top_p: float = 1.0
     seed: int = 0
     id: str = ""
+
+    @property
+    def prompt(self) -> str:
+        """The prompt as text, as a base model gets it: how the reply begins is its end."""
+        return prompt_text(self.turns, self.begun)
 
 
 @dataclass(frozen=True)

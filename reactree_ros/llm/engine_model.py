@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
+from reactree_ros.errors import UserError
+from reactree_ros.llm.decoding import Method, decode, method_for
 from reactree_ros.llm.engine import Engine
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, NoAnswerInTime, Reply
-from reactree_ros.llm.saying import Method, method_for, say
+from reactree_ros.llm.port import (
+    DecisionRequest,
+    LanguageModel,
+    LanguageModelError,
+    NoAnswerInTime,
+    Reply,
+    RequestRejected,
+    ServerUnavailable,
+)
 from reactree_ros.pending import Pending, pass_on
 
 #: Longest wait for an engine to close, in seconds.
 CLOSE_TIMEOUT = 30.0
+_log = logging.getLogger(__name__)
 
 
 class EngineModel(LanguageModel):
@@ -24,18 +35,19 @@ class EngineModel(LanguageModel):
     Args:
         engine: Generates the texts.
         method: How a decision is asked for; None: the best that the engine obeys.
-        time_limit: Longest time for one reply, in seconds, all retries included; opening does not count.
+        request_timeout: Longest time for one reply, in seconds, all retries included; opening does not count.
         retries: How often a reply that is not what may be said is asked for again.
     """
 
     def __init__(
-        self, engine: Engine, *, method: Method | None = None, time_limit: float = 120.0, retries: int = 3
+        self, engine: Engine, *, method: Method | None = None, request_timeout: float = 120.0, retries: int = 3
     ) -> None:
         self.engine = engine
         self._method = method
-        self._time_limit = time_limit
+        self._request_timeout = request_timeout
         self._retries = retries
         self._opening: asyncio.Task[None] | None = None
+        self._closed = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="language-model", daemon=True)
         self._thread.start()
@@ -66,8 +78,9 @@ class EngineModel(LanguageModel):
 
     def close(self) -> None:
         """Stop what runs, close the engine, end the thread."""
-        if self._loop.is_closed():
+        if self._closed:
             return
+        self._closed = True
         asyncio.run_coroutine_threadsafe(self._shut(), self._loop)
         self._thread.join(CLOSE_TIMEOUT)
         if not self._thread.is_alive():
@@ -84,13 +97,15 @@ class EngineModel(LanguageModel):
             self._loop.stop()
 
     async def _answer(self, request: DecisionRequest) -> Reply:
-        await self._open()
         try:
+            await self._open()
             return await asyncio.wait_for(
-                say(self.engine, request, method=self._method, retries=self._retries), self._time_limit
+                decode(self.engine, request, method=self._method, retries=self._retries), self._request_timeout
             )
         except asyncio.TimeoutError:
-            raise NoAnswerInTime(f"{self.engine.name}: no answer within {self._time_limit:g} s") from None
+            raise NoAnswerInTime(f"{self.engine.name}: no answer within {self._request_timeout:g} s") from None
+        except UserError as error:  # a wrong setting that shows when the engine is opened
+            raise RequestRejected(str(error)) from error
 
     async def _open(self) -> None:
         """Open the engine once; whoever comes meanwhile waits for the same attempt."""
@@ -102,11 +117,29 @@ class EngineModel(LanguageModel):
     def _failed(opening: asyncio.Task[None]) -> bool:
         return opening.cancelled() or opening.exception() is not None
 
+    async def _told(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Tell what is no error of the port as one: an engine's own, and that it was closed meanwhile."""
+        try:
+            return await work
+        except (LanguageModelError, UserError):
+            raise
+        except asyncio.CancelledError:
+            if self._closed:
+                raise self._is_closed() from None
+            raise
+        except Exception as error:
+            _log.exception("%s failed", self.engine.name)
+            problem = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
+            raise ServerUnavailable(f"{self.engine.name} failed: {problem}") from error
+
+    def _is_closed(self) -> ServerUnavailable:
+        return ServerUnavailable(f"{self.engine.name}: the language model is closed")
+
     def _start(self, work: Coroutine[Any, Any, Any]) -> Pending[Any]:
-        if self._loop.is_closed():
+        if self._closed:
             work.close()
-            return Pending.failed(LanguageModelError("the language model is closed"))
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            return Pending.failed(self._is_closed())
+        future = asyncio.run_coroutine_threadsafe(self._told(work), self._loop)
         pending: Pending[Any] = Pending()
         pass_on(future, pending)
         return pending

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, PromptTooLong, Reply
-from reactree_ros.pending import Pending, pass_on
+from pydantic import Field, model_validator
+
+from reactree_ros.errors import UserError
+from reactree_ros.llm.engine_settings import EngineSettings
+from reactree_ros.llm.port import (
+    DecisionRequest,
+    InvalidReply,
+    LanguageModel,
+    NoAnswerInTime,
+    PromptTooLong,
+    Reply,
+    RequestRejected,
+    ServerUnavailable,
+)
+from reactree_ros.llm.settings import make_model, model_from_dict, read_yaml
+from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.pending import Pending, give_up_after, pass_on
+from reactree_ros.settings import Settings
 
 #: How long a model that could not answer is passed over, in seconds.
 REST = 30.0
@@ -35,18 +52,24 @@ class FallbackModel(LanguageModel):
     """Asks language models in order until one answers; the reply says which.
 
     A model that failed is passed over for a while, so that one that is gone does not cost its time limit at every
-    decision; where all rest, all are asked. A prompt that is too long for one may fit the next one; it is no reason
-    to rest.
+    decision; where all rest, all are asked. A prompt that is too long for one may fit the next one, and where one says
+    what may not be said, the next one may know better; neither is a reason to rest.
+
+    Where none answers, the failure is of the kind that all of theirs come to: with one whose prompt may be shortened it
+    is :class:`PromptTooLong`, where nobody was there :class:`ServerUnavailable`.
 
     Args:
         backups: The language models, the best first.
         clock: Seconds, never going back.
+
+    Attributes:
+        backups: The same.
     """
 
     def __init__(self, backups: Sequence[Backup], *, clock: Callable[[], float] = time.monotonic) -> None:
         if not backups:
             raise ValueError("there is no language model; give at least one")
-        self._backups = tuple(backups)
+        self.backups = tuple(backups)
         self._clock = clock
         self._rests_until = [0.0] * len(backups)
         self._answered = [0] * len(backups)
@@ -56,58 +79,65 @@ class FallbackModel(LanguageModel):
         pending: Pending[Reply] = Pending()
         now = self._clock()
         order = [number for number, until in enumerate(self._rests_until) if until <= now]
-        self._ask(request, pending, order or list(range(len(self._backups))), [])
+        self._ask(request, pending, order or list(range(len(self.backups))), [], None)
         return pending
 
     def _ask(
-        self, request: DecisionRequest, pending: Pending[Reply], order: Sequence[int], errors: list[Exception]
+        self,
+        request: DecisionRequest,
+        pending: Pending[Reply],
+        order: Sequence[int],
+        errors: list[Exception],
+        objected: tuple[int, Reply] | None,
     ) -> None:
+        """Ask one after the other.
+
+        Args:
+            request: What is asked.
+            pending: What is settled in the end.
+            order: Who is still to be asked.
+            errors: Those of the others.
+            objected: Which one said something that may not be said, and what; better than nothing.
+        """
         if pending.done():
             return
         if not order:
-            pending.fail(self._all_failed(errors))
+            if objected is not None:
+                self._answered[objected[0]] += 1
+                pending.succeed(objected[1])
+            else:
+                pending.fail(_all_failed(errors))
             return
         number, *others = order
-        backup = self._backups[number]
+        backup = self.backups[number]
         try:
             answer = backup.model.decide(request)
         except Exception as error:
             answer = Pending.failed(error)
         one: Pending[Reply] = Pending()  # of this model within its time limit
         pass_on(answer, one)
-        late = LanguageModelError(f"no answer within {backup.time_limit:g} s")
-        timer = threading.Timer(backup.time_limit, lambda: one.fail(late))
-        timer.daemon = True
 
-        def ended(done: Pending[Reply]) -> None:
-            timer.cancel()
+        def ended(done: Future[Reply]) -> None:
             if done.cancelled():
                 pending.cancel()
                 return
             error = done.exception()
-            if error is None and not (done.result().objection and others):
-                self._answered[number] += 1
-                pending.succeed(replace(done.result(), answered_by=backup.name))
+            if error is None:
+                reply = replace(done.result(), answered_by=backup.name)
+                if not reply.objection:
+                    self._answered[number] += 1
+                    pending.succeed(reply)
+                    return
+                self._ask(request, pending, others, errors, objected or (number, reply))
                 return
             answer.cancel()
-            if error is None:  # it answered, though with no decision that may be said
-                error = LanguageModelError(done.result().objection)
-            elif not isinstance(error, PromptTooLong):
+            if not isinstance(error, (InvalidReply, PromptTooLong)):
                 self._rests_until[number] = self._clock() + REST
-            wrapped = error if isinstance(error, PromptTooLong) else LanguageModelError(f"{backup.name}: {error}")
-            self._ask(request, pending, others, [*errors, wrapped])
+            self._ask(request, pending, others, [*errors, _named(backup.name, error)], objected)
 
         pending.add_done_callback(lambda _: one.cancel() if pending.cancelled() else None)
-        one.add_done_callback(ended)  # type: ignore[arg-type]
-        if not one.done():
-            timer.start()
-
-    @staticmethod
-    def _all_failed(errors: Sequence[Exception]) -> Exception:
-        too_long = [error for error in errors if isinstance(error, PromptTooLong)]
-        if too_long:
-            return min(too_long, key=lambda error: error.excess)
-        return LanguageModelError(f"no language model answered: {'; '.join(map(str, errors))}")
+        one.add_done_callback(ended)
+        give_up_after(one, backup.time_limit, lambda: NoAnswerInTime(f"no answer within {backup.time_limit:g} s"))
 
     def ready(self) -> Pending[None]:
         """Start getting all of them ready; settled when one is, failed where none ever will be."""
@@ -121,21 +151,21 @@ class FallbackModel(LanguageModel):
                 return
             with lock:
                 errors.append(f"{name}: {error}")
-            if len(errors) == len(self._backups):
-                pending.fail(LanguageModelError(f"no language model is ready: {'; '.join(errors)}"))
+            if len(errors) == len(self.backups):
+                pending.fail(ServerUnavailable(f"no language model is ready: {'; '.join(errors)}"))
 
-        for backup in self._backups:
+        for backup in self.backups:
             backup.model.ready().add_done_callback(partial(settled, backup.name))
         return pending
 
     def count_tokens(self, text: str) -> int | None:
         """Count with the first one's tokenizer."""
-        return self._backups[0].model.count_tokens(text)
+        return self.backups[0].model.count_tokens(text)
 
     def status(self) -> Mapping[str, str]:
         """Say who has answered how often, and who rests."""
         now, status = self._clock(), {}
-        for number, backup in enumerate(self._backups):
+        for number, backup in enumerate(self.backups):
             rests = ", rests after a failure" if self._rests_until[number] > now else ""
             status[backup.name] = f"{self._answered[number]} answers{rests}"
             status |= {f"{backup.name}: {key}": value for key, value in backup.model.status().items()}
@@ -143,5 +173,74 @@ class FallbackModel(LanguageModel):
 
     def close(self) -> None:
         """Release all of them."""
-        for backup in self._backups:
+        for backup in self.backups:
             backup.model.close()
+
+
+def _named(name: str, error: BaseException) -> Exception:
+    """Put the model's name before what went wrong."""
+    if isinstance(error, PromptTooLong):
+        return error
+    kind = next((one for one in (InvalidReply, RequestRejected) if isinstance(error, one)), ServerUnavailable)
+    return kind(f"{name}: {error}")
+
+
+def _all_failed(errors: Sequence[Exception]) -> Exception:
+    """What the failures of all come to: a prompt to shorten, a reply to refuse, or nobody is there."""
+    too_long = [error for error in errors if isinstance(error, PromptTooLong)]
+    if too_long:
+        return min(too_long, key=lambda error: error.excess)
+    message = f"no language model answered: {'; '.join(map(str, errors))}"
+    if any(isinstance(error, InvalidReply) for error in errors):
+        return InvalidReply(message)
+    rejected = all(isinstance(error, RequestRejected) for error in errors)
+    return RequestRejected(message) if rejected else ServerUnavailable(message)
+
+
+class FallbackSettings(Settings):
+    """Which language models are asked, in order."""
+
+    models: tuple[dict[str, Any], ...] = Field(
+        default=(),
+        description="the language models, the best first, each as {llm: NAME, SETTING: VALUE, ...}; "
+        "where an entry sets no request_timeout, it leaves the others their share of the time",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_models(cls, values: dict[str, Any]) -> dict[str, Any]:
+        # Here and not of the field, because an error of a field repeats its value, and there may be a key in it.
+        given = values.get("models", ())
+        models = (read_yaml(given) if isinstance(given, str) else given) or ()
+        if not isinstance(models, (list, tuple)):
+            raise ValueError("models must be a list, one language model an entry: [{llm: openai}, {llm: expert}]")
+        try:
+            _chosen(models)
+        except UserError as error:
+            raise ValueError(str(error)) from error
+        return {**values, "models": tuple(models)}
+
+
+def _chosen(models: Iterable[Any]) -> list[tuple[ModelSpec, Settings]]:
+    chosen = [model_from_dict(values, where=f"models.{number}") for number, values in enumerate(models)]
+    if any(spec.name == "fallback" for spec, _ in chosen):
+        raise UserError("a fallback cannot stand in a fallback; list the models themselves")
+    return chosen
+
+
+def _make(settings: FallbackSettings) -> FallbackModel:
+    if not settings.models:
+        raise UserError("llm is 'fallback', but models is empty; list the language models in order")
+    return FallbackModel([_backup(spec, one, len(settings.models)) for spec, one in _chosen(settings.models)])
+
+
+def _backup(spec: ModelSpec, settings: Settings, share: int) -> Backup:
+    """Make one of several."""
+    limit = getattr(settings, "request_timeout", EngineSettings.model_fields["request_timeout"].default)
+    if "request_timeout" not in settings.model_fields_set:
+        limit /= share
+    name = " ".join(part for part in (spec.name, getattr(settings, "model", "")) if part)
+    return Backup(make_model(spec, settings), name, limit)
+
+
+SPEC = ModelSpec(name="fallback", summary="several of them, in order", settings=FallbackSettings, make=_make)

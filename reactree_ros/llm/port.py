@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.turns import Turn, render
 from reactree_ros.pending import Pending
 
 
@@ -66,27 +67,36 @@ class DecisionRequest:
     """One question to a language model.
 
     Attributes:
-        prompt: The whole text so far; the reply continues it.
+        turns: The prompt: what was told, said and seen so far, in order; the reply is the next turn, or the rest of it.
         may_say: What the reply is held to.
+        begun: How the reply begins; it is said already, and the reply's text follows it.
         max_tokens: Longest reply, in tokens of the model.
         temperature: Sampling temperature; 0 takes the likeliest token.
         top_p: Share of the probability that tokens are sampled from, the likeliest first.
         seed: Seed of the sampling.
         id: Unique within a run; names the request in logs and when it is aborted.
-        said: Where in the prompt the model itself spoke, as (start, end) in characters, in order; a chat model gets
-            those stretches as its own turns.
-        planner: Who asks; requests that wait take turns between planners.
+        planner: Who asks; requests that wait are answered fairly between planners.
     """
 
-    prompt: str
+    turns: Sequence[Turn]
     may_say: DecisionGrammar | Choice | FreeText
+    begun: str = ""
     max_tokens: int = 512
     temperature: float = 0.0
     top_p: float = 1.0
     seed: int = 0
     id: str = ""
-    said: tuple[tuple[int, int], ...] = ()
     planner: str = ""
+
+    @property
+    def prompt(self) -> str:
+        """The prompt as text, as a base model gets it and as the recordings have it."""
+        return prompt_text(self.turns, self.begun)
+
+
+def prompt_text(turns: Sequence[Turn], begun: str = "") -> str:
+    """Write a prompt as text: the turns on lines of their own, then how the reply begins."""
+    return f"{render(turns)}\n{begun}"
 
 
 @dataclass(frozen=True)
@@ -96,8 +106,9 @@ class Reply:
     Attributes:
         text: What the model said, without what ended it.
         finish_reason: ``stop`` or ``length`` (cut at the token limit).
-        prompt_tokens: Tokens of the prompt; None where the model does not count.
-        cached_tokens: How many of them a prefix cache served; None where unknown.
+        prompt_tokens: Tokens of the prompts of all requests that it took; None where the model does not count.
+        longest_prompt: Tokens of the longest of these prompts; None where the model does not count.
+        cached_tokens: How many of the prompt tokens a prefix cache served; None where unknown.
         output_tokens: Tokens generated; None where the model does not count.
         seconds: From request to answer.
         answered_by: Which language model answered, where there are several.
@@ -113,6 +124,7 @@ class Reply:
     seconds: float = 0.0
     answered_by: str = ""
     objection: str = ""
+    longest_prompt: int | None = None
 
 
 class LanguageModel(abc.ABC):

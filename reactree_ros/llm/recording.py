@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reactree_ros.agent.transcript import Transcript
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, Reply
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, RequestRejected
 from reactree_ros.pending import Pending
 
 
@@ -13,18 +12,18 @@ class RecordingModel(LanguageModel):
     """Says the decisions of a recorded run, one after the other, whatever the prompt.
 
     Args:
-        transcripts: The run's agent nodes in the order in which they started.
+        said: What was said, in order.
     """
 
-    def __init__(self, transcripts: Iterable[Transcript]) -> None:
-        self._said = [turn.said for transcript in transcripts for turn in transcript.turns]
+    def __init__(self, said: Iterable[str]) -> None:
+        self._said = tuple(said)
         self._next = 0
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Answer at once with the next recorded decision; an error where the recording has no more."""
         if self._next >= len(self._said):
             return Pending.failed(
-                LanguageModelError(f"the recording ends after {self._next} decisions, but one more was asked for")
+                RequestRejected(f"the recording ends after {self._next} decisions, but one more was asked for")
             )
         self._next += 1
         return Pending.of(Reply(self._said[self._next - 1]))

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from reactree_ros.errors import UserError
 from reactree_ros.llm.chat import prompt_tokens
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generated, Generation
-from reactree_ros.llm.port import PromptTooLong, RequestRejected, ServerUnavailable
+from reactree_ros.llm.engine_settings import LocalEngineSettings
+from reactree_ros.llm.port import LanguageModel, PromptTooLong, RequestRejected, ServerUnavailable
+from reactree_ros.llm.spec import ModelSpec
 
-_NEEDED = ("torch", "transformers", "llguidance")
-_PROMPTS_KEPT = 4  # the agent nodes of a tree take turns
+_PROMPTS_KEPT = 4  # the agent nodes of a tree ask alternately
 
 
 class TransformersEngine(Engine):
@@ -26,19 +25,13 @@ class TransformersEngine(Engine):
 
     Args:
         model: A Hugging Face model or a folder.
-        chat: Lay prompts out as turns; None: where the tokenizer has a chat template.
+        chat: Lay prompts out as a chat; None: where the tokenizer has a chat template.
         options: Options of ``AutoModelForCausalLM.from_pretrained``, e.g. ``dtype``, ``device_map``.
-
-    Raises:
-        UserError: What it needs is not installed.
     """
 
     constraints = frozenset({ConstraintKind.REGEX, ConstraintKind.JSON_SCHEMA, ConstraintKind.CHOICE})
 
     def __init__(self, model: str, *, chat: bool | None = None, options: Mapping[str, Any] | None = None) -> None:
-        missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-        if missing:
-            raise UserError(f"llm 'transformers' needs {', '.join(missing)}: pip install 'reactree_ros[transformers]'")
         self._name = model
         self._chat = chat
         self._options = dict(options or {})
@@ -180,3 +173,19 @@ def _shared(one: Sequence[int], other: Sequence[int]) -> int:
 
 def _listed(token: int | list[int] | None) -> list[int]:
     return token if isinstance(token, list) else [] if token is None else [token]
+
+
+def _make(settings: LocalEngineSettings) -> LanguageModel:
+    model = settings.named_model("transformers")
+    return settings.queue(TransformersEngine(model, chat=settings.chat, options=settings.engine_args))
+
+
+SPEC = ModelSpec(
+    name="transformers",
+    summary="a local Hugging Face model",
+    settings=LocalEngineSettings,
+    extra="reactree_ros[transformers]",
+    needs=("torch", "transformers", "llguidance"),
+    make=_make,
+    flags=("model",),
+)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import difflib
-import importlib.util
 import itertools
 import os
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import Field
+
 from reactree_ros.errors import UserError
 from reactree_ros.llm.chat import prompt_tokens
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generated, Generation
-from reactree_ros.llm.port import PromptTooLong, RequestRejected, ServerUnavailable
+from reactree_ros.llm.engine_settings import LocalEngineSettings
+from reactree_ros.llm.port import LanguageModel, PromptTooLong, RequestRejected, ServerUnavailable
+from reactree_ros.llm.spec import ModelSpec
 
 #: Engine arguments that are set where the user sets none. llguidance compiles a regular expression as it goes, so that
 #: hundreds of skills that change at every step cost no more than a few.
@@ -37,18 +40,13 @@ class VllmEngine(Engine):
 
     Args:
         model: A Hugging Face model or a folder.
-        chat: Lay prompts out as turns; None: where the tokenizer has a chat template.
+        chat: Lay prompts out as a chat; None: where the tokenizer has a chat template.
         options: vLLM's engine arguments, e.g. ``max_model_len``, ``tensor_parallel_size``, ``quantization``.
-
-    Raises:
-        UserError: vLLM is not installed.
     """
 
     constraints = frozenset(_FIELDS)
 
     def __init__(self, model: str, *, chat: bool | None = None, options: Mapping[str, Any] | None = None) -> None:
-        if importlib.util.find_spec("vllm") is None:
-            raise UserError("llm 'vllm' needs the vLLM engine: pip install 'reactree_ros[vllm]'")
         self._model = model
         self._chat = chat
         self._options = {**_DEFAULTS, **(options or {}), "model": model}
@@ -157,3 +155,38 @@ class VllmEngine(Engine):
     def status(self) -> Mapping[str, str]:
         """Say which model answers, and whether prompts are laid out as a chat."""
         return {"model": self._model, "prompts": "chat" if self._chat else "completion"}
+
+
+class VllmSettings(LocalEngineSettings):
+    """Settings of vLLM in this process; an empty text or 0 leaves it to the engine."""
+
+    dtype: str = Field(default="", description="number type of the weights, e.g. bfloat16; empty: the model's")
+    tensor_parallel_size: int = Field(default=0, ge=0, description="GPUs that share the model; 0: one")
+    quantization: str = Field(default="", description="how the weights are quantized, e.g. awq; empty: as the model is")
+    max_model_len: int = Field(default=0, ge=0, description="tokens of prompt and reply together; 0: the model's")
+    gpu_memory_utilization: float = Field(
+        default=0.0, ge=0, le=1, description="share of the GPU's memory that may be used; 0: vLLM's default"
+    )
+    kv_cache_dtype: str = Field(default="", description="number type of the KV cache, e.g. fp8; empty: the weights'")
+    enable_prefix_caching: bool = Field(default=True, description="keep what was computed for prompts' beginnings")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The engine arguments that are set."""
+        own = self.model_dump(exclude=set(LocalEngineSettings.model_fields))
+        return {name: value for name, value in own.items() if value or value is False} | self.engine_args
+
+
+def _make(settings: VllmSettings) -> LanguageModel:
+    return settings.queue(VllmEngine(settings.named_model("vllm"), chat=settings.chat, options=settings.options))
+
+
+SPEC = ModelSpec(
+    name="vllm",
+    summary="the vLLM engine in this process",
+    settings=VllmSettings,
+    extra="reactree_ros[vllm]",
+    needs=("vllm",),
+    make=_make,
+    flags=("model",),
+)

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from metered_server import MeteredServer
-
-from reactree_ros.llm.tiny import make_tiny_model
+from tiny import make_tiny_model
 
 # Of torch and of vLLM in this process: several threads of several engines on few cores wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -6,7 +6,7 @@ import time
 import urllib.request
 from collections.abc import Callable
 
-from reactree_ros.llm.tiny import TinyServer
+from tiny import TinyServer
 
 
 def wait_until(condition: Callable[[], object], *, seconds: float = 30.0) -> None:

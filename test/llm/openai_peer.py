@@ -39,9 +39,9 @@ class Request:
 
     @property
     def prompt(self) -> str:
-        """The prompt; of a chat, the contents of its turns."""
+        """The prompt; of a chat, the contents of its messages."""
         if "messages" in self.body:
-            return "\n".join(turn["content"] for turn in self.body["messages"])
+            return "\n".join(message["content"] for message in self.body["messages"])
         return str(self.body.get("prompt", ""))
 
     @property

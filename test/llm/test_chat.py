@@ -1,61 +1,65 @@
-"""A prompt as the turns of a chat."""
+"""Turns as the messages of a chat."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_ros.agent.prompt import TARGET
-from reactree_ros.llm.chat import chat_turns
+from reactree_ros.agent.prompt import start_turn
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.llm.chat import chat_messages
+from reactree_ros.llm.port import prompt_text
 
-START = f"System text.\nSource domain:\nYour task is to: an example\nThink: e\nOK.{TARGET}"
-TASK = "Your task is to: x\nYou are here.\n"
-
-
-def spans(prompt: str, *said: str) -> list[tuple[int, int]]:
-    """Where texts stand in a prompt, one after the other."""
-    found, begin = [], 0
-    for text in said:
-        begin = prompt.index(text, begin)
-        found.append((begin, begin + len(text)))
-        begin += len(text)
-    return found
+START = start_turn("System text.", ["Your task is to: an example\nThink: e\nOK."])
+TASK = (Told("Your task is to: x"), Saw("You are here."))
+OK = Told("OK.", About.ANSWER)
 
 
-def test_what_comes_before_the_task_is_the_systems() -> None:
-    assert chat_turns(START + TASK) == [
-        {"role": "system", "content": START.strip("\n")},
-        {"role": "user", "content": TASK.strip("\n")},
+def contents(*turns: Turn, begun: str = "") -> list[tuple[str, str]]:
+    return [(message["role"], message["content"]) for message in chat_messages(turns, begun)]
+
+
+def test_who_it_is_with_the_examples_is_the_systems_and_the_task_is_the_users() -> None:
+    assert chat_messages((START, *TASK)) == [
+        {"role": "system", "content": START.text},
+        {"role": "user", "content": "Your task is to: x\nYou are here."},
     ]
 
 
 def test_what_the_model_said_is_the_assistants_and_the_answers_are_the_users() -> None:
-    prompt = f"{START}{TASK}Think: a\nOK.\nAct: b\nYou b.\n"
-    assert [
-        (turn["role"], turn["content"]) for turn in chat_turns(prompt, spans(prompt, "Think: a", "Act: b"))[1:]
-    ] == [
-        ("user", TASK.strip("\n")),
+    refusal = Told("That is not there.", About.REFUSAL)
+    assert contents(START, *TASK, Said("Think: a"), OK, Said("Act: b"), Saw("You b."), Said("Act: c"), refusal)[2:] == [
         ("assistant", "Think: a"),
         ("user", "OK."),
         ("assistant", "Act: b"),
         ("user", "You b."),
+        ("assistant", "Act: c"),
+        ("user", "That is not there."),
     ]
 
 
-def test_what_is_begun_is_the_last_turn() -> None:
-    assert chat_turns(START + TASK, begun="Expand:\n- control flow:")[-1] == {
-        "role": "assistant",
-        "content": "Expand:\n- control flow:",
-    }
+def test_what_is_begun_is_the_last_message() -> None:
+    assert contents(START, *TASK, begun="Expand:\n- control flow:")[-1] == ("assistant", "Expand:\n- control flow:")
 
 
-def test_a_prompt_without_a_target_is_the_users() -> None:
-    assert chat_turns("Say a word: ") == [{"role": "user", "content": "Say a word: "}]
+def test_neighbours_of_one_role_are_one_message() -> None:
+    turns = (Told("Summary.", About.SUMMARY), *TASK, Said("Think: a"), Said("Act: b"), Saw("You b."), OK)
+    assert contents(*turns) == [
+        ("user", "Summary.\nYour task is to: x\nYou are here."),
+        ("assistant", "Think: a\nAct: b"),
+        ("user", "You b.\nOK."),
+    ]
 
 
-def test_an_instruction_that_looks_like_a_target_stays_the_users() -> None:
-    prompt = f"{START}Your task is to: find{TARGET}it\n"
-    assert [turn["role"] for turn in chat_turns(prompt)] == ["system", "user"]
+def test_a_message_of_nothing_is_left_out() -> None:
+    assert contents(*TASK, Said("Act: a"), Saw(""), Said("Act: b"), Saw("\n"))[1:] == [("assistant", "Act: a\nAct: b")]
+    assert contents() == []
+
+
+def test_a_task_that_looks_like_a_target_stays_the_users() -> None:
+    task = Told("Your task is to: find\nTarget_domain:\nit")
+    assert contents(START, task) == [("system", START.text), ("user", task.text)]
+    assert contents(task) == [("user", task.text)]
 
 
 lines = st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1, max_size=20)
@@ -63,14 +67,13 @@ exchanges = st.lists(st.tuples(lines, lines), max_size=8)
 
 
 @given(exchanges)
-def test_turns_hold_the_whole_prompt_and_grow_at_their_end_only(exchanged: list[tuple[str, str]]) -> None:
-    prompt, said = START + TASK, list[tuple[int, int]]()
-    earlier = chat_turns(prompt)
+def test_messages_hold_the_whole_prompt_and_grow_at_their_end_only(exchanged: list[tuple[str, str]]) -> None:
+    turns: tuple[Turn, ...] = (START, *TASK)
+    earlier = chat_messages(turns)
     for text, answer in exchanged:
-        said.append((len(prompt), len(prompt) + len(text)))
-        prompt += f"{text}\n{answer}\n"
-        turns = chat_turns(prompt, said)
-        assert turns[: len(earlier)] == earlier
-        assert [turn["content"] for turn in turns[len(earlier) :]] == [text, answer]
-        earlier = turns
-    assert "\n".join(turn["content"] for turn in earlier) + "\n" == prompt
+        turns += (Said(text), Saw(answer))
+        messages = chat_messages(turns)
+        assert messages[: len(earlier)] == earlier
+        assert [message["content"] for message in messages[len(earlier) :]] == [text, answer]
+        earlier = messages
+    assert "\n".join(message["content"] for message in earlier) + "\n" == prompt_text(turns)

@@ -8,41 +8,35 @@ from pathlib import Path
 
 import pytest
 
-from reactree_ros.agent.budget import Budget
-from reactree_ros.llm.expert_model import ExpertModel
+from reactree_ros.agent.turns import Told
+from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending
-from reactree_ros.run import Run, RunResult
-from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.generator import generate_house
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import Task, load_tasks, parse_tasks
+from reactree_ros.planners.spec import planner
+from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import Task, load_tasks, parse_tasks
 
 
 def carry_out(
     tasks: Iterable[Task], model: LanguageModel, *, recall: bool = True, flat: bool = False
-) -> list[RunResult]:
+) -> list[EpisodeResult]:
+    name = f"{'react' if flat else 'reactree'}{'_wm' if recall else ''}"
     results = []
     for task in tasks:
-        context = RunContext(
-            model=model,
-            world=SymbolicWorld(task),
-            budget=Budget(max_decisions=200, max_steps=200),
-            options=TreeOptions(control_flows=() if flat else None),
-            working_memory=WorkingMemory() if recall else None,
-        )
-        results.append(Run(task.instruction, context, task_id=task.task_id).run())
-        assert not context.errors
+        world = SymbolicWorld(task)
+        result = Episode(task.instruction, world=world, model=model, planner=planner(name), task_id=task.task_id).run()
+        assert result.message == ""
+        results.append(result)
     return results
 
 
-def gsr(results: list[RunResult]) -> float:
+def gsr(results: list[EpisodeResult]) -> float:
     return statistics.fmean(result.gsr or 0.0 for result in results)
 
 
-def ssr(results: list[RunResult]) -> float:
+def ssr(results: list[EpisodeResult]) -> float:
     return statistics.fmean(result.ssr or 0.0 for result in results)
 
 
@@ -69,7 +63,8 @@ class PromptOnly(LanguageModel):
     """Passes on the prompt's text and nothing else, to a policy that is new for every decision."""
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        return ExpertModel().decide(DecisionRequest(prompt=str(request.prompt), may_say=request.may_say.__class__(())))
+        text = request.prompt.removesuffix("\n")
+        return ExpertModel().decide(DecisionRequest((Told(text),), request.may_say.__class__(())))
 
 
 def test_its_only_input_is_the_prompts_text() -> None:
@@ -102,6 +97,5 @@ def test_the_same_prompt_gives_the_same_decision() -> None:
 def test_what_it_does_not_understand_it_gives_up_honestly(instruction: str) -> None:
     (task,) = houses(1)
     world = SymbolicWorld(task, scored=False)
-    context = RunContext(model=ExpertModel(), world=world, working_memory=WorkingMemory())
-    result = Run(instruction, context).run()
+    result = Episode(instruction, world=world, model=ExpertModel(), planner=planner("reactree_wm")).run()
     assert (result.status, result.end, result.steps) == ("failure", "failure", 0)

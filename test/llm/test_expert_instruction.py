@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from reactree_ros.llm.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
 from reactree_ros.llm.expert.instruction import read_instruction
-from reactree_ros.llm.expert.lexicon import correct
-from reactree_ros.world.generator import generate_house
-from reactree_ros.world.vocabulary import CLASSES, class_of_word
+from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.lexicon import correct
+from reactree_ros.world.virtualhome.vocabulary import CLASSES, class_of_word
 
 
 def reading(text: str) -> str:

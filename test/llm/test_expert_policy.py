@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.parser import parse_decision
-from reactree_ros.agent.prompt import Domain, prompt_start, system_text
+from reactree_ros.agent.prompt import start_turn, system_text
+from reactree_ros.episode import Episode
+from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.expert.policy import decide
-from reactree_ros.llm.expert_model import ExpertModel
-from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.run import Run
-from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.generator import generate_house
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import Task, parse_tasks
+from reactree_ros.llm.port import prompt_text
+from reactree_ros.planners.spec import planner
+from reactree_ros.world.ai2thor.household import ALFRED
+from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.household import WAH_NL
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import Task, parse_tasks
 
 KITCHEN = "bench (1), fridge (1), kitchen cabinet (1, 2), kitchen table (1)"
 ROOMS = "bathroom (1), bedroom (1), kitchen (1), living room (1)"
@@ -33,9 +33,14 @@ def start(room: str = "kitchen", view: str = KITCHEN, holding: str = "") -> str:
     )
 
 
+def beginning(system: str = system_text(WAH_NL), *examples: str) -> str:
+    """What stands before an agent node's own text."""
+    return prompt_text([start_turn(system, examples)])
+
+
 def said(task: str, *lines: str, begin: str = "", recall: bool = True, expand: bool = True) -> str:
     """What the expert says in an agent node, past what it thinks."""
-    text = prompt_start(system_text(Domain.WAH_NL, recall=recall, control_flows=None if expand else ()), [])
+    text = beginning(system_text(WAH_NL, recall=recall, control_flows=None if expand else ()))
     text += "\n".join([f"Your task is to: {task}", begin or start(), *lines, ""])
     while (decision := decide(text)).startswith("Think: "):
         text += f"{decision}\nOK.\n"
@@ -50,7 +55,7 @@ def expansion(control_flow: str, *subgoals: str) -> str:
 
 
 def test_it_thinks_before_it_expands() -> None:
-    prompt = prompt_start(system_text(Domain.WAH_NL), []) + f"Your task is to: Put the pie in the fridge\n{start()}\n"
+    prompt = beginning() + f"Your task is to: Put the pie in the fridge\n{start()}\n"
     assert decide(prompt) == (
         "Think: To solve the task, I need to accomplish 2 subgoals sequentially. Find and pick up the pie, and find "
         "the fridge and put down the pie."
@@ -161,9 +166,9 @@ def test_a_room_is_searched_place_by_place() -> None:
         assert said(task, *lines) == f"Act: {skill}"
         lines += (f"Act: {skill}", observation)
     assert said(task, *lines) == "Act: failure"
-    assert decide(
-        prompt_start(system_text(Domain.WAH_NL), []) + "\n".join([f"Your task is to: {task}", start(), *lines, ""])
-    ) == ("Think: I cannot find the pie in kitchen 1.")
+    assert decide(beginning() + "\n".join([f"Your task is to: {task}", start(), *lines, ""])) == (
+        "Think: I cannot find the pie in kitchen 1."
+    )
 
 
 def test_it_goes_to_the_room_it_searches() -> None:
@@ -188,10 +193,7 @@ def test_a_closer_look_goes_to_what_the_quick_one_left_out() -> None:
 
 def test_with_full_hands_nothing_is_picked_up() -> None:
     full = start(holding="mug (1), plate (3)")
-    prompt = (
-        prompt_start(system_text(Domain.WAH_NL), [])
-        + f"Your task is to: find and pick up the pie in kitchen 1\n{full}\n"
-    )
+    prompt = beginning() + f"Your task is to: find and pick up the pie in kitchen 1\n{full}\n"
     assert decide(prompt) == "Think: I cannot pick up the pie: I hold mug 1 and plate 3."
     assert decide(f"{prompt}Think: I cannot pick up the pie: I hold mug 1 and plate 3.\nOK.\n") == "Act: failure"
 
@@ -282,7 +284,7 @@ def test_what_it_does_not_understand_it_says_and_gives_up() -> None:
     assert said("Do a backflip") == "Act: failure"
     assert said("Bring me the tv") == "Act: failure"
     alfred = (
-        f"{prompt_start(system_text(Domain.ALFRED), [])}Your task is to: Heat an egg.\n"
+        f"{beginning(system_text(ALFRED))}Your task is to: Heat an egg.\n"
         "You are in the house, and you arrive at the kitchen. Looking quickly around the room, you see Fridge (1).\n"
     )
     assert decide(alfred).startswith("Think: I do not understand")
@@ -298,12 +300,11 @@ def test_examples_and_siblings_do_not_matter() -> None:
         "At this level, your sibling tasks are: a, and b.\n"
     )
     example = f"Your task is to: Put the mug on the desk\n{start('bedroom', 'desk (1)')}\nAct: go to desk 1\n"
-    system = system_text(Domain.WAH_NL)
-    assert decide(prompt_start(system, [example]) + header + node) == decide(prompt_start(system, []) + node)
+    assert decide(beginning(system_text(WAH_NL), example) + header + node) == decide(beginning() + node)
 
 
 def test_a_decision_follows_from_every_prefix_of_the_recordings(wah_nl: Path) -> None:
-    begin = prompt_start(system_text(Domain.WAH_NL), [])
+    begin = beginning()
     for row in (wah_nl / "trajectories" / "reactree_wm.jsonl").read_text().splitlines()[::60]:
         lines = json.loads(row)["text"].split("\n")
         for index, (before, line) in enumerate(pairwise(lines)):
@@ -319,11 +320,6 @@ def test_it_reaches_the_goals_of_generated_houses(recall: bool, expand: bool) ->
 
 
 def _reaches(task: Task, *, recall: bool, expand: bool) -> bool:
-    context = RunContext(
-        model=ExpertModel(),
-        world=SymbolicWorld(task),
-        budget=Budget(max_decisions=200, max_steps=200),
-        options=TreeOptions() if expand else TreeOptions(control_flows=()),
-        working_memory=WorkingMemory() if recall else None,
-    )
-    return Run(task.instruction, context).run().gsr == 1.0
+    name = f"{'reactree' if expand else 'react'}{'_wm' if recall else ''}"
+    world = SymbolicWorld(task)
+    return Episode(task.instruction, world=world, model=ExpertModel(), planner=planner(name)).run().gsr == 1.0

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from reactree_ros.agent.prompt import Domain, header, prompt_start, system_text
+from reactree_ros.agent.prompt import start_turn, system_text, task_turn
+from reactree_ros.agent.turns import Saw, Told
 from reactree_ros.llm.expert.policy import decide
 from reactree_ros.llm.expert.thor_instruction import read_thor_instruction
 from reactree_ros.llm.expert.thor_steps import Step, read_step
+from reactree_ros.llm.port import prompt_text
+from reactree_ros.world.ai2thor.household import ALFRED
 
 KITCHEN = ("StoveBurner", "SinkBasin", "Microwave", "GarbageCan", "Fridge", "Drawer", "DiningTable", "CounterTop")
 START = (
@@ -20,8 +23,8 @@ START = (
 
 
 def prompt(task: str, *lines: str, start: str = START, expand: bool = True, recall: bool = True) -> str:
-    system = system_text(Domain.ALFRED, control_flows=None if expand else (), recall=recall)
-    return prompt_start(system, ()) + header(task, None, start) + "".join(f"{line}\n" for line in lines)
+    system = system_text(ALFRED, control_flows=None if expand else (), recall=recall)
+    return prompt_text([start_turn(system, ()), task_turn(task), Saw(start), *map(Told, lines)])
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,14 @@ import pytest
 from doubles import Clock
 
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.turns import Told
 from reactree_ros.llm.fallback import REST, Backup, FallbackModel
 from reactree_ros.llm.port import (
     DecisionRequest,
+    InvalidReply,
     LanguageModel,
     LanguageModelError,
+    NoAnswerInTime,
     PromptTooLong,
     Reply,
     RequestRejected,
@@ -22,7 +25,7 @@ from reactree_ros.llm.port import (
 from reactree_ros.pending import Pending
 
 PATIENCE = 20.0
-REQUEST = DecisionRequest("x", DecisionGrammar(["done"]))
+REQUEST = DecisionRequest((Told("x"),), DecisionGrammar(["done"]))
 
 
 class Moody(LanguageModel):
@@ -89,14 +92,13 @@ def test_the_next_one_answers_where_one_takes_too_long_and_that_one_is_stopped()
     assert first.asked == 1
 
 
-def test_an_answer_that_comes_in_time_stops_the_clock() -> None:
-    first = Moody(None)
-    model = together(first)
-    pending = model.decide(REQUEST)
-    first.held[0].succeed(Reply("late but there"))
-    assert pending.take().text == "late but there"
-    timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
-    assert all(timer.finished.is_set() for timer in timers)
+def test_an_answer_that_came_in_time_stays_when_the_time_is_over() -> None:
+    first, second = Moody(None), Moody("hi")
+    model = together(first, second, time_limit=0.05)
+    in_time = model.decide(REQUEST)
+    first.held[0].succeed(Reply("just in time"))
+    assert model.decide(REQUEST).result(PATIENCE).answered_by == "second"  # later, by the same clock
+    assert (in_time.take().text, in_time.take().answered_by) == ("just in time", "first")
 
 
 def test_one_that_failed_rests_and_comes_back() -> None:
@@ -130,9 +132,50 @@ def test_where_all_rest_all_are_asked() -> None:
 
 def test_where_all_fail_the_error_names_each() -> None:
     model = together(Moody(ServerUnavailable("gone")), Moody(RequestRejected("no")), Moody(ValueError("broken")))
-    with pytest.raises(LanguageModelError) as raised:
+    with pytest.raises(ServerUnavailable) as raised:
         model.decide(REQUEST).take()
     assert str(raised.value) == "no language model answered: first: gone; second: no; third: broken"
+
+
+GONE, REJECTED, NONE_OF_THEM = ServerUnavailable("gone"), RequestRejected("no"), InvalidReply("'x' is none of them")
+
+
+@pytest.mark.parametrize(
+    ("errors", "kind"),
+    [
+        ([GONE, NoAnswerInTime("late")], ServerUnavailable),
+        ([REJECTED, GONE], ServerUnavailable),
+        ([REJECTED, REJECTED], RequestRejected),
+        ([GONE, NONE_OF_THEM, REJECTED], InvalidReply),
+    ],
+)
+def test_what_all_failures_come_to(errors: list[Exception], kind: type[LanguageModelError]) -> None:
+    with pytest.raises(LanguageModelError) as raised:
+        together(*map(Moody, errors)).decide(REQUEST).take()
+    assert type(raised.value) is kind
+
+
+class Objected(Moody):
+    """Says what may not be said."""
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.asked += 1
+        return Pending.of(Reply(str(self.mood), objection="that may not be said"))
+
+
+def test_the_next_one_answers_where_one_says_what_may_not_be_said_and_that_one_does_not_rest() -> None:
+    first, second = Objected("Act: fly"), Moody("hi")
+    model = together(first, second)
+    for _ in range(2):
+        assert model.decide(REQUEST).take().answered_by == "second"
+    assert first.asked == 2
+
+
+def test_what_may_not_be_said_comes_with_its_objection_where_no_other_answers() -> None:
+    model = together(Objected("Act: fly"), Objected("Act: swim"), Moody(ServerUnavailable("gone")))
+    reply = model.decide(REQUEST).take()
+    assert (reply.text, reply.objection, reply.answered_by) == ("Act: fly", "that may not be said", "first")
+    assert model.status()["first"] == "1 answers"
 
 
 def test_where_all_take_too_long_the_error_says_so() -> None:
@@ -195,7 +238,7 @@ def test_it_never_is_where_none_is_and_the_error_names_each() -> None:
     second.getting_ready.cancel()
     assert not ready.done()
     first.getting_ready.fail(ServerUnavailable("gone"))
-    with pytest.raises(LanguageModelError) as raised:
+    with pytest.raises(ServerUnavailable) as raised:
         ready.take()
     assert str(raised.value) == "no language model is ready: second: was closed; first: gone"
 

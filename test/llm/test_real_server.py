@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from metered_server import MeteredServer, wait_until
 
-from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.decision import Act, Expand
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import parse_decision
+from reactree_ros.agent.turns import Told
+from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generation
-from reactree_ros.llm.models import ModelSettings, make_model
-from reactree_ros.llm.openai_server import OpenAIServer
+from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
@@ -29,21 +30,19 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
-from reactree_ros.llm.saying import Method
-from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.pending import Pending
-from reactree_ros.run import Run, RunResult
-from reactree_ros.tree.context import RunContext
+from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.houses import HOUSES
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import load_tasks
+from reactree_ros.world.virtualhome.houses import HOUSES
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import load_tasks
 
 pytestmark = pytest.mark.llm
 
 PATIENCE = 120.0
 SECRET = "sk-hush-4711"
-LONG = DecisionRequest("Tell me.\n", FreeText(("this is never said",)), max_tokens=6000, temperature=1.0)
+LONG = DecisionRequest((Told("Tell me."),), FreeText(("this is never said",)), max_tokens=6000, temperature=1.0)
 
 Model = Callable[..., LanguageModel]
 
@@ -68,7 +67,8 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Model]:
 
     def make(server: MeteredServer, **settings: Any) -> LanguageModel:
         settings.setdefault("retries", 0)
-        made.append(make_model(ModelSettings(llm="openai", base_url=server.base_url, **settings)))
+        values = {"base_url": server.base_url, **settings}
+        made.append(make_model(*model_settings("openai", values, where="the test")))
         return made[-1]
 
     yield make
@@ -87,18 +87,19 @@ def posted(url: str, body: dict[str, Any]) -> Any:
         return json.load(answer)
 
 
-def run_of(model: LanguageModel, *, temperature: float, seed: int, decisions: int) -> tuple[RunResult, Watched]:
+def run_of(model: LanguageModel, *, temperature: float, seed: int, decisions: int) -> tuple[EpisodeResult, Watched]:
     """Carry out the task of the shipped house."""
     task = load_tasks(HOUSES["apartment"])[0]
     watched = Watched(model)
-    context = RunContext(
-        model=watched,
+    episode = Episode(
+        task.instruction,
         world=SymbolicWorld(task),
-        budget=Budget(max_decisions=decisions, max_steps=100),
-        options=TreeOptions(temperature=temperature, seed=seed, max_tokens=48),
-        working_memory=WorkingMemory(),
+        model=watched,
+        planner=planner("reactree_wm"),
+        options=TreeOptions(max_decisions=decisions, max_steps=100, temperature=temperature, seed=seed, max_tokens=48),
+        task_id=task.task_id,
     )
-    return Run(task.instruction, context, task_id=task.task_id).run(), watched
+    return episode.run(), watched
 
 
 def check_decisions(watched: Watched) -> None:
@@ -163,7 +164,7 @@ def test_a_choice_is_one_of_its_options(tiny_server: MeteredServer, model: Model
     options = tuple(f"{verb} {thing} {n}" for verb in ("go to", "open") for thing in things for n in range(1, 12))
     draw = random.Random(constraint.value)
     seeds = [draw.randrange(1000) for _ in range(4)]
-    requests = [DecisionRequest("Choose: ", Choice(options), temperature=1.0, seed=seed) for seed in seeds]
+    requests = [DecisionRequest((Told("Choose:"),), Choice(options), temperature=1.0, seed=seed) for seed in seeds]
     assert all(pending.result(PATIENCE).text in options for pending in map(one.decide, requests))
 
 
@@ -174,7 +175,7 @@ def test_a_decision_is_one_in_every_notation(
     grammar = DecisionGrammar(("done", 'say "a|b" (1.5)', "go to kitchen 1", "go to kitchen 12"), max_characters=60)
     watched = Watched(model(tiny_server, constraints=(constraint,)))
     for seed in range(3):
-        watched.decide(DecisionRequest("Decide.\n", grammar, temperature=1.0, seed=seed, max_tokens=200))
+        watched.decide(DecisionRequest((Told("Decide."),), grammar, temperature=1.0, seed=seed, max_tokens=200))
     for _, pending in watched.said:
         pending.result(PATIENCE)
     check_decisions(watched)
@@ -198,16 +199,18 @@ def test_cancelling_stops_the_generation(tiny_server: MeteredServer, model: Mode
     running(tiny_server, 1)
     assert pending.cancel()
     running(tiny_server, 0)
-    assert one.decide(DecisionRequest("Go on.\n", Choice(("yes", "no")))).result(PATIENCE).text in ("yes", "no")
+    assert one.decide(DecisionRequest((Told("Go on."),), Choice(("yes", "no")))).result(PATIENCE).text in ("yes", "no")
 
 
 def test_a_grammar_that_is_none_is_refused(tiny_server: MeteredServer) -> None:
     async def refused() -> str:
-        server = OpenAIServer(base_url=tiny_server.base_url, constraints=[ConstraintKind.GRAMMAR])
+        server = OpenAIEngine(base_url=tiny_server.base_url, constraints=[ConstraintKind.GRAMMAR])
         await server.open()
         try:
             with pytest.raises(RequestRejected) as raised:
-                await server.generate(Generation("x", constraint=Constraint(ConstraintKind.GRAMMAR, 'root ::= "a')))
+                await server.generate(
+                    Generation((Told("x"),), constraint=Constraint(ConstraintKind.GRAMMAR, 'root ::= "a'))
+                )
             return str(raised.value)
         finally:
             await server.close()
@@ -218,9 +221,11 @@ def test_a_grammar_that_is_none_is_refused(tiny_server: MeteredServer) -> None:
 def test_a_prompt_that_is_too_long_says_by_how_much(tiny_server: MeteredServer, model: Model) -> None:
     prompt = "You see kitchen cabinet (1). " * 1200
     with pytest.raises(PromptTooLong) as raised:
-        model(tiny_server).decide(DecisionRequest(prompt, DecisionGrammar(["done"]), max_tokens=100)).result(PATIENCE)
+        model(tiny_server).decide(DecisionRequest((Told(prompt),), DecisionGrammar(["done"]), max_tokens=100)).result(
+            PATIENCE
+        )
     url = f"{tiny_server.base_url.removesuffix('/v1')}/tokenize"
-    tokens = posted(url, {"model": "tiny", "prompt": prompt})["count"]
+    tokens = posted(url, {"model": "tiny", "prompt": f"{prompt}\n"})["count"]
     assert (raised.value.excess, raised.value.context) == (tokens + 100 - 8192, 8192)
 
 
@@ -245,4 +250,4 @@ def test_a_server_with_a_key_that_dies_in_a_request_and_comes_back(
         one.decide(LONG).result(PATIENCE)
     server.start()
     server.wait_until_ready(180)
-    assert one.decide(DecisionRequest("Go on.\n", Choice(("yes", "no")))).result(PATIENCE).text in ("yes", "no")
+    assert one.decide(DecisionRequest((Told("Go on."),), Choice(("yes", "no")))).result(PATIENCE).text in ("yes", "no")

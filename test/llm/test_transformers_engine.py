@@ -7,19 +7,21 @@ from pathlib import Path
 
 import pytest
 from metered_server import wait_until
+from tiny import make_tiny_model
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import parse_decision
+from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine_model import EngineModel
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, PromptTooLong, RequestRejected, ServerUnavailable
-from reactree_ros.llm.saying import Method
-from reactree_ros.llm.tiny import make_tiny_model
 from reactree_ros.llm.transformers_engine import TransformersEngine
 
 pytestmark = pytest.mark.llm
 
 SKILLS = (*(f"go to kitchen cabinet {number}" for number in range(1, 60)), "done", "failure")
-PROMPT = "You are a robot.\nTarget_domain:\nYour task is to: go\n" + "You see a kitchen cabinet (1).\n" * 20
+SYSTEM = Told("You are a robot.\nTarget_domain:", About.SYSTEM)
+TURNS = (SYSTEM, Told("Your task is to: go"), *[Saw("You see a kitchen cabinet (1).")] * 20)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,7 @@ def model(tiny_model: Path) -> Iterator[EngineModel]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_every_decision_is_one(model: EngineModel, seed: int) -> None:
-    request = DecisionRequest(PROMPT, DecisionGrammar(SKILLS), max_tokens=48, temperature=1.5, seed=seed)
+    request = DecisionRequest(TURNS, DecisionGrammar(SKILLS), max_tokens=48, temperature=1.5, seed=seed)
     reply = model.decide(request).result(timeout=60)
     if not reply.objection:  # an expansion that was cut is none, and is said to be none
         parse_decision(reply.text)
@@ -42,13 +44,13 @@ def test_every_decision_is_one(model: EngineModel, seed: int) -> None:
 
 def test_a_choice_is_one_of_the_options(model: EngineModel) -> None:
     for seed in range(8):
-        reply = model.decide(DecisionRequest(PROMPT, Choice(SKILLS), max_tokens=1, temperature=2.0, seed=seed))
+        reply = model.decide(DecisionRequest(TURNS, Choice(SKILLS), max_tokens=1, temperature=2.0, seed=seed))
         assert reply.result(timeout=60).text in SKILLS
 
 
 def test_what_is_known_of_a_prompt_changes_nothing_but_the_time(tiny_model: Path, model: EngineModel) -> None:
-    longer = DecisionRequest(PROMPT + "You see a fridge (1).\n", DecisionGrammar(SKILLS), max_tokens=32)
-    model.decide(DecisionRequest(PROMPT, DecisionGrammar(SKILLS), max_tokens=32)).result(timeout=60)
+    longer = DecisionRequest((*TURNS, Saw("You see a fridge (1).")), DecisionGrammar(SKILLS), max_tokens=32)
+    model.decide(DecisionRequest(TURNS, DecisionGrammar(SKILLS), max_tokens=32)).result(timeout=60)
     warm = model.decide(longer).result(timeout=60)
     fresh = EngineModel(TransformersEngine(str(tiny_model)))
     cold = fresh.decide(longer).result(timeout=120)
@@ -62,7 +64,7 @@ def test_what_is_known_of_a_prompt_changes_nothing_but_the_time(tiny_model: Path
 
 def test_seed_and_temperature(model: EngineModel) -> None:
     def said(temperature: float, seed: int) -> str:
-        request = DecisionRequest(PROMPT, FreeText(), max_tokens=16, temperature=temperature, seed=seed)
+        request = DecisionRequest(TURNS, FreeText(), max_tokens=16, temperature=temperature, seed=seed)
         return model.decide(request).result(timeout=60).text
 
     assert said(0.0, 1) == said(0.0, 2)
@@ -73,29 +75,29 @@ def test_seed_and_temperature(model: EngineModel) -> None:
 @pytest.mark.parametrize("method", list(Method))
 def test_every_method_ends(model: EngineModel, method: Method) -> None:
     one = EngineModel(model.engine, method=method, retries=1)
-    reply = one.decide(DecisionRequest(PROMPT, DecisionGrammar(SKILLS), max_tokens=24)).result(timeout=60)
+    reply = one.decide(DecisionRequest(TURNS, DecisionGrammar(SKILLS), max_tokens=24)).result(timeout=60)
     assert reply.objection == "" or method is Method.UNCONSTRAINED
 
 
 def test_a_prompt_that_is_too_long_says_by_how_much(model: EngineModel) -> None:
     prompt = "apple " * 17_000
-    tokens = model.count_tokens(prompt)
+    tokens = model.count_tokens(f"{prompt}\n")
     assert tokens is not None
     with pytest.raises(PromptTooLong) as caught:
-        model.decide(DecisionRequest(prompt, FreeText(), max_tokens=100)).result(timeout=60)
+        model.decide(DecisionRequest((Told(prompt),), FreeText(), max_tokens=100)).result(timeout=60)
     assert caught.value.excess == tokens + 100 - 16384
 
 
 def test_cancelling_stops_the_generation(model: EngineModel) -> None:
-    endless = model.decide(DecisionRequest(PROMPT, FreeText(("no such text",)), max_tokens=9000))
+    endless = model.decide(DecisionRequest(TURNS, FreeText(("no such text",)), max_tokens=9000))
     wait_until(model.engine._worker._work_queue.empty)  # type: ignore[attr-defined]
     endless.cancel()
-    assert model.decide(DecisionRequest(PROMPT, FreeText(), max_tokens=2)).result(timeout=20).text is not None
+    assert model.decide(DecisionRequest(TURNS, FreeText(), max_tokens=2)).result(timeout=20).text is not None
 
 
 def test_a_bad_constraint_is_refused(model: EngineModel) -> None:
     with pytest.raises(RequestRejected, match="refuses the constraint"):
-        model.decide(DecisionRequest(PROMPT, DecisionGrammar(("x",), max_characters=-1))).result(timeout=60)
+        model.decide(DecisionRequest(TURNS, DecisionGrammar(("x",), max_characters=-1))).result(timeout=60)
 
 
 def test_a_chat_template_is_used_where_there_is_one(tmp_path: Path) -> None:
@@ -104,7 +106,7 @@ def test_a_chat_template_is_used_where_there_is_one(tmp_path: Path) -> None:
     assert one.status()["prompts"] == "chat"
     for method in (Method.ONE_REQUEST, Method.ROUNDS):
         again = EngineModel(one.engine, method=method)
-        request = DecisionRequest(PROMPT, DecisionGrammar(SKILLS), max_tokens=24, said=((60, 70),))
+        request = DecisionRequest((*TURNS, Said("Think: a"), Told("OK.")), DecisionGrammar(SKILLS), max_tokens=24)
         assert not again.decide(request).result(timeout=60).objection
     one.close()
 

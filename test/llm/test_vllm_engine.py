@@ -8,25 +8,25 @@ from pathlib import Path
 import pytest
 from metered_server import wait_until
 
-from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import parse_decision
+from reactree_ros.agent.turns import About, Saw, Told
+from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
+from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine_model import EngineModel
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, PromptTooLong, ServerUnavailable
-from reactree_ros.llm.saying import Method
-from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.run import Run
-from reactree_ros.tree.context import RunContext
+from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.houses import HOUSES
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import load_tasks
+from reactree_ros.world.virtualhome.houses import HOUSES
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import load_tasks
 
 pytestmark = pytest.mark.llm
 
 SKILLS = (*(f"go to kitchen cabinet {number}" for number in range(1, 60)), "done", "failure")
-PROMPT = "You are a robot.\nTarget_domain:\nYour task is to: go\n" + "You see a kitchen cabinet (1).\n" * 20
+SYSTEM = Told("You are a robot.\nTarget_domain:", About.SYSTEM)
+TURNS = (SYSTEM, Told("Your task is to: go"), *[Saw("You see a kitchen cabinet (1).")] * 20)
 OPTIONS = {"dtype": "float32", "enforce_eager": True, "max_model_len": 8192, "distributed_executor_backend": "uni"}
 
 
@@ -48,7 +48,7 @@ def running(model: EngineModel) -> int:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_every_decision_is_one(model: EngineModel, seed: int) -> None:
-    request = DecisionRequest(PROMPT, DecisionGrammar(SKILLS), max_tokens=48, temperature=1.5, seed=seed)
+    request = DecisionRequest(TURNS, DecisionGrammar(SKILLS), max_tokens=48, temperature=1.5, seed=seed)
     reply = model.decide(request).result(timeout=60)
     if not reply.objection:
         parse_decision(reply.text)
@@ -57,14 +57,14 @@ def test_every_decision_is_one(model: EngineModel, seed: int) -> None:
 
 
 def test_a_choice_is_one_of_the_options_and_repeatable(model: EngineModel) -> None:
-    said = {model.decide(DecisionRequest(PROMPT, Choice(SKILLS), max_tokens=1)).result(timeout=60).text for _ in "ab"}
+    said = {model.decide(DecisionRequest(TURNS, Choice(SKILLS), max_tokens=1)).result(timeout=60).text for _ in "ab"}
     assert len(said) == 1
     assert said < set(SKILLS)
 
 
 def test_the_prefix_cache_serves_what_was_asked_before(model: EngineModel) -> None:
-    prompt = "Once more.\n" + PROMPT * 8
-    first, second = (model.decide(DecisionRequest(prompt, FreeText(), max_tokens=4)).result(timeout=60) for _ in "ab")
+    request = DecisionRequest((Told("Once more."), *TURNS * 8), FreeText(), max_tokens=4)
+    first, second = (model.decide(request).result(timeout=60) for _ in "ab")
     assert first.cached_tokens == 0
     assert second.cached_tokens is not None
     assert second.prompt_tokens is not None
@@ -74,7 +74,7 @@ def test_the_prefix_cache_serves_what_was_asked_before(model: EngineModel) -> No
 def test_rounds_come_to_a_decision(model: EngineModel) -> None:
     model._method = Method.ROUNDS  # of this model: the engine belongs to the event loop that it was opened in
     try:
-        reply = model.decide(DecisionRequest(PROMPT, DecisionGrammar(SKILLS), max_tokens=24)).result(timeout=60)
+        reply = model.decide(DecisionRequest(TURNS, DecisionGrammar(SKILLS), max_tokens=24)).result(timeout=60)
     finally:
         model._method = None
     parse_decision(reply.text)
@@ -82,15 +82,15 @@ def test_rounds_come_to_a_decision(model: EngineModel) -> None:
 
 def test_a_prompt_that_is_too_long_says_by_how_much(model: EngineModel) -> None:
     prompt = "apple " * 9000
-    tokens = model.count_tokens(prompt)
+    tokens = model.count_tokens(f"{prompt}\n")
     assert tokens is not None
     with pytest.raises(PromptTooLong) as caught:
-        model.decide(DecisionRequest(prompt, FreeText(), max_tokens=100)).result(timeout=60)
+        model.decide(DecisionRequest((Told(prompt),), FreeText(), max_tokens=100)).result(timeout=60)
     assert abs(caught.value.excess - (tokens + 100 - 8192)) <= 1  # the first token of a text may be a special one
 
 
 def test_cancelling_aborts_in_the_engine(model: EngineModel) -> None:
-    endless = model.decide(DecisionRequest(PROMPT, FreeText(("no such text",)), max_tokens=7000))
+    endless = model.decide(DecisionRequest(TURNS, FreeText(("no such text",)), max_tokens=7000))
     wait_until(lambda: running(model) == 1)
     endless.cancel()
     wait_until(lambda: running(model) == 0)
@@ -98,30 +98,30 @@ def test_cancelling_aborts_in_the_engine(model: EngineModel) -> None:
 
 def test_a_run_is_ended_by_its_budget_and_every_skill_was_available(model: EngineModel) -> None:
     task = load_tasks(HOUSES["apartment"])[0]
-    context = RunContext(
-        model=model,
+    episode = Episode(
+        task.instruction,
         world=SymbolicWorld(task),
-        working_memory=WorkingMemory(),
-        budget=Budget(max_decisions=8),
-        options=TreeOptions(max_tokens=64, temperature=1.0),
+        model=model,
+        planner=planner("reactree_wm"),
+        options=TreeOptions(max_decisions=8, max_tokens=64, temperature=1.0),
     )
-    result = Run(task.instruction, context).run()
+    result = episode.run()
     assert result.end in ("done", "failure", "out_of_decisions"), result.message
-    assert not any("not available" in node.text for node in context.nodes)
+    assert not any("not available" in node.text for node in episode.context.nodes)
     assert result.prompt_tokens
     assert result.cached_tokens is not None
 
 
 def test_an_engine_that_dies_is_named_and_started_again(model: EngineModel) -> None:
     psutil = pytest.importorskip("psutil")
-    endless = model.decide(DecisionRequest(PROMPT, FreeText(("no such text",)), max_tokens=7000))
+    endless = model.decide(DecisionRequest(TURNS, FreeText(("no such text",)), max_tokens=7000))
     wait_until(lambda: running(model) == 1)
     for process in psutil.Process().children(recursive=True):
         if "EngineCore" in process.name():
             process.kill()
     with pytest.raises(ServerUnavailable, match="has died; the next request starts it again"):
         endless.result(timeout=60)
-    assert model.decide(DecisionRequest(PROMPT, FreeText(), max_tokens=2)).result(timeout=180).text is not None
+    assert model.decide(DecisionRequest(TURNS, FreeText(), max_tokens=2)).result(timeout=180).text is not None
 
 
 def test_an_unknown_option_is_named(tiny_model: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from reactree_ros.llm.expert import knowledge
 from reactree_ros.llm.expert.goals import Goal, Move, Operate, PutDown, Take
 from reactree_ros.llm.expert.reading import Sighting, Situation, word_of
-from reactree_ros.world.vocabulary import class_of_word
+from reactree_ros.world.virtualhome.vocabulary import class_of_word
 
 HANDS = 2
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from reactree_ros.world.vocabulary import CLASSES, class_of_word
+from reactree_ros.world.virtualhome.vocabulary import CLASSES, class_of_word
 
 _WORDS = frozenset(entry.word for entry in CLASSES.values())
 

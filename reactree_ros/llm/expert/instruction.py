@@ -7,8 +7,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from reactree_ros.llm.expert.goals import Goal, Move, Operate, Take
-from reactree_ros.llm.expert.lexicon import GLASS_OF_WINE, GLASSES, SURFACE_OF_ROOM, TABLE, TABLEWARE, WASHER, Kind
 from reactree_ros.llm.expert.sentence import Errand, Item, Operation, Sentence, read_sentence
+from reactree_ros.world.virtualhome.lexicon import (
+    GLASS_OF_WINE,
+    GLASSES,
+    SURFACE_OF_ROOM,
+    TABLE,
+    TABLEWARE,
+    WASHER,
+    Kind,
+)
 
 _TABLEWARE = TABLEWARE | {GLASSES, GLASS_OF_WINE}
 # What is meant where a drink goes into the dishwasher.

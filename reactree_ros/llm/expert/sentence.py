@@ -11,7 +11,7 @@ import re
 from collections.abc import Set
 from dataclasses import dataclass, field
 
-from reactree_ros.llm.expert.lexicon import (
+from reactree_ros.world.virtualhome.lexicon import (
     CONTAINERS,
     TABLE,
     TABLEWARE,
@@ -22,7 +22,7 @@ from reactree_ros.llm.expert.lexicon import (
     look_up,
     word_set,
 )
-from reactree_ros.world.vocabulary import class_of_word
+from reactree_ros.world.virtualhome.vocabulary import class_of_word
 
 _NUMBERS = {
     **{"a": 1, "an": 1, "one": 1, "single": 1, "two": 2, "couple": 2, "pair": 2, "both": 2, "three": 3, "four": 4},

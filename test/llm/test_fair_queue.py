@@ -1,4 +1,4 @@
-"""A bound on requests at once, and turns between planners."""
+"""A bound on requests at once, and a fair order between planners."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from collections import Counter
 import pytest
 
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.turns import Told
+from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, Reply
-from reactree_ros.llm.turns import TakingTurns
 from reactree_ros.pending import Pending
 
 PATIENCE = 20.0
@@ -59,47 +60,47 @@ class AtOnce(LanguageModel):
 
 
 def request(name: str, planner: str = "") -> DecisionRequest:
-    return DecisionRequest("x", DecisionGrammar(["done"]), id=name, planner=planner)
+    return DecisionRequest((Told("x"),), DecisionGrammar(["done"]), id=name, planner=planner)
 
 
 def test_no_more_than_the_bound_run_and_the_others_follow_in_order() -> None:
     model = Held()
-    turns = TakingTurns(model, 2)
-    pending = [turns.decide(request(str(number))) for number in range(5)]
-    assert (model.ids, turns.running, turns.waiting) == (["0", "1"], 2, 3)
-    assert (turns.status()["requests running"], turns.status()["requests waiting"]) == ("2", "3")
+    queue = FairQueue(model, 2)
+    pending = [queue.decide(request(str(number))) for number in range(5)]
+    assert (model.ids, queue.running, queue.waiting) == (["0", "1"], 2, 3)
+    assert (queue.status()["requests running"], queue.status()["requests waiting"]) == ("2", "3")
     model.answer("1")
     assert pending[1].take().text == "1"
     assert model.ids == ["0", "1", "2"]
     for name in ("2", "0", "3", "4"):
         model.answer(name)
     assert [one.take().text for one in pending] == ["0", "1", "2", "3", "4"]
-    assert (model.most, turns.running, turns.waiting) == (2, 0, 0)
+    assert (model.most, queue.running, queue.waiting) == (2, 0, 0)
 
 
 def test_a_planner_with_a_hundred_requests_does_not_hold_up_one_with_one() -> None:
     model = Held()
-    turns = TakingTurns(model, 1)
+    queue = FairQueue(model, 1)
     for number in range(100):
-        turns.decide(request(f"a{number}", "a"))
-    turns.decide(request("b0", "b"))
-    turns.decide(request("c0", "c"))
-    turns.decide(request("b1", "b"))
+        queue.decide(request(f"a{number}", "a"))
+    queue.decide(request("b0", "b"))
+    queue.decide(request("c0", "c"))
+    queue.decide(request("b1", "b"))
     for _ in range(6):
         model.answer(model.ids[-1])
-    # a's second was at the front of the queue already; then each of the others has its turn
+    # a's second was at the front of the queue already; then it is each of the others
     assert model.ids == ["a0", "a1", "b0", "c0", "a2", "b1", "a3"]
 
 
 def test_whoever_waits_is_answered_after_at_most_one_request_of_each_other_planner() -> None:
     generator = random.Random(1)
     model = Held()
-    turns = TakingTurns(model, 1)
+    queue = FairQueue(model, 1)
     planners = "abcde"
     for number in range(300):
         planner = generator.choice(planners)
-        turns.decide(request(f"{planner}{number}", planner))
-    while turns.running:
+        queue.decide(request(f"{planner}{number}", planner))
+    while queue.running:
         model.answer(model.ids[-1])
     order = [one.planner for one in model.asked]
     assert len(order) == 300
@@ -114,10 +115,10 @@ def test_whoever_waits_is_answered_after_at_most_one_request_of_each_other_plann
 
 def test_a_waiting_request_that_is_cancelled_is_never_asked() -> None:
     model = Held()
-    turns = TakingTurns(model, 1)
-    pending = [turns.decide(request(str(number))) for number in range(3)]
+    queue = FairQueue(model, 1)
+    pending = [queue.decide(request(str(number))) for number in range(3)]
     assert pending[1].cancel()
-    assert turns.waiting == 1
+    assert queue.waiting == 1
     model.answer("0")
     assert model.ids == ["0", "2"]
     assert model.cancelled == []
@@ -125,23 +126,23 @@ def test_a_waiting_request_that_is_cancelled_is_never_asked() -> None:
 
 def test_a_running_request_that_is_cancelled_is_cancelled_at_the_model_and_frees_its_place() -> None:
     model = Held()
-    turns = TakingTurns(model, 1)
-    first, second = turns.decide(request("0")), turns.decide(request("1"))
+    queue = FairQueue(model, 1)
+    first, second = queue.decide(request("0")), queue.decide(request("1"))
     assert first.cancel()
     assert model.cancelled == ["0"]
     assert model.ids == ["0", "1"]
     model.answer("1")
     assert second.take().text == "1"
-    assert turns.running == 0
+    assert queue.running == 0
 
 
 @pytest.mark.parametrize("raises", [False, True])
 def test_an_error_frees_the_place(raises: bool) -> None:
-    turns = TakingTurns(AtOnce(LanguageModelError("gone"), raises=raises), 1)
+    queue = FairQueue(AtOnce(LanguageModelError("gone"), raises=raises), 1)
     for _ in range(3):
         with pytest.raises(LanguageModelError, match="gone"):
-            turns.decide(request("0")).take()
-    assert (turns.running, turns.waiting) == (0, 0)
+            queue.decide(request("0")).take()
+    assert (queue.running, queue.waiting) == (0, 0)
 
 
 def test_any_number_of_waiting_requests_may_be_answered_at_once() -> None:
@@ -152,25 +153,25 @@ def test_any_number_of_waiting_requests_may_be_answered_at_once() -> None:
             return self.first if request.id == "0" else super().decide(request)
 
     model = FirstHeld()
-    turns = TakingTurns(model, 1)
-    pending = [turns.decide(request(str(number))) for number in range(5000)]
+    queue = FairQueue(model, 1)
+    pending = [queue.decide(request(str(number))) for number in range(5000)]
     model.first.fail(LanguageModelError("gone"))
     assert all(one.done() for one in pending)
-    assert (model.asked, turns.running) == (4999, 0)
+    assert (model.asked, queue.running) == (4999, 0)
 
 
-def test_a_request_that_is_made_when_another_is_answered_has_its_turn() -> None:
-    turns = TakingTurns(AtOnce(), 1)
+def test_a_request_that_is_made_when_another_is_answered_is_answered_too() -> None:
+    queue = FairQueue(AtOnce(), 1)
     more: list[Pending[Reply]] = []
-    first = turns.decide(request("0"))
-    first.add_done_callback(lambda _: more.append(turns.decide(request("1"))))
+    first = queue.decide(request("0"))
+    first.add_done_callback(lambda _: more.append(queue.decide(request("1"))))
     assert more[0].take().text == "1"
-    assert turns.running == 0
+    assert queue.running == 0
 
 
 def test_the_bound_holds_under_threads_and_nothing_is_lost() -> None:
     model = Held()
-    turns = TakingTurns(model, 3)
+    queue = FairQueue(model, 3)
     done = threading.Semaphore(0)
     pending: list[Pending[Reply]] = []
     ended = threading.Event()
@@ -178,7 +179,7 @@ def test_the_bound_holds_under_threads_and_nothing_is_lost() -> None:
     def ask(planner: str) -> None:
         generator = random.Random(planner)
         for number in range(100):
-            one = turns.decide(request(f"{planner}{number}", planner))
+            one = queue.decide(request(f"{planner}{number}", planner))
             pending.append(one)
             one.add_done_callback(lambda _: done.release())
             if generator.random() < 0.2:
@@ -204,12 +205,12 @@ def test_the_bound_holds_under_threads_and_nothing_is_lost() -> None:
         thread.join(PATIENCE)
         assert not thread.is_alive()
     assert model.most <= 3
-    assert (turns.running, turns.waiting, len(pending)) == (0, 0, 400)
+    assert (queue.running, queue.waiting, len(pending)) == (0, 0, 400)
 
 
 def test_the_bound_is_at_least_one() -> None:
     with pytest.raises(ValueError, match="at_most is 0; it must be at least 1"):
-        TakingTurns(Held(), 0)
+        FairQueue(Held(), 0)
 
 
 def test_everything_else_is_the_models() -> None:
@@ -229,10 +230,10 @@ def test_everything_else_is_the_models() -> None:
             self.closed = True
 
     model = Whole()
-    turns = TakingTurns(model, 1)
-    assert turns.count_tokens("a") == 7
-    assert turns.status()["engine"] == "x"
+    queue = FairQueue(model, 1)
+    assert queue.count_tokens("a") == 7
+    assert queue.status()["engine"] == "x"
     with pytest.raises(LanguageModelError, match="never"):
-        turns.ready().take()
-    turns.close()
+        queue.ready().take()
+    queue.close()
     assert model.closed

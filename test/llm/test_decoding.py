@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from reactree_ros.agent.decision import Act, ControlFlow, Expand
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import parse_decision
+from reactree_ros.agent.turns import About, Said, Told
+from reactree_ros.llm.decoding import Method, decode, method_for
 from reactree_ros.llm.engine import ConstraintKind, Engine, Generated, Generation
 from reactree_ros.llm.port import (
     Choice,
@@ -26,7 +28,6 @@ from reactree_ros.llm.port import (
     Reply,
     RequestRejected,
 )
-from reactree_ros.llm.saying import Method, method_for, say
 
 GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
     ConstraintKind.GRAMMAR,
@@ -36,10 +37,11 @@ GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
 )
 SKILLS = ("done", "failure", "go to kitchen 1", "go to kitchen 12")
 ALLOWED = DecisionGrammar(SKILLS)
-PROMPT = "Your task is to: x\n"
+TASK = Told("Your task is to: x")
+PROMPT = f"{TASK.text}\n"
 EXPANSION = "Expand:\n- control flow: sequence\n- subgoals: find it, and bring it"
 
-Said = str | tuple[str, str]
+Line = str | tuple[str, str]
 
 
 class ScriptedEngine(Engine):
@@ -48,7 +50,7 @@ class ScriptedEngine(Engine):
     name = "a script"
 
     def __init__(
-        self, *script: Said | Exception, obeys: Iterable[ConstraintKind] = (GRAMMAR,), context: int | None = None
+        self, *script: Line | Exception, obeys: Iterable[ConstraintKind] = (GRAMMAR,), context: int | None = None
     ) -> None:
         self.script = list(script)
         self.constraints = frozenset(obeys)
@@ -71,8 +73,8 @@ class ScriptedEngine(Engine):
 def get(
     engine: Engine, may_say: Any = ALLOWED, *, method: Method | None = None, retries: int = 3, **more: Any
 ) -> Reply:
-    request = DecisionRequest(more.pop("prompt", PROMPT), may_say, **more)
-    return asyncio.run(say(engine, request, method=method, retries=retries))
+    request = DecisionRequest((TASK,), may_say, **more)
+    return asyncio.run(decode(engine, request, method=method, retries=retries))
 
 
 # ---------------------------------------------------------------------- one request
@@ -91,12 +93,12 @@ def test_the_whole_decision_is_one_request_with_the_best_constraint(
 ) -> None:
     text = json.dumps({"decision": {"Act": "done"}}) if kind is JSON_SCHEMA else "Act: done\n"
     engine = ScriptedEngine(text, obeys=obeys)
-    reply = get(engine, temperature=0.7, seed=3, id="0.1", said=((0, 4),), max_tokens=100)
+    reply = get(engine, temperature=0.7, seed=3, id="0.1", max_tokens=100)
     assert (reply.text, reply.finish_reason, reply.answered_by) == ("Act: done", "stop", "a script")
     (asked,) = engine.asked
     assert asked.constraint is not None
     assert (asked.constraint.kind, asked.constraint.value) == (kind, value)
-    assert (asked.prompt, asked.said, asked.begun, asked.stops) == (PROMPT, ((0, 4),), "", ())
+    assert (asked.turns, asked.begun, asked.stops) == ((TASK,), "", ())
     assert (asked.max_tokens, asked.temperature, asked.seed, asked.id) == (100, 0.7, 3, "0.1")
 
 
@@ -140,13 +142,14 @@ def test_a_method_that_the_engine_cannot_do_is_refused_unasked(method: Method, o
 def test_a_skill_that_is_not_available_is_asked_for_again_with_the_reason() -> None:
     engine = ScriptedEngine("Think: a", "Act: fly\n", "Act: done")
     assert get(engine).text == "Think: a"
-    assert get(engine, said=((0, 4),)).text == "Act: done"
+    assert get(engine).text == "Act: done"
     again = engine.asked[-1]
     assert again.prompt == f"{PROMPT}Act: fly\n'fly' is not among what is available now.\n"
-    assert [again.prompt[start:end] for start, end in again.said] == [PROMPT[:4], "Act: fly"]
+    objection = Told("'fly' is not among what is available now.", About.REFUSAL)
+    assert again.turns == (TASK, Said("Act: fly"), objection)
 
 
-REFUSED: dict[str, tuple[Said, str]] = {
+REFUSED: dict[str, tuple[Line, str]] = {
     "nothing": ("", "starts with 'Think: '"),
     "no decision": ("I would go", "not with 'I would go'"),
     "no thought": ("Think: ", "Nothing follows 'Think:'"),
@@ -161,7 +164,7 @@ REFUSED: dict[str, tuple[Said, str]] = {
 
 @pytest.mark.parametrize(("said", "reason"), REFUSED.values(), ids=REFUSED)
 def test_what_may_not_be_said_is_asked_for_again_and_comes_with_the_objection_in_the_end(
-    said: Said, reason: str
+    said: Line, reason: str
 ) -> None:
     engine = ScriptedEngine(said, "Act: done")
     reply = get(engine)
@@ -208,11 +211,41 @@ def test_what_is_whole_is_taken_though_the_limit_was_reached(said: str) -> None:
     assert get(ScriptedEngine((said, "length"))).text == said.strip()
 
 
-def test_an_error_of_the_engine_is_not_asked_again() -> None:
-    engine = ScriptedEngine(LanguageModelError("gone"))
-    with pytest.raises(LanguageModelError, match="gone"):
+@pytest.mark.parametrize("error", [LanguageModelError("gone"), ValueError("a bug of the engine")])
+def test_an_error_of_the_engine_is_no_objection(error: Exception) -> None:
+    engine = ScriptedEngine(error)
+    with pytest.raises(type(error), match=str(error)):
         get(engine)
     assert len(engine.asked) == 1
+
+
+# ---------------------------------------------------------------------- a reply that has begun
+
+
+def test_a_reply_follows_how_it_begins() -> None:
+    engine = ScriptedEngine("kitchen")
+    assert get(engine, FreeText(), begun="It is in the ").text == "kitchen"
+    assert engine.asked[0].prompt == f"{PROMPT}It is in the "
+
+
+def test_what_was_refused_is_shown_with_how_it_began() -> None:
+    engine = ScriptedEngine(" fly", " walk", obeys=[CHOICE])
+    assert get(engine, Choice((" walk", " swim")), begun="Act:").text == " walk"
+    assert engine.asked[1].turns[1] == Said("Act: fly")
+    assert engine.asked[1].begun == "Act:"
+
+
+@pytest.mark.parametrize("obeys", [GRAMMAR, None])
+def test_a_decision_that_comes_with_an_objection_follows_how_it_begins_too(obeys: ConstraintKind | None) -> None:
+    engine = ScriptedEngine("fly", obeys=[obeys] if obeys else [])
+    reply = get(engine, begun="Well. ", retries=0)
+    assert (reply.text, bool(reply.objection)) == ("fly", True)
+
+
+def test_rounds_go_on_from_how_it_begins() -> None:
+    engine = ScriptedEngine("Act:", " done", obeys=[CHOICE])
+    assert get(engine, begun="Well. ").text == "Act: done"
+    assert [asked.begun for asked in engine.asked] == ["Well. ", "Well. Act:"]
 
 
 # ---------------------------------------------------------------------- rounds
@@ -229,7 +262,7 @@ def test_the_rounds_of_an_expansion() -> None:
         ("Expand:\n- control flow:", [" sequence", " fallback", " parallel"], ()),
         ("Expand:\n- control flow: sequence\n- subgoals:", None, ("\n",)),
     ]
-    assert {asked.prompt for asked in engine.asked} == {PROMPT}
+    assert {asked.turns for asked in engine.asked} == {(TASK,)}
     assert (kind.max_tokens, flow.max_tokens, subgoals.max_tokens) == (77, 77, 77)
 
 
@@ -332,6 +365,16 @@ def test_counts_are_those_of_all_requests_and_unknown_where_one_is() -> None:
     assert (reply.prompt_tokens, reply.cached_tokens, reply.output_tokens) == (60, None, 12)
 
 
+def test_the_longest_prompt_is_that_of_one_request_also_in_rounds() -> None:
+    engine = ScriptedEngine("Act:", " fly", "Act:", " done", obeys=[CHOICE])
+    engine.counts = [(100, 0, 3), (102, 100, 4), (110, 100, 3), (112, 110, 4)]
+    reply = get(engine)
+    assert (reply.prompt_tokens, reply.longest_prompt) == (424, 112)
+    engine = ScriptedEngine("Act: fly", "Act: done")
+    engine.counts = [(100, 0, 3), (None, 0, 3)]
+    assert get(engine).longest_prompt is None
+
+
 phrases = st.lists(st.text("abcé家1", min_size=1, max_size=20), min_size=1, max_size=5).map(" ".join)
 
 
@@ -390,8 +433,7 @@ def test_a_reply_is_what_may_be_said_or_comes_with_an_objection(
         assert decision.skill in SKILLS
     if isinstance(decision, Expand):
         assert decision.subgoals
-    for asked in engine.asked:
-        assert all(0 <= start <= end <= len(asked.prompt) for start, end in asked.said)
+    assert all(asked.turns[0] == TASK and len(asked.turns) in (1, 3) for asked in engine.asked)
 
 
 @given(st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=6, unique=True), st.data())

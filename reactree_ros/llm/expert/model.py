@@ -7,6 +7,7 @@ import time
 from reactree_ros.llm.expert import subgoals
 from reactree_ros.llm.expert.policy import decide
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply, RequestRejected
+from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.pending import Pending
 
 
@@ -25,3 +26,6 @@ class ExpertModel(LanguageModel):
         prompt = request.prompt
         text = subgoals.say(prompt) if subgoals.is_by_subgoals(prompt) else decide(prompt)
         return Pending.of(Reply(text, seconds=time.perf_counter() - begin))
+
+
+SPEC = ModelSpec(name="expert", summary="rules, no language model", make=lambda settings: ExpertModel())

@@ -1,66 +1,37 @@
-"""Any server that speaks the OpenAI protocol: vLLM, TGI, llama.cpp, SGLang, Ollama, hosted ones."""
+"""The client of a server that speaks the OpenAI protocol."""
 
 from __future__ import annotations
 
-import asyncio
-import importlib.util
-import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from pydantic import Field, field_validator, model_validator
+
 from reactree_ros.errors import UserError
-from reactree_ros.llm.chat import chat_turns
-from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generated, Generation, chosen
-from reactree_ros.llm.port import LanguageModelError, PromptTooLong, RequestRejected, ServerUnavailable
-
-_GRAMMAR, _REGEX, _JSON, _CHOICE = (
-    ConstraintKind.GRAMMAR,
-    ConstraintKind.REGEX,
-    ConstraintKind.JSON_SCHEMA,
-    ConstraintKind.CHOICE,
+from reactree_ros.llm.chat import chat_messages
+from reactree_ros.llm.engine import ConstraintKind, Engine, Generated, Generation
+from reactree_ros.llm.engine_settings import EngineSettings
+from reactree_ros.llm.openai import dialects, trials
+from reactree_ros.llm.openai.dialects import DIALECTS, OWNERS, Dialect
+from reactree_ros.llm.port import (
+    LanguageModel,
+    LanguageModelError,
+    PromptTooLong,
+    RequestRejected,
+    ServerUnavailable,
 )
+from reactree_ros.llm.spec import ModelSpec
 
-
-def _named_schema(schema: Any) -> dict[str, Any]:
-    named = {"name": "decision", "strict": True, "schema": schema}
-    return {"response_format": {"type": "json_schema", "json_schema": named}}
-
-
-#: What a server is sent for a constraint, by what the server calls itself (``owned_by`` of its models).
-_DIALECTS: Mapping[str, Mapping[ConstraintKind, Callable[[Any], dict[str, Any]]]] = {
-    "vllm": {
-        _GRAMMAR: lambda value: {"structured_outputs": {"grammar": value}},
-        _REGEX: lambda value: {"structured_outputs": {"regex": value}},
-        _JSON: lambda value: {"structured_outputs": {"json": value}},
-        _CHOICE: lambda value: {"structured_outputs": {"choice": value}},
-    },
-    "llamacpp": {
-        _GRAMMAR: lambda value: {"grammar": value},
-        _JSON: lambda value: {"json_schema": value},
-    },
-    "sglang": {
-        _GRAMMAR: lambda value: {"ebnf": value},
-        _REGEX: lambda value: {"regex": value},
-        _JSON: lambda value: {"json_schema": json.dumps(value)},
-    },
-    "tgi": {
-        _REGEX: lambda value: {"response_format": {"type": "regex", "value": value}},
-        _JSON: lambda value: {"response_format": {"type": "json_object", "value": value}},
-    },
-    "openai": {_JSON: _named_schema},
-}
-#: Servers that call themselves something else but speak one of the dialects.
-_OWNERS = {"library": "openai", "system": "openai", "openai-internal": "openai"}
-_WORD = "Zq7kx"  # no model says this of its own accord
 _PASSING = (408, 409, 425, 429)
-_TRIAL_TOKENS = 32
+_KEY_IN_URL = "base_url: must hold no user, password or query; give a key by OPENAI_API_KEY or api_key_file"
 
 
-class OpenAIServer(Engine):
+class OpenAIEngine(Engine):
     """Generates by an OpenAI-compatible server.
 
     What the server obeys is tried out when it is opened: servers are known to ignore a constraint silently. The
@@ -70,14 +41,14 @@ class OpenAIServer(Engine):
         base_url: Of the server; ``/v1`` is added where there is no path. Empty: ``$OPENAI_BASE_URL``.
         model: Its name for the model; empty: the first one that it has.
         api_key_file: File with the key; empty: ``$OPENAI_API_KEY``, or none.
-        chat: Lay prompts out as turns; None: where the server has a chat template for the model.
+        chat: Lay prompts out as a chat; None: where the server has a chat template for the model.
         constraints: What the server obeys; None: it is tried out.
         retries: How often a request that failed for a passing reason (connection, 408, 409, 429, 5xx) is sent again,
             with exponential backoff and jitter.
-        time_limit: Longest time for one request, in seconds.
+        request_timeout: Longest time for one request, in seconds.
 
     Raises:
-        UserError: There is no base URL, it is none, the key's file cannot be read, or ``openai`` is not installed.
+        UserError: There is no base URL, it is none, or the key's file cannot be read.
     """
 
     def __init__(
@@ -89,18 +60,16 @@ class OpenAIServer(Engine):
         chat: bool | None = None,
         constraints: Iterable[ConstraintKind] | None = None,
         retries: int = 3,
-        time_limit: float = 120.0,
+        request_timeout: float = 120.0,
     ) -> None:
-        if importlib.util.find_spec("openai") is None:
-            raise UserError("llm 'openai' needs the openai package: pip install 'reactree_ros[openai]'")
         self._key = _key(api_key_file)
         self._url = _url(base_url or os.environ.get("OPENAI_BASE_URL", ""))
         self._model = model
         self._chat = chat
         self._configured = None if constraints is None else frozenset(constraints)
         self._retries = retries
-        self._time_limit = time_limit
-        self._dialect: Mapping[ConstraintKind, Callable[[Any], dict[str, Any]]] = _DIALECTS["openai"]
+        self._request_timeout = request_timeout
+        self._dialect: Dialect = DIALECTS["openai"]
         self._client: Any = None
         self._kind = ""
         self.name = f"the server at {self._url}"
@@ -114,19 +83,26 @@ class OpenAIServer(Engine):
                 base_url=self._url,
                 api_key=self._key or "none",
                 max_retries=self._retries,
-                timeout=self._time_limit,
+                timeout=self._request_timeout,
             )
         found = await self._find_model()
         self._model = found["id"]
         owner = str(found.get("owned_by") or "")
-        self._kind = _OWNERS.get(owner, owner)
+        self._kind = OWNERS.get(owner, owner)
         version = await self._ask_root("/version") if self._kind == "vllm" else None
         what = f"vllm {version.get('version', '')}".strip() if isinstance(version, dict) else owner or "a server"
         self.name = f"{what} at {self._url}"
         self.context = found.get("max_model_len") or (found.get("meta") or {}).get("n_ctx")
         if self._chat is None:
-            self._chat = await self._chats()
-        await self._find_constraints()
+            self._chat = await trials.chats(partial(self._complete, dialect=self._dialect, chat=True))
+        if self._configured is None:
+            self._dialect, self.constraints = await trials.find_dialect(self._complete, self._kind)
+            return
+        self._dialect = DIALECTS.get(self._kind, DIALECTS["vllm"])
+        if unknown := self._configured - frozenset(self._dialect):
+            names = ", ".join(sorted(kind.value for kind in unknown))
+            raise RequestRejected(f"{self.name}: cannot be asked for {names}; leave constraints empty")
+        self.constraints = self._configured
 
     async def _find_model(self) -> dict[str, Any]:
         answer = await self._send(lambda: self._client.get("/models", cast_to=object))
@@ -149,47 +125,15 @@ class OpenAIServer(Engine):
         except Exception:
             return None
 
-    async def _chats(self) -> bool:
-        try:
-            await self._complete(Generation("Hello", max_tokens=_TRIAL_TOKENS), chat=True)
-        except RequestRejected:
-            return False
-        return True
-
-    async def _find_constraints(self) -> None:
-        if self._configured is not None:
-            self._dialect = _DIALECTS.get(self._kind, _DIALECTS["vllm"])
-            unknown = self._configured - frozenset(self._dialect)
-            if unknown:
-                names = ", ".join(sorted(kind.value for kind in unknown))
-                raise RequestRejected(f"{self.name}: cannot be asked for {names}; leave constraints empty")
-            self.constraints = self._configured
-            return
-        for dialect in [_DIALECTS[self._kind]] if self._kind in _DIALECTS else _DIALECTS.values():
-            self._dialect = dialect
-            obeyed = await asyncio.gather(*map(self._obeys, dialect))
-            self.constraints = frozenset(kind for kind, yes in zip(dialect, obeyed, strict=True) if yes)
-            if self.constraints:
-                return
-
-    async def _obeys(self, kind: ConstraintKind) -> bool:
-        """Ask for a word that no model says, and see whether it comes."""
-        constraint = Constraint.choice(kind, [_WORD])
-        generation = Generation("Say a word: ", constraint=constraint, max_tokens=_TRIAL_TOKENS)
-        try:
-            return chosen(kind, (await self._complete(generation)).text) == _WORD
-        except (RequestRejected, ValueError):
-            return False
-
     async def generate(self, generation: Generation) -> Generated:
         """Ask the server; cancelling closes the connection, at which servers stop."""
-        return await self._complete(generation)
+        return await self._complete(generation, self._dialect)
 
-    async def _complete(self, generation: Generation, *, chat: bool | None = None) -> Generated:
+    async def _complete(self, generation: Generation, dialect: Dialect, *, chat: bool | None = None) -> Generated:
         chat = bool(self._chat) if chat is None else chat
         extra: dict[str, Any] = {}
         if generation.constraint is not None:
-            extra |= self._dialect[generation.constraint.kind](generation.constraint.value)
+            extra |= dialect[generation.constraint.kind](generation.constraint.value)
         limit = "max_completion_tokens" if chat and self._kind == "openai" else "max_tokens"
         body = {
             "model": self._model,
@@ -201,10 +145,10 @@ class OpenAIServer(Engine):
         }
         if not chat:
             path = "/completions"
-            text: dict[str, Any] = {"prompt": generation.prompt + generation.begun}
+            text: dict[str, Any] = {"prompt": generation.prompt}
         else:
             path = "/chat/completions"
-            text = {"messages": chat_turns(generation.prompt, generation.said, generation.begun)}
+            text = {"messages": chat_messages(generation.turns, generation.begun)}
             if generation.begun:
                 extra |= {"continue_final_message": True, "add_generation_prompt": False}
         answer = await self._send(
@@ -243,9 +187,9 @@ class OpenAIServer(Engine):
         try:
             return await call()
         except openai.APITimeoutError:
-            failure = ServerUnavailable(f"{self.name}: no answer within {self._time_limit:g} s")
+            failure = ServerUnavailable(f"{self.name}: no answer within {self._request_timeout:g} s")
         except openai.APIConnectionError as error:
-            failure = ServerUnavailable(f"{self.name} {self._redacted(_connection_problem(error))}")
+            failure = ServerUnavailable(f"{self.name} {self._redacted(dialects.connection_problem(error))}")
         except openai.APIStatusError as error:
             failure = await self._refused(error, generation, text or {})
         except (openai.OpenAIError, ValueError) as error:  # an answer that is no JSON, or is none of the protocol's
@@ -253,8 +197,8 @@ class OpenAIServer(Engine):
         raise failure
 
     async def _refused(self, error: Any, generation: Generation | None, text: Mapping[str, Any]) -> LanguageModelError:
-        message = self._redacted(" ".join(str(_message(error)).split()))[:400]
-        if generation is not None and error.status_code in (400, 413, 422) and _is_too_long(error):
+        message = self._redacted(dialects.refusal(error))[:400]
+        if generation is not None and dialects.is_too_long(error):
             return await self._too_long(str(error.body or message), generation, text)
         if error.status_code in (401, 403):
             return RequestRejected(
@@ -265,11 +209,10 @@ class OpenAIServer(Engine):
         return ServerUnavailable(problem) if passing else RequestRejected(problem)
 
     async def _too_long(self, told: str, generation: Generation, text: Mapping[str, Any]) -> PromptTooLong:
-        stated = re.search(r"(?:length|size|limit|n_ctx|<=)\D{0,8}(\d+)", told)
-        context = self.context or int(stated[1] if stated else 0)
+        context = self.context or dialects.stated_context(told)
         counted = await self._ask_root("/tokenize", {"model": self._model, **text}) if self._kind == "vllm" else None
         tokens = counted.get("count") if isinstance(counted, dict) else None
-        prompt = tokens or _prompt_tokens(told, generation.max_tokens, context)
+        prompt = tokens or dialects.stated_prompt(told, generation.max_tokens, context)
         return PromptTooLong(max(1, prompt + generation.max_tokens - context), context)
 
     def _redacted(self, message: str) -> str:
@@ -298,11 +241,15 @@ def _key(file: str) -> str:
     return key
 
 
+def _may_hold_a_key(base_url: str) -> bool:
+    return "@" in base_url or "?" in base_url
+
+
 def _url(base_url: str) -> str:
     if not base_url:
         raise UserError("llm 'openai' needs a base URL, e.g. http://127.0.0.1:8000/v1 (or set OPENAI_BASE_URL)")
-    if "@" in base_url or "?" in base_url:  # not to be repeated: it may be a secret
-        raise UserError("base_url: must hold no user, password or query; give a key by OPENAI_API_KEY or api_key_file")
+    if _may_hold_a_key(base_url):
+        raise UserError(_KEY_IN_URL)
     try:
         parts = urlsplit(base_url)
         port = parts.port
@@ -314,42 +261,48 @@ def _url(base_url: str) -> str:
     return base_url.rstrip("/") if parts.path.strip("/") else f"{parts.scheme}://{parts.netloc}/v1"
 
 
-def _connection_problem(error: BaseException) -> str:
-    cause: BaseException | None = error
-    while cause is not None and cause.__cause__ is not None:
-        cause = cause.__cause__
-    reason = str(cause) or type(cause).__name__
-    known: Sequence[tuple[str, str]] = (
-        ("refused", "cannot be reached: nothing listens there"),
-        ("All connection attempts failed", "cannot be reached: nothing listens there"),
-        ("disconnected", "closed the connection in the middle of a request"),
-        ("peer closed", "closed the connection in the middle of an answer"),
-        ("reset", "closed the connection in the middle of a request"),
-        ("Name or service", "cannot be reached: the host name is not known"),
-        ("nodename", "cannot be reached: the host name is not known"),
+class OpenAISettings(EngineSettings):
+    """Settings of an OpenAI-compatible server."""
+
+    base_url: str = Field(
+        default="", description="of the server, e.g. http://127.0.0.1:8000/v1; empty: $OPENAI_BASE_URL"
     )
-    return next((words for mark, words in known if mark in reason), f"cannot be reached: {reason}")
-
-
-def _message(error: Any) -> Any:
-    body = error.body
-    if isinstance(body, dict):
-        inner = body.get("error", body)
-        return inner.get("message", inner) if isinstance(inner, dict) else inner
-    return error.message
-
-
-def _prompt_tokens(told: str, max_tokens: int, context: int) -> int:
-    """Find the prompt's tokens in a refusal: its largest number, less the reply's where that is a total."""
-    numbers = [int(number) for number in re.findall(r"\d+", told)]
-    largest = max([*numbers, context])
-    return largest - max_tokens if largest - max_tokens in numbers else largest
-
-
-def _is_too_long(error: Any) -> bool:
-    text = str(error.body) + str(error.message)
-    marks = (
-        *("context length", "context_length_exceeded"),  # vLLM, SGLang, OpenAI
-        *("exceed_context_size", "input_tokens", "max_new_tokens`", "too long"),  # llama.cpp, vLLM, TGI, others
+    api_key_file: str = Field(default="", description="file with the server's key; empty: $OPENAI_API_KEY, or none")
+    constraints: tuple[ConstraintKind, ...] | None = Field(
+        default=None,
+        description="what the server obeys: grammar, regex, json_schema, choice; empty: it is tried out",
     )
-    return any(mark in text for mark in marks)
+    retries: int = Field(
+        default=3, ge=0, le=100, description="how often a request that failed for a passing reason is sent again"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hold_no_key(cls, values: dict[str, Any]) -> dict[str, Any]:
+        # Here and not of the field, because an error of a field repeats its value.
+        if _may_hold_a_key(str(values.get("base_url", ""))):
+            raise ValueError(_KEY_IN_URL)
+        return values
+
+    @field_validator("constraints", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        return [name for one in value.strip("[] ").split(",") if (name := one.strip())] or None
+
+
+def _make(settings: OpenAISettings) -> LanguageModel:
+    engine = OpenAIEngine(**settings.model_dump(exclude={"method", "max_concurrent"}))
+    return settings.queue(engine)
+
+
+SPEC = ModelSpec(
+    name="openai",
+    summary="any OpenAI-compatible server: vLLM, TGI, llama.cpp, SGLang, Ollama, hosted ones",
+    settings=OpenAISettings,
+    extra="reactree_ros[openai]",
+    needs=("openai",),
+    make=_make,
+    flags=("model", "base_url", "api_key_file"),
+)

@@ -1,7 +1,13 @@
-"""A tiny language model of random weights, made on the spot, and a vLLM server for it: for tests and trying out."""
+"""A tiny language model of random weights, made on the spot, and a vLLM server for it: for tests and trying out.
+
+    python test/llm/tiny.py --port 8000 [--folder F] [--chat]
+
+Needs the extra `vllm`. What the model says means nothing, but every decision is one that may be said.
+"""
 
 from __future__ import annotations
 
+import argparse
 import atexit
 import contextlib
 import importlib.util
@@ -128,18 +134,22 @@ def _tokenizer(chat: bool) -> Any:
 
 def _household_texts() -> Iterator[str]:
     """System texts, and what a walk through the shipped houses shows."""
-    from reactree_ros.agent.prompt import Domain, header, prompt_start, system_text
-    from reactree_ros.world.houses import HOUSES
-    from reactree_ros.world.symbolic import SymbolicWorld
-    from reactree_ros.world.tasks import load_tasks
+    from reactree_ros.agent.prompt import start_turn, system_text, task_turn
+    from reactree_ros.agent.turns import Saw
+    from reactree_ros.llm.port import prompt_text
+    from reactree_ros.world.ai2thor.household import ALFRED
+    from reactree_ros.world.virtualhome.household import WAH_NL
+    from reactree_ros.world.virtualhome.houses import HOUSES
+    from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+    from reactree_ros.world.virtualhome.tasks import load_tasks
 
-    for domain in Domain:
-        yield prompt_start(system_text(domain), ())
+    for household in (WAH_NL, ALFRED):
+        yield prompt_text([start_turn(system_text(household), ())])
     draw = random.Random(0)
     for house in HOUSES.values():
         for task in load_tasks(house):
             world = SymbolicWorld(task)
-            yield header(task.instruction, None, world.observe().take().text)
+            yield prompt_text([task_turn(task.instruction), Saw(world.observe().take().text)])
             for _ in range(60):
                 skill = draw.choice(list(world.available_skills().take()))
                 yield f"Think: I need to {skill} now.\nOK.\nAct: {skill}\n{world.execute(skill).take().text}\n"
@@ -288,20 +298,17 @@ def _free(port: int) -> int:
         return int(probe.getsockname()[1])
 
 
-def serve_tiny(*, port: int = 8000, folder: Path | None = None, chat: bool = False) -> None:
-    """Make the tiny model and serve it until Ctrl-C.
-
-    Args:
-        port: Port to listen at, on 127.0.0.1.
-        folder: Where the model lies; None: in the user's cache.
-        chat: With a chat template.
-
-    Raises:
-        UserError: It cannot be made or served.
-    """
+def main() -> None:
+    """Make the tiny model and serve it until Ctrl-C."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reactree_ros"
-    server = TinyServer(folder or cache / ("tiny_chat" if chat else "tiny"), port=port)
-    make_tiny_model(server._model, chat=chat)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, default=8000, help="port to listen at, on 127.0.0.1")
+    parser.add_argument("--folder", type=Path, help="where the model lies; by default in the user's cache")
+    parser.add_argument("--chat", action="store_true", help="with a chat template")
+    given = parser.parse_args()
+    folder = given.folder or cache / ("tiny_chat" if given.chat else "tiny")
+    server = TinyServer(folder, port=given.port)
+    make_tiny_model(folder, chat=given.chat)
     with server:
         print("Starting vLLM with a tiny model of random weights (half a minute) ...", flush=True)  # noqa: T201
         server.wait_until_ready()
@@ -309,3 +316,12 @@ def serve_tiny(*, port: int = 8000, folder: Path | None = None, chat: bool = Fal
         print(f"reactree llm check --base-url {server.base_url}", flush=True)  # noqa: T201
         server.wait()
         raise UserError(f"the tiny server has ended: {server._last_words()}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except UserError as problem:
+        sys.exit(f"error: {problem}")

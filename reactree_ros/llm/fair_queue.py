@@ -1,4 +1,4 @@
-"""Bounds how many requests a language model answers at once; those that wait take turns between planners."""
+"""Bounds how many requests a language model answers at once; those that wait are answered fairly between planners."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending, pass_on
 
 
-class TakingTurns(LanguageModel):
-    """A language model with a bound on what it answers at once.
+class FairQueue(LanguageModel):
+    """A language model with a bound on what it answers at once, and a queue in front of it.
 
     Of the planners that have requests waiting, each gets one answered before any of them gets its next; the requests
     of one planner are answered in order.
@@ -32,7 +32,7 @@ class TakingTurns(LanguageModel):
         self._at_most = at_most
         self._lock = threading.Lock()
         self._here = threading.local()
-        self._queues: dict[str, deque[tuple[DecisionRequest, Pending[Reply]]]] = {}  # whose turn is next comes first
+        self._queues: dict[str, deque[tuple[DecisionRequest, Pending[Reply]]]] = {}  # who is next comes first
 
     @property
     def waiting(self) -> int:
@@ -41,7 +41,7 @@ class TakingTurns(LanguageModel):
             return sum(not pending.done() for queue in self._queues.values() for _, pending in queue)
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Answer now or when it is the planner's turn; one that is cancelled while it waits is never asked."""
+        """Answer now or when the planner is next; one that is cancelled while it waits is never asked."""
         pending: Pending[Reply] = Pending()
         with self._lock:
             self._queues.setdefault(request.planner, deque()).append((request, pending))
@@ -54,8 +54,8 @@ class TakingTurns(LanguageModel):
             return
         self._here.asking = True
         try:
-            while (turn := self._next()) is not None:
-                request, pending = turn
+            while (first := self._next()) is not None:
+                request, pending = first
                 try:
                     answer = self.model.decide(request)
                 except Exception as error:
@@ -70,12 +70,12 @@ class TakingTurns(LanguageModel):
             while self.running < self._at_most and self._queues:
                 planner = next(iter(self._queues))
                 queue = self._queues.pop(planner)
-                turn = queue.popleft()
+                request, pending = queue.popleft()
                 if queue:
                     self._queues[planner] = queue  # behind the others
-                if not turn[1].done():
+                if not pending.done():
                     self.running += 1
-                    return turn
+                    return request, pending
         return None
 
     def _ended(self, _: object) -> None:

@@ -28,10 +28,9 @@ from openai_peer import (
 )
 
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.prompt import TARGET
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine import ConstraintKind
-from reactree_ros.llm.models import ModelSettings, make_model
 from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
@@ -45,6 +44,7 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
+from reactree_ros.llm.settings import make_model, model_settings
 
 PATIENCE = 20.0
 SECRET = "sk-hush-4711"
@@ -72,9 +72,14 @@ def model() -> Iterator[Model]:
     made: list[LanguageModel] = []
 
     def make(peer: Peer | str, **settings: Any) -> LanguageModel:
-        defaults: dict[str, Any] = {"constraints": ("grammar",), "chat": False, "retries": 1, "time_limit": PATIENCE}
+        defaults: dict[str, Any] = {
+            "constraints": ("grammar",),
+            "chat": False,
+            "retries": 1,
+            "request_timeout": PATIENCE,
+        }
         url = peer if isinstance(peer, str) else peer.base_url
-        one = make_model(ModelSettings(llm="openai", base_url=url, **(defaults | settings)))
+        one = make_model(*model_settings("openai", {"base_url": url, **defaults, **settings}, where="the test"))
         made.append(one)
         return one
 
@@ -83,14 +88,15 @@ def model() -> Iterator[Model]:
         one.close()
 
 
-def ask(model: LanguageModel, prompt: str = "Say.", **more: Any) -> Reply:
+def ask(model: LanguageModel, *turns: Turn | str, **more: Any) -> Reply:
+    told = tuple(Told(turn) if isinstance(turn, str) else turn for turn in turns or ("Say.",))
     more.setdefault("may_say", GRAMMAR_OF_THREE)
-    return model.decide(DecisionRequest(prompt, **more)).result(PATIENCE)
+    return model.decide(DecisionRequest(told, **more)).result(PATIENCE)
 
 
-def refusal(model: LanguageModel, prompt: str = "Say.", **more: Any) -> LanguageModelError:
+def refusal(model: LanguageModel, *turns: Turn | str, **more: Any) -> LanguageModelError:
     with pytest.raises(LanguageModelError) as raised:
-        ask(model, prompt, **more)
+        ask(model, *turns, **more)
     assert "\n" not in str(raised.value)
     return raised.value
 
@@ -178,34 +184,34 @@ def test_a_host_without_an_address_is_named(model: Model) -> None:
 
 def test_an_answer_that_does_not_come_in_time_is_given_up_and_the_server_is_told(peer: Peer, model: Model) -> None:
     peer.script.append(never_answers)
-    one = model(peer, time_limit=0.5)
+    one = model(peer, request_timeout=0.5)
     failure = refusal(one)
     assert type(failure) is NoAnswerInTime
     assert str(failure).endswith("no answer within 0.5 s")
-    assert peer.gone.get(timeout=PATIENCE).prompt == "Say."
+    assert peer.gone.get(timeout=PATIENCE).prompt == "Say.\n"
     assert ask(one).text == THOUGHT
 
 
 def test_cancelling_closes_the_connection(peer: Peer, model: Model) -> None:
     one = model(peer)
     peer.script.append(never_answers)
-    pending = one.decide(DecisionRequest("Stop me.", GRAMMAR_OF_THREE))
+    pending = one.decide(DecisionRequest((Told("Stop me."),), GRAMMAR_OF_THREE))
     peer.held.get(timeout=PATIENCE)
     assert ask(one, "Not me.").text == THOUGHT
     assert pending.cancel()
-    assert peer.gone.get(timeout=PATIENCE).prompt == "Stop me."
-    assert [request.prompt for request in peer.asked] == ["Stop me.", "Not me."]
+    assert peer.gone.get(timeout=PATIENCE).prompt == "Stop me.\n"
+    assert [request.prompt for request in peer.asked] == ["Stop me.\n", "Not me.\n"]
 
 
 def test_closing_ends_what_is_in_flight(peer: Peer, model: Model) -> None:
     one = model(peer)
     peer.script.append(never_answers)
-    pending = one.decide(DecisionRequest("Say.", GRAMMAR_OF_THREE))
+    pending = one.decide(DecisionRequest((Told("Say."),), GRAMMAR_OF_THREE))
     peer.held.get(timeout=PATIENCE)
     one.close()
-    with pytest.raises(BaseException, match=r"^$"):
+    with pytest.raises(ServerUnavailable, match="the language model is closed"):
         pending.result(PATIENCE)
-    assert peer.gone.get(timeout=PATIENCE).prompt == "Say."
+    assert peer.gone.get(timeout=PATIENCE).prompt == "Say.\n"
     assert "closed" in str(refusal(one))
     one.close()
 
@@ -235,7 +241,7 @@ def test_a_reply_that_was_cut_because_the_context_was_full_means_a_prompt_that_i
 def test_the_excess_is_what_tokenize_counts(model: Model) -> None:
     with Peer(context=100, chats=True, say=lambda prompt: THOUGHT) as peer:
         one = model(peer, chat=True)
-        failure = refusal(one, f"System{TARGET}task {'word ' * 200}", max_tokens=50)
+        failure = refusal(one, Told("System", About.SYSTEM), f"task {'word ' * 200}", max_tokens=50)
         assert isinstance(failure, PromptTooLong)
         assert (peer.requests[-1].path, peer.requests[-1].body["messages"]) == (
             "/tokenize",
@@ -415,7 +421,7 @@ def test_a_completion_holds_what_was_asked_for(peer: Peer, model: Model) -> None
     assert request.path == "/v1/completions"
     assert request.body == {
         "model": "tiny",
-        "prompt": "Once upon a time.",
+        "prompt": "Once upon a time.\n",
         "max_tokens": 77,
         "temperature": 0.5,
         "top_p": 0.9,
@@ -438,11 +444,11 @@ def test_free_text_is_sent_with_its_stops(peer: Peer, model: Model) -> None:
     assert peer.asked[0].body["stop"] == ["\n"]
 
 
-def test_a_chat_has_what_the_model_said_as_its_turns(model: Model) -> None:
-    prompt = f"System.\nSource domain:\nexample{TARGET}Your task is to: x\nThink: a\nOK.\nAct: b\nYou b.\n"
-    spans = [(prompt.index(said), prompt.index(said) + len(said)) for said in ("Think: a", "Act: b")]
+def test_a_chat_has_what_the_model_said_as_its_messages(model: Model) -> None:
+    system = Told("System.\nSource domain:\nexample\nTarget_domain:", About.SYSTEM)
+    own = (Told("Your task is to: x"), Said("Think: a"), Told("OK.", About.ANSWER), Said("Act: b"), Saw("You b."))
     with Peer(chats=True, say=lambda prompt: THOUGHT) as peer:
-        assert ask(model(peer, chat=None), prompt, said=tuple(spans)).text == THOUGHT
+        assert ask(model(peer, chat=None), system, *own).text == THOUGHT
         (request,) = peer.asked
         assert request.path == "/v1/chat/completions"
         assert request.body["messages"] == [
@@ -456,10 +462,10 @@ def test_a_chat_has_what_the_model_said_as_its_turns(model: Model) -> None:
         assert "continue_final_message" not in request.body
 
 
-def test_what_a_chat_has_begun_to_say_is_its_last_turn_to_be_continued(model: Model) -> None:
+def test_what_a_chat_has_begun_to_say_is_its_last_message_to_be_continued(model: Model) -> None:
     with Peer(chats=True, choose=lambda options: options[1 if "Act:" in options else 0]) as peer:
         one = model(peer, chat=True, constraints=("choice",))
-        assert ask(one, f"System.{TARGET}task\n").text == "Act: done"
+        assert ask(one, Told("System.", About.SYSTEM), "task").text == "Act: done"
         first, second = peer.asked
         assert first.body["messages"][-1] == {"role": "user", "content": "task"}
         assert second.body["messages"][-2:] == [first.body["messages"][-1], {"role": "assistant", "content": "Act:"}]
@@ -472,7 +478,7 @@ def test_what_a_chat_has_begun_to_say_is_its_last_turn_to_be_continued(model: Mo
 def test_the_chat_is_used_where_there_is_one(model: Model, chats: bool, completes: bool, path: str) -> None:
     with Peer(chats=chats, completes=completes, say=lambda prompt: THOUGHT) as peer:
         one = model(peer, chat=None)
-        assert ask(one, f"a{TARGET}b").text == THOUGHT
+        assert ask(one, Told("a", About.SYSTEM), "b").text == THOUGHT
         assert peer.asked[0].path == f"/v1/{path}completions"
         assert one.status()["prompts"] == ("chat" if chats else "completion")
 
@@ -550,7 +556,7 @@ def test_a_server_that_obeys_nothing_is_asked_again_with_the_reason(model: Model
     with Peer(obeys=()) as peer:
         peer.script.extend(texts)
         one = model(peer, constraints=None)
-        assert ask(one, "Do.\n").text == "Act: done"
+        assert ask(one, "Do.").text == "Act: done"
         assert one.status()["method"] == "unconstrained"
         assert [request.prompt for request in peer.asked] == [
             "Do.\n",
@@ -595,4 +601,4 @@ def test_a_reply_that_was_cut_is_asked_for_again(peer: Peer, model: Model) -> No
     cut = "Expand:\n- control flow: sequence\n- subgoals: find the ju"
     peer.script.extend([says(cut, finish="length"), says("Act: done")])
     assert ask(model(peer)).text == "Act: done"
-    assert peer.asked[1].prompt.startswith(f"Say.{cut}\n")
+    assert peer.asked[1].prompt.startswith(f"Say.\n{cut}\n")

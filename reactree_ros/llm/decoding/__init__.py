@@ -1,0 +1,57 @@
+"""How a decision is got out of an engine: asked for, checked, and asked for again where it will not do."""
+
+from __future__ import annotations
+
+import time
+
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.turns import About, Said, Told, Turn
+from reactree_ros.llm.decoding.checking import Objection, checked
+from reactree_ros.llm.decoding.strategy import Method, ask, check_method, method_for
+from reactree_ros.llm.decoding.usage import Usage
+from reactree_ros.llm.engine import Engine, Generation
+from reactree_ros.llm.port import DecisionRequest, InvalidReply, Reply
+
+__all__ = ["Method", "decode", "method_for"]
+
+
+async def decode(engine: Engine, request: DecisionRequest, *, method: Method | None = None, retries: int = 3) -> Reply:
+    """Get a reply that is what may be said.
+
+    Whatever the engine was held to, the reply is checked here; one that is not what may be said is asked for again,
+    with the reason, at most ``retries`` times. A decision that is still none then is returned with the objection to it.
+
+    Args:
+        engine: Open.
+        request: What is asked.
+        method: How a decision is asked for; None: the best that the engine's constraints allow.
+        retries: How often to ask again.
+
+    Raises:
+        LanguageModelError: Of the engine, or :class:`InvalidReply` where no option of a choice is said.
+    """
+    method = method or method_for(engine.constraints)
+    check_method(engine, method)
+    usage, begin = Usage(engine), time.monotonic()
+    refusal: tuple[Turn, ...] = ()
+    objection = ""
+    for _ in range(retries + 1):
+        generation = Generation(
+            turns=(*request.turns, *refusal),
+            begun=request.begun,
+            max_tokens=request.max_tokens,
+            temperature=request.temperature,
+            top_p=request.top_p,
+            seed=request.seed,
+            id=request.id,
+        )
+        try:
+            text = await ask(usage, generation, request.may_say, method)
+            cut = usage.finish_reason == "length" and not text.endswith("\n")
+            return usage.reply(checked(text, request.may_say, cut=cut), time.monotonic() - begin)
+        except Objection as error:
+            objection = str(error)
+            refusal = (Said(usage.said.rstrip("\n")), Told(objection, About.REFUSAL))
+    if isinstance(request.may_say, DecisionGrammar):
+        return usage.reply(usage.said.removeprefix(request.begun), time.monotonic() - begin, objection)
+    raise InvalidReply(f"{objection} ({engine.name} was asked {retries + 1} times)")

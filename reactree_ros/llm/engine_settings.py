@@ -1,0 +1,80 @@
+"""What can be set of every language model that an engine stands behind, and the model that comes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, field_validator, model_validator
+
+from reactree_ros.errors import UserError
+from reactree_ros.llm.decoding import Method
+from reactree_ros.llm.engine import Engine
+from reactree_ros.llm.engine_model import EngineModel
+from reactree_ros.llm.fair_queue import FairQueue
+from reactree_ros.llm.port import LanguageModel
+from reactree_ros.llm.settings import read_yaml
+from reactree_ros.settings import Settings
+
+#: Engine arguments that are keys; they would be written down with the settings.
+_KEYS = frozenset({"api_key", "hf_token", "token", "use_auth_token"})
+
+
+class AnsweringLimits(Settings):
+    """How much is answered at once, and how long it may take."""
+
+    request_timeout: float = Field(
+        default=120.0, gt=0, le=86400, description="longest time for one decision, retries included, in seconds"
+    )
+    max_concurrent: int = Field(default=32, ge=1, le=4096, description="requests that run at once")
+
+
+class EngineSettings(AnsweringLimits):
+    """What can be set of every engine."""
+
+    model: str = Field(default="", description="name or folder of the model; empty: the first one that a server has")
+    chat: bool | None = Field(
+        default=None, description="lay prompts out as the messages of a chat; auto: where the model has a chat template"
+    )
+    method: Method | None = Field(
+        default=None, description="how a decision is asked for; auto: the best that the engine obeys"
+    )
+
+    @field_validator("chat", "method", mode="before")
+    @classmethod
+    def _automatic(cls, value: Any) -> Any:
+        return None if value in ("", "auto") else value
+
+    def queue(self, engine: Engine) -> LanguageModel:
+        """Return the language model on top of an engine, with a queue in front."""
+        model = EngineModel(engine, method=self.method, request_timeout=self.request_timeout)
+        return FairQueue(model, self.max_concurrent)
+
+
+class LocalEngineSettings(EngineSettings):
+    """What can be set of every engine in this process."""
+
+    engine_args: dict[str, Any] = Field(
+        default={}, description="further arguments of the engine, e.g. {max_num_seqs: 64}"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_arguments(cls, values: dict[str, Any]) -> dict[str, Any]:
+        # Here and not of the field, because an error of a field repeats its value, and there may be a key in it.
+        given = values.get("engine_args", {})
+        arguments = (read_yaml(given) if isinstance(given, str) else given) or {}
+        if not isinstance(arguments, dict):
+            raise ValueError("engine_args must be like {max_num_seqs: 64}")
+        if keys := [name for name in arguments if name in _KEYS and isinstance(arguments[name], str)]:
+            raise ValueError(f"engine_args must not hold a key ({keys[0]}); set HF_TOKEN in the environment instead")
+        return {**values, "engine_args": arguments}
+
+    def named_model(self, llm: str) -> str:
+        """Return the model.
+
+        Raises:
+            UserError: None is named.
+        """
+        if not self.model:
+            raise UserError(f"llm is '{llm}', but no model is named; name a Hugging Face model or a folder")
+        return self.model

@@ -1,0 +1,90 @@
+"""Language models as they are chosen: by name, with their own settings; from options, parameters or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from reactree_ros.errors import UserError
+from reactree_ros.llm.port import LanguageModel
+from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.registry import MODELS
+from reactree_ros.settings import Settings, read_settings
+
+
+def read_yaml(text: str) -> Any:
+    """Read YAML.
+
+    Raises:
+        ValueError: It is none; the message is one line and repeats nothing of it, because there may be a key in it.
+    """
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        what = ": ".join(part for name in ("context", "problem") if (part := getattr(error, name, None)))
+        where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+        raise ValueError(f"{what or 'it is no YAML'}{where}") from None
+
+
+def load_models_file(path: str | Path) -> tuple[ModelSpec, Settings]:
+    """Read which language model answers, and its settings, from a YAML file: ``llm: openai``, then its settings.
+
+    Raises:
+        UserError: The file cannot be read or is wrong; the message names what.
+    """
+    try:
+        values = read_yaml(Path(path).read_text(encoding="utf-8")) or {}
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: {' '.join(str(error).split())}") from error
+    return model_from_dict(values, where=str(path))
+
+
+def model_from_dict(values: Any, *, where: str) -> tuple[ModelSpec, Settings]:
+    """Read what :func:`model_to_dict` writes: ``{"llm": name, setting: value, …}``; without a name, the default.
+
+    Raises:
+        UserError: It is wrong; the message names where, the setting and the value.
+    """
+    if not isinstance(values, Mapping):
+        raise UserError(f"{where}: holds no settings; they look like 'llm: openai', one a line")
+    others = {str(name): value for name, value in values.items() if name != "llm"}
+    return model_settings(values.get("llm", MODELS.default), others, where=where)
+
+
+def model_to_dict(spec: ModelSpec, settings: Settings) -> dict[str, Any]:
+    """Return what can be written as JSON; a key is not part of it, only the name of its file."""
+    return {"llm": spec.name, **settings.model_dump(mode="json", exclude_defaults=True)}
+
+
+def model_settings(name: Any, values: Mapping[str, Any], *, where: str) -> tuple[ModelSpec, Settings]:
+    """Check the settings of a language model.
+
+    Args:
+        name: Its name.
+        values: Its settings by name; texts are read as what they stand for.
+        where: Where they come from, for errors, e.g. ``options``.
+
+    Raises:
+        UserError: There is no such language model, or the settings are wrong.
+    """
+    if not isinstance(name, str):
+        raise UserError(f"{where}: llm is {str(name)[:200]!r}: name one of {', '.join(MODELS.names)}")
+    try:
+        spec = MODELS.get(name)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+    return spec, read_settings(spec.settings, values, where=where)
+
+
+def make_model(spec: ModelSpec, settings: Settings) -> LanguageModel:
+    """Make a language model; it gets ready at :meth:`LanguageModel.ready` or when it is asked.
+
+    Raises:
+        UserError: A setting is missing, or what the model needs is not installed.
+    """
+    spec.check_installed()
+    return spec.make(settings)

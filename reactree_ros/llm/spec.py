@@ -1,0 +1,24 @@
+"""What a language model is to the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from reactree_ros.llm.port import LanguageModel
+from reactree_ros.registry import Spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec(Spec):
+    """A language model.
+
+    Attributes:
+        make: Makes it from its settings; it gets ready at :meth:`LanguageModel.ready` or when it is asked.
+        flags: Names of settings that are options of their own on the command line; the others are given as
+            ``--llm-option NAME=VALUE``.
+    """
+
+    make: Callable[[Any], LanguageModel]
+    flags: tuple[str, ...] = ()

@@ -1,0 +1,126 @@
+"""A language model on top of an engine: what an engine's failures become, and what closing ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.turns import Told
+from reactree_ros.errors import UserError
+from reactree_ros.llm.engine import Engine, Generated, Generation
+from reactree_ros.llm.engine_model import EngineModel
+from reactree_ros.llm.port import (
+    DecisionRequest,
+    LanguageModelError,
+    NoAnswerInTime,
+    PromptTooLong,
+    RequestRejected,
+    ServerUnavailable,
+)
+
+PATIENCE = 20.0
+REQUEST = DecisionRequest((Told("Your task is to: x"),), DecisionGrammar(["done"]))
+
+
+class Moody(Engine):
+    """Says what it is told to, fails, or (None) never answers."""
+
+    name = "an engine"
+
+    def __init__(self) -> None:
+        self.on_open: Exception | None = None
+        self.mood: str | Exception | None = "Act: done"
+        self.opened = self.asked = 0
+
+    async def open(self) -> None:
+        self.opened += 1
+        if self.on_open is not None:
+            raise self.on_open
+
+    async def generate(self, generation: Generation) -> Generated:
+        self.asked += 1
+        if isinstance(self.mood, Exception):
+            raise self.mood
+        if self.mood is None:
+            await asyncio.Event().wait()
+        return Generated(str(self.mood), "stop")
+
+
+@pytest.fixture
+def engine() -> Moody:
+    return Moody()
+
+
+@pytest.fixture
+def model(engine: Moody) -> Iterator[EngineModel]:
+    one = EngineModel(engine)
+    yield one
+    one.close()
+
+
+def failure(model: EngineModel) -> LanguageModelError:
+    with pytest.raises(LanguageModelError) as raised:
+        model.decide(REQUEST).result(PATIENCE)
+    return raised.value
+
+
+@pytest.mark.parametrize("error", [ValueError("no such token"), RuntimeError("out of\nmemory")])
+def test_a_bug_of_an_engine_is_a_failure_of_the_port_told_once(
+    engine: Moody, model: EngineModel, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine.mood = error
+    told = failure(model)
+    assert type(told) is ServerUnavailable
+    assert str(told) == f"an engine failed: {type(error).__name__}: {' '.join(str(error).split())}"
+    assert told.__cause__ is error
+    assert engine.asked == 1
+    assert [record.message for record in caplog.records] == ["an engine failed"]
+    engine.mood = "Act: done"
+    assert model.decide(REQUEST).result(PATIENCE).text == "Act: done"
+
+
+@pytest.mark.parametrize("error", [RequestRejected("no"), PromptTooLong(1, 2), ServerUnavailable("gone")])
+def test_a_failure_of_the_port_stays_what_it_is(engine: Moody, model: EngineModel, error: Exception) -> None:
+    engine.mood = error
+    assert failure(model) is error
+    assert engine.asked == 1
+
+
+def test_an_engine_that_cannot_be_opened_is_opened_again(engine: Moody, model: EngineModel) -> None:
+    engine.on_open = ImportError("No module named 'x'")
+    with pytest.raises(ServerUnavailable, match="an engine failed: ImportError: No module named 'x'"):
+        model.ready().result(PATIENCE)
+    engine.on_open = None
+    assert model.decide(REQUEST).result(PATIENCE).text == "Act: done"
+    assert engine.opened == 2
+
+
+def test_a_wrong_setting_is_the_users_error_when_it_gets_ready_and_the_ports_when_it_is_asked(
+    engine: Moody, model: EngineModel
+) -> None:
+    engine.on_open = UserError("option 'x' is unknown")
+    with pytest.raises(UserError, match="option 'x' is unknown"):
+        model.ready().result(PATIENCE)
+    told = failure(model)
+    assert (type(told), str(told)) == (RequestRejected, "option 'x' is unknown")
+
+
+def test_an_answer_that_does_not_come_in_time_is_given_up(engine: Moody) -> None:
+    engine.mood = None
+    model = EngineModel(engine, request_timeout=0.05)
+    told = failure(model)
+    assert (type(told), str(told)) == (NoAnswerInTime, "an engine: no answer within 0.05 s")
+    model.close()
+
+
+def test_closing_fails_what_is_under_way_and_what_comes_later(engine: Moody, model: EngineModel) -> None:
+    engine.mood = None
+    pending = model.decide(REQUEST)
+    model.close()
+    for one in (pending, model.decide(REQUEST), model.ready()):
+        with pytest.raises(ServerUnavailable, match="an engine: the language model is closed"):
+            one.result(PATIENCE)
+    model.close()
