@@ -35,6 +35,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from reactree_ros.agent.decision import Act, Think
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.memory.episodic import TOKEN_LIMIT, EpisodicMemory, approximate_tokens
 from reactree_ros.memory.experience import End, Experience
 
@@ -70,14 +72,19 @@ def experiences(count: int) -> Iterator[Experience]:
     ends = list(End)
     for number in range(count):
         subgoal = f"subgoal {number}"
-        lines = [f"Your task is to: {subgoal}", "You are in the house, and there are 5 rooms: kitchen (1)."]
+        turns: list[Turn] = [
+            Told(f"Your task is to: {subgoal}"),
+            Saw("You are in the house, and there are 5 rooms: kitchen (1)."),
+        ]
         for _ in range(14):
-            lines.append(f"Think: {' '.join(words.choices(WORDS, k=12))}.\nOK.\nAct: go to {words.choice(WORDS)} 1")
-            lines.append(f"You see {' (1), '.join(words.choices(WORDS, k=2))} (1).")
-        lines.append("Act: done")
+            thought, skill = " ".join(words.choices(WORDS, k=12)), f"go to {words.choice(WORDS)} 1"
+            seen = " (1), ".join(words.choices(WORDS, k=2))
+            turns += (Said(f"Think: {thought}.", Think(f"{thought}.")), Told("OK.", About.ANSWER))
+            turns += (Said(f"Act: {skill}", Act(skill)), Saw(f"You see {seen} (1)."))
+        turns.append(Said("Act: done", Act("done")))
         yield Experience(
             subgoal=subgoal,
-            text="\n".join(lines),
+            turns=tuple(turns),
             end=ends[number % 3],
             task_id=str(number // RUN),
             task_name="benchmark",

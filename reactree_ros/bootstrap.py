@@ -6,22 +6,18 @@ The paper begins with a few trajectories made by hand and lets a language model 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from reactree_ros.agent.budget import Budget
+from reactree_ros.episode import BROKEN, Episode, EpisodeEnd
+from reactree_ros.errors import UserError
 from reactree_ros.json_lines import append_line, cut_torn_line, read_lines
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.memory.episodic import EpisodicMemory
-from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.planners.variants import Variant
-from reactree_ros.run import Run
-from reactree_ros.saved_run import experiences
-from reactree_ros.tree.context import RunContext
+from reactree_ros.planners.spec import Planner
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import Task
+from reactree_ros.world.port import World
+from reactree_ros.world.spec import Task
 
 
 @dataclass(frozen=True)
@@ -30,10 +26,10 @@ class Attempt:
 
     Attributes:
         task_id: The task.
-        planner: Name of the planner's variant.
+        planner: Name of the planner, with its options.
         achieved: Whether the goal was reached.
         added: Experiences that the memory gained.
-        end: How the run ended, a value of :class:`~reactree_ros.run.RunEnd`.
+        end: How the run ended, a value of :class:`~reactree_ros.episode.EpisodeEnd`.
     """
 
     task_id: int
@@ -41,6 +37,11 @@ class Attempt:
     achieved: bool
     added: int
     end: str
+
+    @property
+    def broken(self) -> bool:
+        """Whether something failed that is not the planner's; such a run is carried out again."""
+        return EpisodeEnd(self.end) in BROKEN
 
 
 class Bootstrap:
@@ -50,8 +51,8 @@ class Bootstrap:
         memory: Filled; examples come from it, so that later tasks profit from earlier ones.
         model: Decides.
         planner: Who plans.
-        seed: Seed of the model and of the choice among equally similar examples.
-        budget: Makes the budget of a run.
+        make_world: Makes the world of a task.
+        options: How the method behaves.
     """
 
     def __init__(
@@ -59,15 +60,15 @@ class Bootstrap:
         memory: EpisodicMemory,
         *,
         model: LanguageModel,
-        planner: Variant,
-        seed: int = 0,
-        budget: Callable[[], Budget] = Budget,
+        planner: Planner,
+        make_world: Callable[[Task], World],
+        options: TreeOptions | None = None,
     ) -> None:
         self._memory = memory
         self._model = model
         self._planner = planner
-        self._seed = seed
-        self._budget = budget
+        self._make_world = make_world
+        self._options = options
         self._record = memory.path.with_name(f"{memory.path.name}.bootstrap.jsonl")
 
     def begin_with(self, other: EpisodicMemory) -> int:
@@ -77,41 +78,44 @@ class Bootstrap:
             self._memory.add_run(new)
         return len(new)
 
-    def attempts(self, tasks: Sequence[Task]) -> Iterator[Attempt]:
+    def attempts(self, tasks: Mapping[int, Task]) -> Iterator[Attempt]:
         """Carry every task out; yield what came of each, first of those that were carried out before.
 
+        A run that broke off (the world was gone, a bug) is yielded, but not recorded: it is carried out again when the
+        bootstrap is gone on with.
+
         Raises:
-            UserError: The record beside the memory cannot be read.
+            UserError: The record beside the memory cannot be read, or the language model is gone.
         """
         done = {one.task_id: one for one in self._recorded() if one.planner == self._planner.name}
-        for task in tasks:
-            if task.task_id in done:
-                yield done[task.task_id]
-        for task in tasks:
-            if task.task_id not in done:
-                attempt = self._attempt(task)
-                with self._record.open("ab") as file:
-                    append_line(file, json.dumps(asdict(attempt)))
-                yield attempt
+        yield from (done[task_id] for task_id in tasks if task_id in done)
+        for task_id, task in tasks.items():
+            if task_id not in done:
+                yield self._attempt(task_id, task)
 
-    def _attempt(self, task: Task) -> Attempt:
-        with closing(SymbolicWorld(task)) as world:
-            context = RunContext(
-                model=self._model,
+    def _attempt(self, task_id: int, task: Task) -> Attempt:
+        with self._make_world(task) as world:
+            episode = Episode(
+                task.instruction,
                 world=world,
-                budget=self._budget(),
-                options=TreeOptions(seed=self._seed),
-                working_memory=WorkingMemory() if self._planner.working_memory else None,
+                model=self._model,
+                planner=self._planner,
+                memory=self._memory,
+                options=self._options,
+                task_id=task_id,
+                task_name=task.task_name,
             )
-            run = Run(task.instruction, context, task_id=task.task_id, planner=self._planner.build)
-            result = run.run(self._memory)
-        found = []
-        if result.achieved:
-            found = experiences(context.nodes, task_id=str(task.task_id), task_name=task.task_name)
-            found = [experience for experience in found if experience not in self._memory]  # of a kill after adding
-            if found:
-                self._memory.add_run(found)
-        return Attempt(task.task_id, self._planner.name, result.achieved, len(found), result.end)
+            result = episode.run()
+        if result.end == EpisodeEnd.MODEL_GONE.value:
+            raise UserError(
+                f"task {task_id}: the language model is gone: {result.message}; the same command goes on here"
+            )
+        if result.broken:
+            return Attempt(task_id, self._planner.name, result.achieved, 0, result.end)
+        attempt = Attempt(task_id, self._planner.name, result.achieved, episode.remember(result), result.end)
+        with self._record.open("ab") as file:
+            append_line(file, json.dumps(asdict(attempt)))
+        return attempt
 
     def _recorded(self) -> list[Attempt]:
         cut_torn_line(self._record)

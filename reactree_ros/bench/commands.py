@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from reactree_ros.bench.folder import BenchFolder
-from reactree_ros.bench.jobs import BenchSettings, Job, jobs, load_suite
-from reactree_ros.bench.results import RunLine
-from reactree_ros.bench.runner import Died, Workers, carry_out
+from reactree_ros.bench.jobs import BenchSettings, Job
+from reactree_ros.bench.results import RunLine, grouped_by_end
+from reactree_ros.bench.workers import Died, Workers, carry_out
 from reactree_ros.errors import UserError
 
 
@@ -24,24 +24,25 @@ class _Tally:
 
     done: int
     achieved: int
-    broken: int = 0
+    broken: list[RunLine] = field(default_factory=list)
     new: int = 0
     elapsed: float = 0.0
     busy: float = 0.0
 
     def add(self, line: RunLine) -> None:
-        self.done += not line.broken
-        self.broken += line.broken
         self.new += 1
-        self.achieved += line.achieved
         self.elapsed = line.elapsed
         self.busy += line.busy_seconds
+        if line.broken:
+            self.broken.append(line)
+        else:
+            self.done += 1
+            self.achieved += line.achieved
 
     @property
     def text(self) -> str:
-        runs = self.done + self.broken
-        errors = f", {self.broken} ended in an error" if self.broken else ""
-        return f"GSR {self.achieved / runs:.2f}{errors}" if runs else "GSR –"
+        broken = f", {len(self.broken)} broke off ({grouped_by_end(self.broken)})" if self.broken else ""
+        return f"GSR {self.achieved / self.done:.2f}{broken}" if self.done else f"GSR –{broken}"
 
 
 def bench(settings: BenchSettings, out: Path, *, workers: int, ray: str | None, console: Console) -> bool:
@@ -55,12 +56,12 @@ def bench(settings: BenchSettings, out: Path, *, workers: int, ray: str | None, 
         console: Where the result is printed.
 
     Returns:
-        Whether every run is done, none of them with an error.
+        Whether every run is done.
 
     Raises:
         UserError: Something cannot be used, or no worker gets ready.
     """
-    all_jobs = list(jobs(settings, load_suite(settings)))
+    all_jobs = list(settings.jobs())
     with closing(BenchFolder(out, settings)) as folder:
         tally = _Tally(len(folder.done), sum(line.achieved for line in folder.done.values()))
         if left := len(all_jobs) - tally.done:
@@ -105,7 +106,7 @@ def _carry_out(all_jobs: list[Job], folder: BenchFolder, make_workers: Callable[
 
         def recorded(line: RunLine) -> None:
             tally.add(line)
-            bar.update(shown, completed=tally.done + tally.broken, text=tally.text)
+            bar.update(shown, completed=tally.done + len(tally.broken), text=tally.text)
 
         try:
             given_up = carry_out(all_jobs, folder, make_workers(), recorded=recorded, died=died)

@@ -9,16 +9,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from reactree_ros.agent.decision import RECALL, Act, Decision, Expand
-from reactree_ros.bench.metered_model import MeteredModel
+from reactree_ros.agent.decision import Act, Decision, Expand
+from reactree_ros.agent.turns import Said
 from reactree_ros.errors import UserError
+from reactree_ros.llm.metered import MeteredModel
 from reactree_ros.llm.port import Reply
 from reactree_ros.tree.context import Listener, RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.port import Observation, Outcome
-
-#: How what is asked of memory begins: working memory's recall, HiAgent's retrieval of a finished subgoal.
-_OF_MEMORY = (RECALL, "retrieve(")
 
 
 class EventKind(str, enum.Enum):
@@ -30,6 +28,8 @@ class EventKind(str, enum.Enum):
     EXPAND = "expand"
     END = "end"
     REFUSED = "refused"
+    REFUSED_ACT = "refused_act"
+    """What was refused was an act."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class Event:
         decision: Decisions counted up to this one, with it.
         subgoal: Goal of the agent node that decided.
         kind: What it said.
-        said: The skill of an act or a recall, the whole text of everything else.
+        said: The skill of an act or a recall, refused or not; the whole text of everything else.
         outcome: How the skill ended, a value of :class:`Outcome`; empty where there was none.
         room: Room in which something was seen; empty where nothing was.
         place: What the agent stood at when it saw something; empty where it stood in the middle of a room.
         seen: Names of what was seen, e.g. ``juice 1``.
         subgoals: Subgoals of an expansion.
-        input_tokens: Tokens of the prompt; None where the decision came without a request of its own.
+        input_tokens: Tokens of the longest prompt that it took; None where it came without a request of its own.
         output_tokens: Tokens of the reply; None likewise.
     """
 
@@ -65,7 +65,7 @@ class Event:
     @property
     def is_action(self) -> bool:
         """Whether a skill was asked of the world: carried out, refused by it, or refused before."""
-        return self.kind is EventKind.ACT or (self.kind is EventKind.REFUSED and self.said.startswith("Act: "))
+        return self.kind in (EventKind.ACT, EventKind.REFUSED_ACT)
 
     @property
     def executable(self) -> bool:
@@ -75,7 +75,7 @@ class Event:
     @property
     def skill(self) -> str:
         """The skill of an action; empty for everything else."""
-        return self.said.removeprefix("Act: ").strip() if self.is_action else ""
+        return self.said if self.is_action else ""
 
 
 class EventRecorder(Listener):
@@ -102,14 +102,17 @@ class EventRecorder(Listener):
         elif decision.ends:
             self._add(node, EventKind.END, decision.skill, reply)
         else:
-            recall = decision.skill.startswith(_OF_MEMORY)
             self._last_act = len(self.events)
-            self._add(node, EventKind.RECALL if recall else EventKind.ACT, decision.skill, reply)
+            self._add(node, EventKind.RECALL if decision.asks_memory else EventKind.ACT, decision.skill, reply)
 
-    def refused(self, node: GoalNode, said: str, reason: str) -> None:
+    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
         """Keep what was not carried out."""
         replies = self._context.replies
-        self._add(node, EventKind.REFUSED, said, replies[-1][2] if replies else None)
+        reply = replies[-1][2] if replies else None
+        if isinstance(said.decision, Act):
+            self._add(node, EventKind.REFUSED_ACT, said.decision.skill, reply)
+        else:
+            self._add(node, EventKind.REFUSED, said.text, reply)
 
     def observed(self, node: GoalNode, observation: Observation) -> None:
         """Add the outcome to the act that it belongs to."""
@@ -139,7 +142,7 @@ class EventRecorder(Listener):
                 kind=kind,
                 said=said,
                 subgoals=subgoals,
-                input_tokens=None if size is None else size.input,
+                input_tokens=None if size is None else size.longest,
                 output_tokens=None if size is None else size.output,
             )
         )

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from reactree_ros.bench.events import Event, EventKind
 from reactree_ros.bench.goal import Condition, Goal
-from reactree_ros.llm.expert.lexicon import correct, look_up
-from reactree_ros.llm.expert.reading import split_skill
-from reactree_ros.world.vocabulary import RECALLABLE
+from reactree_ros.episode import EpisodeEnd
+from reactree_ros.world.virtualhome.household import WAH_NL
+from reactree_ros.world.virtualhome.lexicon import named
+from reactree_ros.world.virtualhome.vocabulary import RECALLABLE
 
 
 class Cause(str, enum.Enum):
-    """Why a run failed, as in the paper's figure 4, and two causes more; the value is its name in reports."""
+    """Why a run failed, as in the paper's figure 4, and three causes more; the value is its name in reports."""
 
-    ERROR = "error"
+    CONTEXT_FULL = "context full"
     NOTHING_DONE = "nothing done"
     AMBIGUOUS = "ambiguous"
     EXPAND_MISSING = "expand: missing"
@@ -29,13 +29,14 @@ class Cause(str, enum.Enum):
     EXECUTION_REPEAT = "execution: repeat"
     EXECUTION_CONFUSION = "execution: confusion"
     EXECUTION_SKIPPING = "execution: skipping"
+    UNKNOWN = "unknown"
 
 
 #: The rules in words, in the order in which they are tried; the first that holds gives the cause. "The condition" is
 #: the first goal condition that does not hold at the end, those about things to be moved before those about things to
 #: be turned on; "the thing" is what it asks to be moved or turned on.
 RULES: dict[Cause, str] = {
-    Cause.ERROR: "The run ended in an error of the language model, of the world or of the program.",
+    Cause.CONTEXT_FULL: "The prompt grew longer than the language model's context.",
     Cause.NOTHING_DONE: "The run asked for no action at all.",
     Cause.AMBIGUOUS: "The instruction has no word that means the thing, or where it is to be put, and nothing else "
     "(it says 'drink', 'table', or nothing).",
@@ -50,6 +51,8 @@ RULES: dict[Cause, str] = {
     Cause.EXECUTION_CONFUSION: "It saw one, and it picked up something that the goal does not ask for, or put such a "
     "thing down last at another kind of place; or all is done, but not at one and the same place.",
     Cause.EXECUTION_SKIPPING: "It saw one, and left it, or did not do with it what is asked.",
+    Cause.UNKNOWN: "The suite does not say which goal conditions hold, so that only those causes could be tried that "
+    "need none: context full, nothing done, execution: repeat.",
 }
 _REPEATED = 3
 _REVISITED = 0.5
@@ -68,19 +71,21 @@ class Verdict:
     reason: str
 
 
-def verdict(*, instruction: str, goal: Goal | None, events: Sequence[Event], error: str = "") -> Verdict:
+def verdict(*, instruction: str, end: str, goal: Goal | None, events: Sequence[Event]) -> Verdict:
     """Say why a run failed, by :data:`RULES`.
 
     Args:
         instruction: What was asked for.
-        goal: The goal as it was at the run's end; None where the run did not come so far.
+        end: How the run ended, a value of :class:`EpisodeEnd`.
+        goal: The goal as it was at the run's end; None where the suite does not tell.
         events: The run's events.
-        error: What went wrong outside of the planner; empty where nothing did.
     """
-    if error or goal is None:
-        return Verdict(Cause.ERROR, error or "nothing of the run was saved")
+    if end == EpisodeEnd.CONTEXT_FULL.value:
+        return Verdict(Cause.CONTEXT_FULL, f"the prompt did not fit any more after {_decisions(events)} decisions")
     if not any(event.is_action for event in events):
         return Verdict(Cause.NOTHING_DONE, "no action was asked for")
+    if goal is None:
+        return _repeated(events) or Verdict(Cause.UNKNOWN, "the suite does not say which goal conditions hold")
     if not goal.unmet:
         return Verdict(Cause.EXECUTION_CONFUSION, f"all is done, but not at one {goal.conditions[0].target}")
     condition = min(goal.unmet, key=lambda one: not one.item)
@@ -90,20 +95,6 @@ def verdict(*, instruction: str, goal: Goal | None, events: Sequence[Event], err
         or _not_found(goal, condition, events)
         or _not_executed(goal, condition, events)
     )
-
-
-def named(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield what a text names: for each phrase of the lexicon in it the words of the vocabulary that it may mean."""
-    words = [correct(word) for word in re.findall("[a-z]+", text.lower())]
-    start = 0
-    while start < len(words):
-        found = look_up(words, start)
-        if found is None:
-            start += 1
-            continue
-        entry, length = found
-        yield entry.words
-        start += length
 
 
 def _ambiguous(instruction: str, condition: Condition) -> Verdict | None:
@@ -147,16 +138,14 @@ def _not_found(goal: Goal, condition: Condition, events: Sequence[Event]) -> Ver
 
 
 def _not_executed(goal: Goal, condition: Condition, events: Iterable[Event]) -> Verdict:
-    actions = [event for event in events if event.is_action]
-    for skill, same in groupby(actions, key=lambda action: action.skill):
-        if (times := len(list(same))) >= _REPEATED:
-            return Verdict(Cause.EXECUTION_REPEAT, f"'{skill}' was said {times} times in a row")
+    if repeated := _repeated(events):
+        return repeated
     asked: Collection[str] = {one.item for one in goal.conditions}
     put: dict[str, str] = {}  # where each instance of the thing was put last
-    for action in actions:
+    for action in events:
         if not action.executable:
             continue
-        verb, name = split_skill(action.skill)
+        verb, name = WAH_NL.split_skill(action.skill)
         if verb == "pick up" and _word(name) not in asked:
             return Verdict(Cause.EXECUTION_CONFUSION, f"it picked up {name}, which the goal does not ask for")
         if verb == "put down" and _word(name) == condition.item:
@@ -167,11 +156,22 @@ def _not_executed(goal: Goal, condition: Condition, events: Iterable[Event]) -> 
     return Verdict(Cause.EXECUTION_SKIPPING, f"one was seen, but this does not hold: {condition}")
 
 
+def _repeated(events: Iterable[Event]) -> Verdict | None:
+    for skill, same in groupby(event.skill for event in events if event.is_action):
+        if (times := len(list(same))) >= _REPEATED:
+            return Verdict(Cause.EXECUTION_REPEAT, f"'{skill}' was said {times} times in a row")
+    return None
+
+
 def _arrivals(events: Iterable[Event]) -> Iterator[str]:
     for event in events:
-        verb, name = split_skill(event.skill)
+        verb, name = WAH_NL.split_skill(event.skill)
         if verb == "go to" and event.executable:
             yield name
+
+
+def _decisions(events: Iterable[Event]) -> int:
+    return max((event.decision for event in events), default=0)
 
 
 def _words(texts: Iterable[str]) -> set[str]:

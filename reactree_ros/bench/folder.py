@@ -10,13 +10,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from reactree_ros.bench.job_runner import Finished
 from reactree_ros.bench.jobs import BenchSettings, Key
 from reactree_ros.bench.results import RunLine
-from reactree_ros.bench.worker import Finished
 from reactree_ros.errors import UserError
 from reactree_ros.json_lines import append_line, cut_torn_line, read_lines
 
-SETTINGS, RESULTS, SESSIONS, RUNS = "settings.json", "results.jsonl", "sessions.jsonl", "runs"
+SETTINGS, RESULTS, SESSIONS = "settings.json", "results.jsonl", "sessions.jsonl"
+#: Where what is no result is noted: the run broke off, because model or world were gone, or by a bug.
+BROKEN = "broken.jsonl"
 _NEW_SETTINGS = f"{SETTINGS}.new"
 #: What the name of a folder that is being written ends in.
 _UNFINISHED = ".unfinished"
@@ -43,8 +45,8 @@ class BenchFolder:
     """A bench's folder, open for writing by this process alone.
 
     A run counts as done once its line, with the line end, is in ``results.jsonl``. The saved run is moved into its
-    place before that, so that a line never stands for a run that is not there. A run that ended in an error (a server
-    that died) is recorded, but carried out again when the bench is resumed; the last line of a run counts.
+    place before that, so that a line never stands for a run that is not there. A run that broke off (a server died) is
+    no result: it is noted in ``broken.jsonl``, saved in ``broken/``, and carried out again when the bench is resumed.
 
     Args:
         path: The folder; made if it does not exist.
@@ -69,11 +71,11 @@ class BenchFolder:
         try:
             self._lock()
             self._check(settings)
-            cut_torn_line(path / RESULTS)
-            cut_torn_line(path / SESSIONS)
-            self.done: dict[Key, RunLine] = {line.key: line for line in read_results(path) if not line.broken}
+            for name in (RESULTS, SESSIONS, BROKEN):
+                cut_torn_line(path / name)
+            self.done: dict[Key, RunLine] = {line.key: line for line in read_results(path)}
             sessions = read_sessions(path) if (path / SESSIONS).exists() else []
-            for unfinished in list((path / RUNS).glob(f"*/*/*{_UNFINISHED}")):
+            for unfinished in list(path.glob(f"*/*/*/*{_UNFINISHED}")):
                 shutil.rmtree(unfinished)
         except BaseException:
             self._results.close()
@@ -87,9 +89,9 @@ class BenchFolder:
             append_line(file, json.dumps(asdict(session)))
 
     def record(self, finished: Finished, *, elapsed: float) -> RunLine:
-        """Save a run, then write its line; once this returns, the run is done for good."""
+        """Save a run, then write its line; once this returns, the run is done for good, unless it broke off."""
         line = replace(finished.line, session=self._session, elapsed=round(elapsed, 3))
-        place = self.path / line.key.folder
+        place = self.path / line.folder
         unfinished = place.with_name(f"{place.name}{_UNFINISHED}")
         for folder in (unfinished, place):  # what a killed bench left
             if folder.exists():
@@ -100,7 +102,11 @@ class BenchFolder:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
         unfinished.rename(place)
-        append_line(self._results, line.as_json())
+        if line.broken:
+            with (self.path / BROKEN).open("ab") as broken:
+                append_line(broken, line.as_json())
+        else:
+            append_line(self._results, line.as_json())
         return line
 
     def close(self) -> None:
@@ -121,9 +127,10 @@ class BenchFolder:
             new.replace(file)
             return
         before = _flat(read_settings(self.path).as_dict())
+        paths = {f"suite_settings.{name}" for name in settings.digests or ()}  # what a file holds matters, not its name
         different = [
             f"{name} was {json.dumps(before.get(name))}, now {json.dumps(now.get(name))}"
-            for name in sorted({*before, *now} - {"tasks"})  # what the file holds matters, not where it lies
+            for name in sorted({*before, *now} - paths)
             if before.get(name) != now.get(name)
         ]
         if different:
@@ -155,7 +162,20 @@ def read_results(path: Path) -> list[RunLine]:
     Raises:
         UserError: There are none, or a line is broken.
     """
-    return _last_of_each(read_lines(path / RESULTS, RunLine.from_json))
+    return list({line.key: line for line in read_lines(path / RESULTS, RunLine.from_json)}.values())
+
+
+def read_broken(path: Path) -> list[RunLine]:
+    """Read the runs of a bench's folder that broke off at their last attempt and are not done.
+
+    Raises:
+        UserError: A line is broken.
+    """
+    if not (path / BROKEN).exists():
+        return []
+    last = {line.key: line for line in read_lines(path / BROKEN, RunLine.from_json)}
+    done = {line.key for line in read_results(path)}
+    return [line for key, line in last.items() if key not in done]
 
 
 def read_sessions(path: Path) -> list[Session]:
@@ -165,10 +185,6 @@ def read_sessions(path: Path) -> list[Session]:
         UserError: They cannot be read.
     """
     return read_lines(path / SESSIONS, lambda text: Session(**json.loads(text)))
-
-
-def _last_of_each(lines: list[RunLine]) -> list[RunLine]:
-    return list({line.key: line for line in lines}.values())
 
 
 def _flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:

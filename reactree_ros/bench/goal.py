@@ -7,10 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from reactree_ros.errors import UserError
-from reactree_ros.world import household
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import Task
-from reactree_ros.world.vocabulary import CLASSES
 
 
 @dataclass(frozen=True)
@@ -60,17 +56,6 @@ class Goal:
     def unmet(self) -> tuple[Condition, ...]:
         """The conditions that do not hold, each looked at on its own."""
         return tuple(one for one in self.conditions if one.fulfilled < one.count)
-
-
-def goal_at_the_end(task: Task, world: SymbolicWorld) -> Goal:
-    """Look at the goal of a task in the world as it is now."""
-    conditions = []
-    for one in task.goal:
-        share = household.score((one,), world.scene).ssr
-        item, target = CLASSES[one.item].word if one.item else "", CLASSES[one.target].word
-        conditions.append(Condition(one.relation, item, target, one.count, round(share * one.count)))
-    start = next(room.name for room in world.scene.rooms if room.class_name == task.init_room)
-    return Goal(tuple(conditions), tuple(room.name for room in world.scene.rooms), start)
 
 
 def write_goal(goal: Goal, path: Path) -> None:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from reactree_ros.bench.spec import SuiteSpec
 from reactree_ros.errors import UserError
-from reactree_ros.planners.variants import variant
-from reactree_ros.world.generator import generate_house
-from reactree_ros.world.tasks import Task, load_tasks, parse_tasks
-
-WAH_NL, GENERATED = "wah_nl", "generated"
-#: Task suites that can be named.
-SUITES = (WAH_NL, GENERATED)
-#: A task of a generated house is numbered by the house's seed times this, and its number in the house.
-HOUSE_STRIDE = 100
+from reactree_ros.llm.settings import model_from_dict, model_to_dict
+from reactree_ros.planners.spec import planner
+from reactree_ros.registry import MODELS, SUITES
+from reactree_ros.settings import read_settings
+from reactree_ros.tree.options import RunOptions
+from reactree_ros.world.spec import Task
 
 
 class Key(NamedTuple):
@@ -32,9 +31,9 @@ class Key(NamedTuple):
         return f"{self.planner}, seed {self.seed}, task {self.task_id}"
 
     @property
-    def folder(self) -> Path:
-        """Where the run is saved, relative to the bench's folder."""
-        return Path("runs", self.planner.replace("/", "_"), str(self.seed), str(self.task_id))
+    def path(self) -> tuple[str, str, str]:
+        """The name as folders, one in the other."""
+        return self.planner.replace("/", "_"), str(self.seed), str(self.task_id)
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Job:
 
     Attributes:
         key: Its name.
-        task: The task, with the house it is in.
+        task: The task, with the house that it is in.
     """
 
     key: Key
@@ -55,61 +54,84 @@ class BenchSettings:
     """What is run. Two benches of the same settings have the same jobs.
 
     Attributes:
-        suite: One of :data:`SUITES`.
-        planners: Names of planner variants, e.g. ``reactree_wm``.
+        suite: Name of the task suite.
+        suite_settings: Its settings; those that are left out are as by default.
+        digests: SHA-256 of the content of each file that one of them names; None: as the files are now.
+        planners: Names of planners with their options, e.g. ``reactree_wm``.
         seeds: How many seeds: 0, 1, …
-        tasks: The task file of ``wah_nl``; empty for ``generated``.
-        tasks_digest: SHA-256 of that file's content.
-        houses: How many houses of ``generated``: their seeds are 0, 1, …
         limit: Only so many tasks, the first ones; 0: all.
-        llm: Settings of the language model, see :class:`reactree_ros.llm.models.ModelSettings`.
+        llm: The language model and its settings, as :func:`reactree_ros.llm.settings.model_to_dict` writes them.
         memory: The episodic memory that examples come from; empty: no examples.
         experiences: How many experiences it holds.
-        max_decisions: Decisions allowed in a run.
-        max_steps: Steps allowed in a run.
+        options: The options of each run, but its seed; those that are left out are as by default.
     """
 
     suite: str
+    suite_settings: Mapping[str, Any] = field(default_factory=dict)
+    digests: Mapping[str, str] | None = None
     planners: tuple[str, ...]
     seeds: int = 1
-    tasks: str = ""
-    tasks_digest: str = ""
-    houses: int = 0
     limit: int = 0
-    llm: Mapping[str, Any] = field(default_factory=lambda: {"llm": "expert"})
+    llm: Mapping[str, Any] = field(default_factory=lambda: {"llm": MODELS.default})
     memory: str = ""
     experiences: int = 0
-    max_decisions: int = 200
-    max_steps: int = 200
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the settings.
+        """Check the settings, and fill in those that are left out.
 
         Raises:
             UserError: One of them cannot be used.
         """
-        if self.suite not in SUITES:
-            raise UserError(f"--suite {self.suite}: is none of {', '.join(SUITES)}")
         if not self.planners:
             raise UserError("--planner names no planner; e.g. --planner react,reactree_wm")
         for name in self.planners:
-            variant(name)
+            planner(name)
             if self.planners.count(name) > 1:
                 raise UserError(f"--planner: {name} is named twice")
         if self.seeds < 1:
             raise UserError(f"--seeds {self.seeds}: must be at least 1")
-        if self.suite == WAH_NL and not self.tasks:
-            raise UserError("--suite wah_nl needs --tasks: a task file in the WAH-NL schema")
-        if self.suite == WAH_NL and self.houses:
-            raise UserError("--houses belongs to --suite generated; leave it out")
-        if self.suite == GENERATED and self.tasks:
-            raise UserError("--tasks belongs to --suite wah_nl; the houses of --suite generated are made up")
-        if self.suite == GENERATED and self.houses < 1:
-            raise UserError(f"--houses {self.houses}: must be at least 1")
+        if "seed" in self.options:
+            raise UserError("a bench has no option 'seed': its runs have the seeds 0, 1, …; say how many with --seeds")
+        settings = read_settings(self.spec.settings, self.suite_settings, where=f"task suite '{self.suite}'")
+        files = {name: value for name, value in settings if isinstance(value, Path)}
+        if self.digests is None:
+            self._set("digests", {name: digest(file) for name, file in files.items()})
+        self._set("suite_settings", settings.model_dump(mode="json"))
+        self._set("llm", model_to_dict(*model_from_dict(self.llm, where="settings of the bench")))
+        options = read_settings(RunOptions, self.options, where="options of the bench")
+        self._set("options", options.model_dump(mode="json", exclude={"seed"}))
+
+    def _set(self, name: str, value: Mapping[str, Any]) -> None:
+        object.__setattr__(self, name, value)
+
+    @property
+    def spec(self) -> SuiteSpec:
+        """The task suite."""
+        return SUITES.get(self.suite)
+
+    def tasks(self) -> dict[int, Task]:
+        """Return the tasks by their ids.
+
+        Raises:
+            UserError: They cannot be read.
+        """
+        spec = self.spec
+        spec.check_installed()
+        settings = read_settings(spec.settings, self.suite_settings, where=f"task suite '{self.suite}'")
+        return dict(islice(spec.tasks(settings).items(), self.limit or None))
+
+    def jobs(self) -> Iterator[Job]:
+        """Yield every job, planners taking turns, so that what is there after a kill compares all of them."""
+        tasks = self.tasks()
+        for seed in range(self.seeds):
+            for task_id, task in tasks.items():
+                for name in self.planners:
+                    yield Job(Key(self.suite, task_id, name, seed), task)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as they are written into the bench's folder."""
-        return {**asdict(self), "planners": list(self.planners), "llm": dict(self.llm)}
+        return {**asdict(self), "planners": list(self.planners)}
 
 
 def digest(path: Path) -> str:
@@ -122,28 +144,3 @@ def digest(path: Path) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
-
-
-def load_suite(settings: BenchSettings) -> list[Task]:
-    """Return the tasks of a suite.
-
-    Raises:
-        UserError: The task file cannot be used.
-    """
-    if settings.suite == WAH_NL:
-        tasks = load_tasks(settings.tasks)
-    else:
-        tasks = [
-            task.model_copy(update={"task_id": seed * HOUSE_STRIDE + task.task_id})
-            for seed in range(settings.houses)
-            for task in parse_tasks(generate_house(seed=seed))
-        ]
-    return tasks[: settings.limit or None]
-
-
-def jobs(settings: BenchSettings, tasks: Sequence[Task]) -> Iterator[Job]:
-    """Yield every job, planners taking turns, so that what is there after a kill compares all of them."""
-    for seed in range(settings.seeds):
-        for task in tasks:
-            for planner in settings.planners:
-                yield Job(Key(settings.suite, task.task_id, planner, seed), task)

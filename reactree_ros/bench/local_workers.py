@@ -16,9 +16,9 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
+from reactree_ros.bench.job_runner import Finished, JobRunner
 from reactree_ros.bench.jobs import BenchSettings, Job
-from reactree_ros.bench.runner import Died, Slot
-from reactree_ros.bench.worker import Finished, Worker
+from reactree_ros.bench.workers import Died, Slot
 from reactree_ros.errors import UserError
 
 #: Longest time that workers have to end by themselves, in seconds, before they are killed.
@@ -162,14 +162,14 @@ def _serve(jobs: Connection, settings: BenchSettings) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what is in flight is cancelled on the way out
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     try:
-        worker = Worker(settings)
+        runner = JobRunner(settings)
     except (UserError, OSError) as error:
         jobs.send(str(error))
         return
-    with contextlib.closing(worker), contextlib.suppress(EOFError, OSError):
+    with contextlib.closing(runner), contextlib.suppress(EOFError, OSError):
         jobs.send("")
         while True:
-            jobs.send(worker.carry_out(jobs.recv()))
+            jobs.send(runner.carry_out(jobs.recv()))
 
 
 def _end_with_the_parent() -> None:

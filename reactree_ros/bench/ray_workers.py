@@ -8,9 +8,9 @@ import socket
 from typing import Any
 from urllib.parse import urlsplit
 
+from reactree_ros.bench.job_runner import Finished, JobRunner
 from reactree_ros.bench.jobs import BenchSettings, Job
-from reactree_ros.bench.runner import Died, Slot
-from reactree_ros.bench.worker import Finished, Worker
+from reactree_ros.bench.workers import Died, Slot
 from reactree_ros.errors import UserError
 
 #: The address that stands for a Ray of this machine's own.
@@ -22,20 +22,20 @@ class RayWorker:
     """A worker as an actor of Ray."""
 
     def __init__(self) -> None:
-        self._worker: Worker | None = None
+        self._runner: JobRunner | None = None
 
     def begin(self, settings: BenchSettings) -> str:
         """Get ready; returns what is wrong, or nothing."""
         try:
-            self._worker = Worker(settings)
+            self._runner = JobRunner(settings)
         except (UserError, OSError) as error:
             return str(error)
         return ""
 
     def carry_out(self, job: Job) -> Finished | str:
-        """Carry out one run; see :meth:`Worker.carry_out`."""
-        assert self._worker is not None  # it got ready
-        return self._worker.carry_out(job)
+        """Carry out one run; see :meth:`JobRunner.carry_out`."""
+        assert self._runner is not None  # it got ready
+        return self._runner.carry_out(job)
 
 
 @dataclasses.dataclass(kw_only=True)

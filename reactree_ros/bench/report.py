@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from rich import table as rich_table
 from rich.console import Console
@@ -28,11 +29,11 @@ from reactree_ros.bench.document import (
 )
 from reactree_ros.bench.events import Event, read_events
 from reactree_ros.bench.failures import RULES, Verdict, verdict
-from reactree_ros.bench.folder import Session, read_results, read_sessions, read_settings
+from reactree_ros.bench.folder import Session, read_broken, read_results, read_sessions, read_settings
 from reactree_ros.bench.goal import read_goal
-from reactree_ros.bench.jobs import WAH_NL, BenchSettings
-from reactree_ros.bench.results import RunLine
-from reactree_ros.bench.worker import EVENTS, GOAL
+from reactree_ros.bench.job_runner import EVENTS, GOAL
+from reactree_ros.bench.jobs import BenchSettings
+from reactree_ros.bench.results import RunLine, grouped_by_end
 from reactree_ros.errors import UserError
 
 HTML, MARKDOWN = "report.html", "report.md"
@@ -43,8 +44,9 @@ _METHOD = (
     "averaged first. The interval of GSR is Wilson's for as many samples as there are tasks; every other one is "
     "Student's t over the tasks, cut at what the measure can be. GSR is the share of runs whose goal holds at the end, "
     "SSR the share of the goal's parts that hold, executable actions the share of skills asked for that the world "
-    "carried out. The token rows are per request: the longest and the mean prompt and the mean reply of a run. A run "
-    "that ended in an error counts as failed."
+    "carried out. The token rows: the longest prompt of a single request, and the mean input and output of a reply, "
+    "which may take several requests. A run that broke off, because the language model or the world was gone or by a "
+    "bug, counts as not done."
 )
 _APPROXIMATE = (
     "≈: not counted by the model's own tokenizer but by a rule of thumb, at least in part; good for comparing planners "
@@ -57,7 +59,7 @@ _TESTS = (
 )
 
 _CAUSES = (
-    "Causes as in the ReAcTree paper's figure 4, after two that are not in it. There people judged; here, rules: from "
+    "Causes as in the ReAcTree paper's figure 4, with three that are not in it. There people judged; here, rules: from "
     "what was said and seen in the run and from its goal. They are tried in this order; the first that holds gives the "
     'cause. "The thing" is what the first goal condition that does not hold asks to be moved (or, where only such are '
     "left, turned on)."
@@ -85,9 +87,10 @@ class BenchReport:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.settings: BenchSettings = read_settings(folder)
-        results = read_results(folder)
+        results, self.broken = read_results(folder), read_broken(folder)
         if not results:
-            raise UserError(f"{folder}: no run is done yet; let `reactree bench` go on")
+            why = f" ({_broke_off(self.broken)})" if self.broken else ""
+            raise UserError(f"{folder}: no run is done yet{why}; let `reactree bench` go on")
         self.sessions: list[Session] = read_sessions(folder)
         by_planner = {name: [run for run in results if run.planner == name] for name in self.settings.planners}
         self.runs: dict[str, list[RunLine]] = {name: runs for name, runs in by_planner.items() if runs}
@@ -149,31 +152,29 @@ class BenchReport:
         return any(run.approximate_tokens for runs in self.runs.values() for run in runs)
 
     def _events(self, run: RunLine) -> list[Event]:
-        path = self.folder / run.key.folder / EVENTS
+        path = self.folder / run.folder / EVENTS
         return read_events(path) if path.exists() else []
 
     def _verdict(self, run: RunLine, events: Sequence[Event]) -> Verdict:
-        path = self.folder / run.key.folder / GOAL
+        path = self.folder / run.folder / GOAL
         goal = read_goal(path) if path.exists() else None
-        return verdict(instruction=run.instruction, goal=goal, events=events, error=run.message if run.broken else "")
+        return verdict(instruction=run.instruction, end=run.end, goal=goal, events=events)
 
     def _what_was_run(self) -> list[Block]:
         one = self.settings
-        where = one.tasks if one.suite == WAH_NL else f"{one.houses} generated houses"
         tasks = len({run.task_id for runs in self.runs.values() for run in runs})
-        llm = ", ".join(f"{name}: {value}" for name, value in one.llm.items())
         memory = f"{one.memory} ({one.experiences} experiences)" if one.memory else "none"
         unfinished = "" if self.done == self.planned else ". The bench is not finished; what follows may change"
         facts = [
             f"Runs: {self.done} of {self.planned} done{unfinished}",
-            f"Tasks: {tasks} of {where}",
+            f"Tasks: {tasks} of {one.suite} ({_shown(one.suite_settings)})",
             f"Seeds: {one.seeds}",
-            f"Language model: {llm}{' (rules, no language model)' if one.llm['llm'] == 'expert' else ''}",
+            f"Language model: {_shown(one.llm)}{' (rules, no language model)' if one.llm['llm'] == 'expert' else ''}",
             f"Episodic memory: {memory}",
-            f"Limits: {one.max_decisions} decisions, {one.max_steps} steps",
+            f"Options: {_shown(one.options)}",
         ]
-        if broken := sum(run.broken for runs in self.runs.values() for run in runs):
-            facts.append(f"Errors: {broken} runs ended in an error; the next start of the bench repeats them")
+        if self.broken:
+            facts.append(f"Not done: {_broke_off(self.broken)}; the next start of the bench repeats them")
         return [Bullets(facts)]
 
     def _pairings(self) -> list[Block]:
@@ -296,9 +297,21 @@ def _print(report: BenchReport, console: Console) -> None:
         shown.add_row(*map(str, row))
     console.print(shown)
     console.print(f"{report.done} of {report.planned} runs done, {len(report.failures)} failed", highlight=False)
+    if report.broken:
+        console.print(_broke_off(report.broken), style="red", highlight=False, markup=False, soft_wrap=True)
     if report.approximate:
         console.print(_APPROXIMATE, style="dim")
     console.print(f"{report.folder / HTML}, {report.folder / MARKDOWN}", highlight=False, soft_wrap=True)
+
+
+def _broke_off(broken: Sequence[RunLine]) -> str:
+    messages = Counter(run.message for run in broken if run.message)
+    why = "".join(f": {message}" for message, _ in messages.most_common(1))
+    return f"{len(broken)} runs broke off, {grouped_by_end(broken)}{why}"
+
+
+def _shown(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in settings.items())
 
 
 def _figure(known: Estimate | None, measure: Measure, runs: Sequence[RunLine]) -> str:
@@ -325,7 +338,7 @@ def _mark(runs: Sequence[RunLine]) -> str:
 def _row(one: Failure) -> list[Cell]:
     run = one.run
     return [
-        Link(str(run.key), f"{run.key.folder.as_posix()}/"),
+        Link(str(run.key), f"{run.folder.as_posix()}/"),
         one.verdict.cause.value,
         one.verdict.reason,
         _UNKNOWN if run.ssr is None else f"{run.ssr:.2f}",

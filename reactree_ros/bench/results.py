@@ -1,34 +1,36 @@
-"""One line of ``results.jsonl``: what came of one run."""
+"""One line of ``results.jsonl`` or ``broken.jsonl``: what came of one run."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from reactree_ros.bench.events import Event
 from reactree_ros.bench.jobs import Job, Key
-from reactree_ros.bench.metered_model import Size
-from reactree_ros.run import RunEnd, RunResult
+from reactree_ros.episode import EpisodeEnd, EpisodeResult
+from reactree_ros.llm.metered import Size
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunLine(RunResult):
+class RunLine(EpisodeResult):
     """What came of one run of a bench.
 
     Attributes:
         task_id: The task; a bench has no run without one.
         suite: The task suite.
         task_name: Type of the task.
-        planner: Name of the planner variant.
+        planner: Name of the planner, with its options.
         seed: Its seed.
         actions: Skills asked of the world; recalls are none, refused ones are.
         executable_actions: How many of them the world carried out.
         requests: Replies of the language model.
-        max_input_tokens: Tokens of the longest prompt; None where the model was not asked.
-        mean_input_tokens: Tokens of a prompt, on average.
+        max_input_tokens: Tokens of the longest prompt of a single request; None where the model was not asked.
+        mean_input_tokens: Tokens of the prompts that a reply took, on average.
         mean_output_tokens: Tokens of a reply, on average.
         approximate_tokens: Whether one of these three was not counted by the model's own tokenizer.
         worker: Name of the worker that carried it out.
@@ -60,9 +62,9 @@ class RunLine(RunResult):
         return Key(self.suite, self.task_id, self.planner, self.seed)
 
     @property
-    def broken(self) -> bool:
-        """Whether something failed that is not the planner's: the server, the world, this program."""
-        return self.end == RunEnd.ERROR.value
+    def folder(self) -> Path:
+        """Where the run is saved, relative to the bench's folder."""
+        return Path("broken" if self.broken else "runs", *self.key.path)
 
     @property
     def cached_share(self) -> float | None:
@@ -93,7 +95,7 @@ class RunLine(RunResult):
             raise ValueError(str(error)) from error
 
 
-def line_of(job: Job, result: RunResult, events: Iterable[Event], sizes: list[Size]) -> RunLine:
+def line_of(job: Job, result: EpisodeResult, events: Iterable[Event], sizes: list[Size]) -> RunLine:
     """Sum a run up."""
     actions = [event for event in events if event.is_action]
     into, out = [size.input for size in sizes], [size.output for size in sizes]
@@ -106,7 +108,7 @@ def line_of(job: Job, result: RunResult, events: Iterable[Event], sizes: list[Si
         actions=len(actions),
         executable_actions=sum(action.executable for action in actions),
         requests=len(sizes),
-        max_input_tokens=max(into, default=None),
+        max_input_tokens=max((size.longest for size in sizes), default=None),
         mean_input_tokens=round(sum(into) / len(into), 2) if into else None,
         mean_output_tokens=round(sum(out) / len(out), 2) if out else None,
         approximate_tokens=any(size.approximate for size in sizes),
@@ -114,9 +116,9 @@ def line_of(job: Job, result: RunResult, events: Iterable[Event], sizes: list[Si
     )
 
 
-def broken_line(job: Job, message: str) -> RunLine:
+def bug_line(job: Job, message: str) -> RunLine:
     """Return the line of a run that an exception ended, outside of what a run itself reports."""
-    result = RunResult(
+    result = EpisodeResult(
         task_id=job.key.task_id,
         instruction=job.task.instruction,
         status="failure",
@@ -131,7 +133,12 @@ def broken_line(job: Job, message: str) -> RunLine:
         cached_tokens=None,
         output_tokens=None,
         model_seconds=0.0,
-        end=RunEnd.ERROR.value,
+        end=EpisodeEnd.BUG.value,
         message=message,
     )
     return line_of(job, result, (), [])
+
+
+def grouped_by_end(lines: Iterable[RunLine]) -> str:
+    """Say how many runs ended how, e.g. ``2 model_gone, 1 bug``, the most frequent first."""
+    return ", ".join(f"{count} {end}" for end, count in Counter(line.end for line in lines).most_common())

@@ -11,8 +11,9 @@ from types import TracebackType
 import numpy as np
 
 from reactree_ros.memory.embedding import Embedder, checked_vectors
-from reactree_ros.memory.experience import Experience, export_experiences
+from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.index import ExperienceIndex
+from reactree_ros.memory.recorded import export_experiences
 from reactree_ros.memory.store import ENDS, Counts, EpisodicMemoryError, ExperienceStore
 
 __all__ = ["TOKEN_LIMIT", "Counts", "EpisodicMemory", "EpisodicMemoryError", "approximate_tokens"]
@@ -174,7 +175,7 @@ class EpisodicMemory:
         return self._store.counts()
 
     def export(self, path: str | Path, *, flat: bool = False) -> int:
-        """Writes every experience as the recordings are written; see `experience.export_experiences`."""
+        """Writes every experience as the recordings are written; see `recorded.export_experiences`."""
         return export_experiences(self, path, flat=flat)
 
     def close(self) -> None:

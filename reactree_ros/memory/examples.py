@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.experience import Experience
 from reactree_ros.pending import Pending
 
 
@@ -28,20 +29,20 @@ class EpisodicExamples:
         self._seed = seed
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="episodic-memory")
 
-    def __call__(self, subgoal: str) -> Pending[tuple[str, ...]]:
-        """Start looking for examples for a subgoal: their texts, the most similar first."""
-        pending: Pending[tuple[str, ...]] = Pending()
+    def __call__(self, subgoal: str) -> Pending[tuple[Experience, ...]]:
+        """Start looking for examples for a subgoal: the most similar first."""
+        pending: Pending[tuple[Experience, ...]] = Pending()
         self._worker.submit(self._find, subgoal, pending)
         return pending
 
-    def _find(self, subgoal: str, pending: Pending[tuple[str, ...]]) -> None:
+    def _find(self, subgoal: str, pending: Pending[tuple[Experience, ...]]) -> None:
         if pending.done():  # cancelled while it waited
             return
         try:
             found = self._memory.retrieve(
                 subgoal, token_limit=self._token_limit, count_tokens=self._count_tokens, seed=self._seed
             )
-            pending.succeed(tuple(experience.text for experience in found))
+            pending.succeed(found)
         except Exception as error:
             pending.fail(error)
 

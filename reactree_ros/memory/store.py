@@ -1,4 +1,4 @@
-"""Episodic memory on disk: one SQLite database with texts and vectors.
+"""Episodic memory on disk: one SQLite database with turns and vectors.
 
 Write-ahead logging lets readers read while one process writes; a second writer waits for the first one. A run is
 written in one transaction, so that after a kill it is there as a whole or not at all. ``synchronous=FULL``: a commit
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
+import json
 import sqlite3
 import threading
 import time
@@ -21,11 +22,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
 from reactree_ros.errors import UserError
 from reactree_ros.memory.experience import End, Experience
 
 APPLICATION_ID = 0x52635472  # "RcTr", in the header of the database file
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 ENDS = (End.SUCCESS, End.FAILURE, End.EXPAND)  # an end is stored as its position here
 _NUMBER = {end: number for number, end in enumerate(ENDS)}
 _VECTOR = np.dtype("<f4")
@@ -47,11 +49,11 @@ _SCHEMA = (
         task_name TEXT NOT NULL,
         decision INTEGER NOT NULL,
         depth INTEGER NOT NULL,
-        text TEXT NOT NULL)""",
+        turns TEXT NOT NULL)""",
     'CREATE INDEX experience_kind ON experience ("end", task_name)',  # counting reads this instead of the texts
     "CREATE INDEX experience_digest ON experience (digest)",
 )
-_COLUMNS = 'e.id, s.text, e.text, e."end", e.task_id, e.task_name, e.decision, e.depth'
+_COLUMNS = 'e.id, s.text, e.turns, e."end", e.task_id, e.task_name, e.decision, e.depth'
 
 
 class EpisodicMemoryError(UserError, RuntimeError):
@@ -154,7 +156,7 @@ class ExperienceStore:
                     for subgoal in dict.fromkeys(experience.subgoal for experience in run)
                 }
                 database.executemany(
-                    'INSERT INTO experience (run, subgoal, "end", digest, task_id, task_name, decision, depth, text) '
+                    'INSERT INTO experience (run, subgoal, "end", digest, task_id, task_name, decision, depth, turns) '
                     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         (
@@ -166,7 +168,7 @@ class ExperienceStore:
                             experience.task_name,
                             experience.decision,
                             experience.depth,
-                            experience.text,
+                            _turns_column(experience),
                         )
                         for experience in run
                     ),
@@ -235,7 +237,7 @@ class ExperienceStore:
                     f"SELECT {_COLUMNS} FROM experience e JOIN subgoal s ON s.id = e.subgoal WHERE e.id IN ({marks})",
                     some,
                 ):
-                    found[row[0]] = _experience(row)
+                    found[row[0]] = self._experience(row)
         missing = [number for number in ids if number not in found]
         if missing:
             raise EpisodicMemoryError(f"{self.path}: experience {missing[0]} is gone: another program deleted it")
@@ -254,7 +256,7 @@ class ExperienceStore:
             if not rows:
                 return
             last = rows[-1][0]
-            yield from map(_experience, rows)
+            yield from map(self._experience, rows)
 
     def holds(self, experience: Experience) -> bool:
         """Whether the store has this very experience."""
@@ -263,7 +265,7 @@ class ExperienceStore:
                 f"SELECT {_COLUMNS} FROM experience e JOIN subgoal s ON s.id = e.subgoal WHERE e.digest = ?",
                 (_digest(experience),),
             ).fetchall()
-        return any(_experience(row) == experience for row in rows)
+        return any(self._experience(row) == experience for row in rows)
 
     def count(self) -> int:
         """Number of experiences."""
@@ -333,7 +335,7 @@ class ExperienceStore:
         if version != SCHEMA_VERSION:
             raise EpisodicMemoryError(
                 f"{self.path}: has schema version {version}, this reactree_ros knows {SCHEMA_VERSION}: "
-                "use the version of reactree_ros that wrote it, or export and import"
+                "export it with the version of reactree_ros that wrote it, then import that"
             )
         meta = dict(self._writer.execute("SELECT key, value FROM meta"))
         if meta.get("embedder") != embedder or meta.get("dimension") != str(self._dimension):
@@ -396,6 +398,21 @@ class ExperienceStore:
             ids.extend(number for number, _ in some)
         return ids, vectors
 
+    def _experience(self, row: tuple[int, str, str, int, str, str, int, int]) -> Experience:
+        number, subgoal, turns, end, task_id, task_name, decision, depth = row
+        try:
+            return Experience(
+                subgoal=subgoal,
+                turns=tuple(map(turn_from_dict, json.loads(turns))),
+                end=ENDS[end],
+                task_id=task_id,
+                task_name=task_name,
+                decision=decision,
+                depth=depth,
+            )
+        except (TypeError, ValueError) as error:
+            raise EpisodicMemoryError(f"{self.path}: row {number} of table experience is damaged: {error}") from error
+
     @contextlib.contextmanager
     def _explained(self, doing: str) -> Iterator[None]:
         """Turns SQLite's exceptions into one line that names the file and says what to do."""
@@ -419,17 +436,8 @@ def _batches(items: Sequence[int] | Sequence[str]) -> Iterator[Sequence[int] | S
     return (items[first : first + _VARIABLES] for first in range(0, len(items), _VARIABLES))
 
 
-def _experience(row: tuple[int, str, str, int, str, str, int, int]) -> Experience:
-    _, subgoal, text, end, task_id, task_name, decision, depth = row
-    return Experience(
-        subgoal=subgoal,
-        text=text,
-        end=ENDS[end],
-        task_id=task_id,
-        task_name=task_name,
-        decision=decision,
-        depth=depth,
-    )
+def _turns_column(experience: Experience) -> str:
+    return json.dumps([turn_to_dict(turn) for turn in experience.turns], ensure_ascii=False, separators=(",", ":"))
 
 
 def _digest(experience: Experience) -> int:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reactree_ros.bench.folder import BenchFolder, read_results
-from reactree_ros.bench.jobs import BenchSettings, Job, jobs, load_suite
+from reactree_ros.bench.job_runner import Finished, JobRunner
+from reactree_ros.bench.jobs import BenchSettings, Job
 from reactree_ros.bench.results import RunLine
-from reactree_ros.bench.runner import Died, carry_out
-from reactree_ros.bench.worker import Finished, Worker
+from reactree_ros.bench.workers import Died, carry_out
 
 #: Two tasks of one house, two planners: four runs. The same bench as settings and as options.
-SETTINGS = BenchSettings(suite="generated", planners=("react", "reactree_wm"), houses=1, limit=2)
+SETTINGS = BenchSettings(suite="generated", suite_settings={"houses": 1}, planners=("react", "reactree_wm"), limit=2)
 OPTIONS = ("--suite", "generated", "--houses", "1", "--limit", "2", "--planner", "react,reactree_wm")
 #: What differs between two runs that went the same way.
 CLOCKS = ("seconds", "model_seconds", "busy_seconds", "elapsed", "session", "worker")
@@ -49,7 +49,7 @@ class InlineWorkers:
     """One worker in this process."""
 
     def __init__(self, settings: BenchSettings) -> None:
-        self._worker = Worker(settings)
+        self._runner = JobRunner(settings)
         self._jobs: list[Job] = []
         self.carried_out: list[Job] = []
 
@@ -67,12 +67,12 @@ class InlineWorkers:
     def wait(self) -> list[Finished | Died]:
         job = self._jobs.pop()
         self.carried_out.append(job)
-        finished = self._worker.carry_out(job)
+        finished = self._runner.carry_out(job)
         assert isinstance(finished, Finished), finished
         return [finished]
 
     def close(self, *, at_once: bool = False) -> None:
-        self._worker.close()
+        self._runner.close()
 
 
 class Ended(NamedTuple):
@@ -86,7 +86,7 @@ class Ended(NamedTuple):
 def bench_here(out: Path, settings: BenchSettings = SETTINGS) -> list[Job]:
     """Carry out a bench, or the rest of one, in this process; returns what had to be carried out."""
     workers = InlineWorkers(settings)
-    all_jobs = list(jobs(settings, load_suite(settings)))
+    all_jobs = list(settings.jobs())
     with closing(BenchFolder(out, settings)) as folder:
         folder.begin(workers=1, where="processes", runs=len(all_jobs))
         carry_out(all_jobs, folder, workers)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import io
 import os
 import signal
 import sys
@@ -15,19 +17,28 @@ from bench_runs import (
     KILLED,
     OPTIONS,
     SETTINGS,
+    InlineWorkers,
     assert_same_bench,
     bench_here,
     in_process_of_its_own,
+    line,
 )
+from rich.console import Console
 
+from reactree_ros.agent.turns import Said
+from reactree_ros.bench import commands
 from reactree_ros.bench import folder as bench_folder
-from reactree_ros.bench.folder import BenchFolder, read_results, read_sessions
-from reactree_ros.bench.jobs import BenchSettings, Job, jobs, load_suite
+from reactree_ros.bench.folder import BenchFolder, read_broken, read_results, read_sessions
+from reactree_ros.bench.job_runner import Finished, JobRunner
+from reactree_ros.bench.jobs import Job
 from reactree_ros.bench.local_workers import LocalWorkers
-from reactree_ros.bench.runner import Died, carry_out
-from reactree_ros.bench.worker import Worker
+from reactree_ros.bench.workers import Died, carry_out
 from reactree_ros.cli import main
 from reactree_ros.errors import UserError
+from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.llm.port import DecisionRequest, PromptTooLong, Reply, ServerUnavailable
+from reactree_ros.pending import Pending
+from reactree_ros.world.virtualhome.generator import generate_house
 
 INTERRUPTED = DISTURBED.format(what="os.killpg(0, signal.SIGINT)")
 
@@ -64,7 +75,7 @@ def test_a_bench_that_is_killed_in_the_middle_of_a_line_goes_on_where_it_was(tmp
     assert resumed.code == 0, resumed.err
     assert "2 runs in" in resumed.out
     assert_same_bench(out, undisturbed)
-    assert [line.session for line in read_results(out)] == [1, 1, 2, 2]
+    assert [one.session for one in read_results(out)] == [1, 1, 2, 2]
 
 
 def test_ctrl_c_ends_the_workers_too_and_loses_nothing(tmp_path: Path, undisturbed: Path) -> None:
@@ -124,7 +135,7 @@ class StruckDown(LocalWorkers):
 def test_a_worker_that_dies_is_replaced_and_its_run_carried_out_once(tmp_path: Path, undisturbed: Path) -> None:
     deaths: list[Died] = []
     with closing(BenchFolder(tmp_path, SETTINGS)) as folder:
-        all_jobs = list(jobs(SETTINGS, load_suite(SETTINGS)))
+        all_jobs = list(SETTINGS.jobs())
         given_up = carry_out(all_jobs, folder, StruckDown(SETTINGS, 1), died=deaths.append)
     assert given_up == []
     assert [(died.job and died.job.key, died.reason) for died in deaths] == [(all_jobs[0].key, "killed by SIGKILL")]
@@ -143,21 +154,18 @@ class Deadly:
         self._job, self.idle, self.busy = job, 0, 1
 
     def wait(self) -> list[object]:
-        from reactree_ros.bench.results import broken_line
-        from reactree_ros.bench.worker import Finished
-
         job, self.idle, self.busy = self._job, 1, 0
         assert job is not None
         if job.key == self._key:
             return [Died("worker", job, "killed by SIGKILL")]
-        return [Finished(broken_line(job, ""), {})]
+        return [Finished(line(job.key.planner, job.key.task_id, seed=job.key.seed), {})]
 
     def close(self, *, at_once: bool = False) -> None:
         self.closed = True
 
 
 def test_a_run_over_which_every_worker_dies_is_given_up_and_the_others_are_carried_out(tmp_path: Path) -> None:
-    all_jobs = list(jobs(SETTINGS, load_suite(SETTINGS)))
+    all_jobs = list(SETTINGS.jobs())
     deaths: list[Died] = []
     workers = Deadly(all_jobs[1].key)
     with closing(BenchFolder(tmp_path, SETTINGS)) as folder:
@@ -167,20 +175,79 @@ def test_a_run_over_which_every_worker_dies_is_given_up_and_the_others_are_carri
     assert workers.closed
 
 
-def test_a_run_that_ended_in_an_error_is_recorded_and_carried_out_again_at_the_next_start(
+class Dying(ExpertModel):
+    """Is gone when it is asked for its third decision."""
+
+    asked = 0
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.asked += 1
+        return super().decide(request) if self.asked < 3 else Pending.failed(ServerUnavailable("connection refused"))
+
+
+def test_a_run_whose_model_is_gone_is_no_result_and_is_carried_out_again(
     tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reactree_ros.bench.worker.SymbolicWorld", lambda task: 1 / 0)
-    bench_here(tmp_path)
+    monkeypatch.setattr("reactree_ros.bench.job_runner.make_model", lambda spec, settings: Dying())
+    assert len(bench_here(tmp_path)) == 4
     monkeypatch.undo()
-    lines = read_results(tmp_path)
-    assert {line.message for line in lines if line.end == "error"} == {"ZeroDivisionError: division by zero"}
-    assert "1 / 0" in (tmp_path / lines[0].key.folder / "error.txt").read_text(encoding="utf-8")
+    assert read_results(tmp_path) == []
+    broken = read_broken(tmp_path)
+    assert [(one.end, one.message) for one in broken] == [("model_gone", "no reply: connection refused")] * 4
+    assert (tmp_path / broken[0].folder / "result.json").exists()
+    assert not (tmp_path / "runs").exists()
+
     assert len(bench_here(tmp_path)) == 4
     assert bench_here(tmp_path) == []
-    assert {line.key: line.gsr for line in read_results(tmp_path)} == {
-        line.key: line.gsr for line in read_results(undisturbed)
-    }
+    assert read_broken(tmp_path) == []
+    assert len((tmp_path / "broken.jsonl").read_text(encoding="utf-8").splitlines()) == 4
+    assert_same_bench(tmp_path, undisturbed)
+
+
+def test_a_run_that_a_bug_ended_is_no_result_and_keeps_its_traceback(
+    tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reactree_ros.bench.job_runner.Episode", lambda *_, **__: 1 / 0)
+    bench_here(tmp_path)
+    monkeypatch.undo()
+    assert read_results(tmp_path) == []
+    (first, *others) = read_broken(tmp_path)
+    assert len(others) == 3
+    assert (first.end, first.message) == ("bug", "ZeroDivisionError: division by zero")
+    assert "1 / 0" in (tmp_path / first.folder / "error.txt").read_text(encoding="utf-8")
+    bench_here(tmp_path)
+    assert_same_bench(tmp_path, undisturbed)
+
+
+class Small(ExpertModel):
+    """Its context holds no third decision."""
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        if sum(isinstance(turn, Said) for turn in request.turns) >= 2:
+            return Pending.failed(PromptTooLong(100, 1000))
+        return super().decide(request)
+
+
+def test_a_context_that_is_full_is_a_result_and_is_not_carried_out_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reactree_ros.bench.job_runner.make_model", lambda spec, settings: Small())
+    settings = dataclasses.replace(SETTINGS, planners=("react",))
+    assert len(bench_here(tmp_path, settings)) == 2
+    assert [(one.end, one.achieved) for one in read_results(tmp_path)] == [("context_full", False)] * 2
+    assert bench_here(tmp_path, settings) == []
+
+
+def test_what_broke_off_is_told_in_the_summary_and_is_exit_code_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reactree_ros.bench.job_runner.make_model", lambda spec, settings: Dying())
+    monkeypatch.setattr(commands, "_workers", lambda settings, count, ray: InlineWorkers(settings))
+    console = Console(file=io.StringIO(), width=200)
+    assert not commands.bench(SETTINGS, tmp_path, workers=1, ray=None, console=console)
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert f"0 of 4 runs done in {tmp_path}, GSR –, 4 broke off (4 model_gone)" in said
+    assert "The same command carries out again what is not done." in said
 
 
 def test_a_folder_that_two_benches_would_write_to_is_refused(tmp_path: Path) -> None:
@@ -213,13 +280,16 @@ def test_a_kill_right_at_the_start_leaves_a_folder_that_can_be_used(tmp_path: Pa
         ((*OPTIONS[:-1], "react,nobody"), "planner 'nobody' is unknown; use one of reactree"),
         ((*OPTIONS[:-1], "react,react"), "--planner: react is named twice"),
         ((*OPTIONS[:-1], ","), "--planner names no planner"),
-        ((*OPTIONS, "--tasks", __file__), "--tasks belongs to --suite wah_nl"),
-        (("--suite", "cooking", "--planner", "react"), "--suite cooking: is none of wah_nl, generated"),
+        (
+            (*OPTIONS, "--tasks", __file__),
+            "--tasks: the task suite 'generated' takes none; name another --suite (wah_nl)",
+        ),
+        (("--suite", "cooking", "--planner", "react"), "task suite 'cooking' is unknown; use one of wah_nl, generated"),
         (("--suite", "wah_nl", "--planner", "react"), "--suite wah_nl needs --tasks"),
         (("--suite", "wah_nl", "--planner", "react", "--tasks", "nowhere.json"), "nowhere.json: cannot be read"),
         (("--suite", "wah_nl", "--planner", "react", "--tasks", __file__), "is no JSON"),
         ((*OPTIONS, "--memory", "nowhere.db"), "--memory nowhere.db: there is no such memory"),
-        ((*OPTIONS, "--base-url", "http://x"), "--base-url: the expert takes none"),
+        ((*OPTIONS, "--base-url", "http://x"), "--base-url: the language model 'expert' takes none"),
         ((*OPTIONS, "--workers", 0), "Invalid value for '--workers'"),
     ],
 )
@@ -237,6 +307,14 @@ def test_what_cannot_be_used_is_refused_in_one_line(
     assert message in err
 
 
+def test_the_seed_and_the_rooms_of_the_houses_are_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    house = ("--suite", "generated", "--houses", 1, "--suite-option", "first_seed=7", "--suite-option", "rooms=3")
+    assert bench(monkeypatch, *house, "--planner", "react", "--limit", 1, "--out", tmp_path / "out") == 0
+    (result,) = read_results(tmp_path / "out")
+    assert result.task_id == 701
+    assert result.instruction == generate_house(seed=7, rooms=3)[0]["nl_instructions"][0]
+
+
 def test_a_folder_of_something_else_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -251,22 +329,15 @@ def test_a_language_model_that_does_not_get_ready_ends_the_bench_in_one_line(tmp
     llm = ("--llm", "openai", "--base-url", "http://127.0.0.1:9/v1", "--api-key-file", "nowhere.key")
     ended = in_process_of_its_own(COMMAND, "bench", *OPTIONS, *llm, "--out", tmp_path / "out")
     assert ended.code == 2
-    (line,) = (line for line in ended.err.splitlines() if line.strip())
-    assert line.startswith("error: worker 1: ")
-    assert "nowhere.key" in line
+    (said,) = (text for text in ended.err.splitlines() if text.strip())
+    assert said.startswith("error: worker 1: ")
+    assert "nowhere.key" in said
 
 
 def test_a_planner_that_lacks_something_ends_the_bench_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def lacking(name: str) -> None:
         raise UserError(f"planner '{name}' needs pydantic-monty")
 
-    monkeypatch.setattr("reactree_ros.bench.worker.variant", lacking)
-    worker, (job, *_) = Worker(SETTINGS), jobs(SETTINGS, load_suite(SETTINGS))
-    assert worker.carry_out(job) == "planner 'react' needs pydantic-monty"
-
-
-def test_the_tasks_of_several_houses_have_numbers_of_their_own() -> None:
-    settings = BenchSettings(suite="generated", planners=("react",), houses=3, seeds=2)
-    keys = [job.key for job in jobs(settings, load_suite(settings))]
-    assert len(keys) == len(set(keys)) == 3 * 5 * 2
-    assert {key.task_id // 100 for key in keys} == {0, 1, 2}
+    monkeypatch.setattr("reactree_ros.bench.job_runner.planner", lacking)
+    runner, (job, *_) = JobRunner(SETTINGS), SETTINGS.jobs()
+    assert runner.carry_out(job) == "planner 'react' needs pydantic-monty"

@@ -9,13 +9,12 @@ from doubles import ScriptedModel, ScriptedWorld
 
 from reactree_ros.agent.decision import Act
 from reactree_ros.bench.events import Event, EventKind, EventRecorder, read_events, write_events
-from reactree_ros.bench.metered_model import MeteredModel
+from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
+from reactree_ros.llm.metered import MeteredModel
 from reactree_ros.llm.port import Reply
 from reactree_ros.memory.episodic import approximate_tokens
-from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.planners.reactree import reactree
-from reactree_ros.run import Run
+from reactree_ros.planners.spec import planner
 from reactree_ros.tree.context import RunContext
 from reactree_ros.world.port import Observation, Outcome, Seen
 
@@ -34,17 +33,17 @@ SCRIPT = {
 def recorded(script: dict[str, list[str]]) -> tuple[EventRecorder, RunContext]:
     model = MeteredModel(ScriptedModel(script))
     world = ScriptedWorld(refused=["pick up apple 1"])
-    context = RunContext(model=model, world=world, working_memory=WorkingMemory())
-    context.listener = recorder = EventRecorder(model, context)
-    Run(next(iter(script)), context, planner=reactree).run()
-    return recorder, context
+    episode = Episode(next(iter(script)), world=world, model=model, planner=planner("reactree_wm"))
+    episode.context.listener = recorder = EventRecorder(model, episode.context)
+    episode.run()
+    return recorder, episode.context
 
 
 def test_every_decision_is_kept_with_what_came_of_it() -> None:
     recorder, _ = recorded(SCRIPT)
     assert [(event.decision, event.kind.value, event.outcome) for event in recorder.events] == [
         (1, "think", ""),
-        (2, "refused", ""),
+        (2, "refused_act", ""),
         (3, "recall", "done"),
         (4, "expand", ""),
         (5, "act", "done"),

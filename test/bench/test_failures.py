@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from reactree_ros.bench.events import Event, EventKind, read_events
-from reactree_ros.bench.failures import RULES, Cause, Verdict, named, verdict
+from reactree_ros.bench.failures import RULES, Cause, Verdict, verdict
 from reactree_ros.bench.goal import Condition, Goal, read_goal
-from reactree_ros.bench.jobs import BenchSettings, Job, Key, load_suite
-from reactree_ros.bench.worker import EVENTS, GOAL, Finished, Worker
+from reactree_ros.bench.job_runner import EVENTS, GOAL, Finished, JobRunner
+from reactree_ros.bench.jobs import BenchSettings, Job, Key
 
 INSTRUCTION = "Put 1 apple on the kitchen table"
 APPLE = Condition("on", "apple", "kitchen table", 1, 0)
@@ -30,7 +30,7 @@ def expand(*subgoals: str) -> Event:
 
 
 def judged(*events: Event, instruction: str = INSTRUCTION, of: Goal | None = None) -> Verdict:
-    return verdict(instruction=instruction, goal=of or goal(), events=events)
+    return verdict(instruction=instruction, end="failure", goal=of or goal(), events=events)
 
 
 GO, FRIDGE = act("go to kitchen 1", "fridge 1"), act("go to fridge 1", "fridge 1", place="fridge 1")
@@ -40,10 +40,20 @@ SEES_APPLE = act("open fridge 1", "fridge 1", "apple 1", place="fridge 1")
 PICKS_UP = act("pick up apple 1", "apple 1")
 
 
-def test_an_error_is_none_of_the_planner() -> None:
-    found = verdict(instruction=INSTRUCTION, goal=goal(), events=[GO], error="no reply: the server is gone")
-    assert found == Verdict(Cause.ERROR, "no reply: the server is gone")
-    assert verdict(instruction=INSTRUCTION, goal=None, events=[]).cause is Cause.ERROR
+def test_a_context_that_is_full_comes_before_every_other_cause() -> None:
+    found = verdict(instruction=INSTRUCTION, end="context_full", goal=None, events=[act("go to kitchen 1")] * 3)
+    assert found == Verdict(Cause.CONTEXT_FULL, "the prompt did not fit any more after 0 decisions")
+    late = Event(12, "", EventKind.THINK, "Think: hm")
+    assert "after 12 decisions" in verdict(instruction="", end="context_full", goal=goal(), events=[GO, late]).reason
+
+
+def test_where_the_suite_tells_no_goal_only_what_needs_none_is_judged() -> None:
+    def of(*events: Event) -> Cause:
+        return verdict(instruction=INSTRUCTION, end="failure", goal=None, events=events).cause
+
+    assert of() is Cause.NOTHING_DONE
+    assert of(GO, GO, GO) is Cause.EXECUTION_REPEAT
+    assert of(GO, FRIDGE) is Cause.UNKNOWN
 
 
 def test_a_run_without_an_action_did_nothing() -> None:
@@ -101,7 +111,7 @@ def test_search_plan_fail_is_every_other_search_that_did_not_find_it() -> None:
 
 
 def test_execution_repeat_is_the_same_action_three_times_in_a_row() -> None:
-    refused = Event(0, "", EventKind.REFUSED, "Act: pick up apple 1")
+    refused = Event(0, "", EventKind.REFUSED_ACT, "pick up apple 1")
     found = judged(SEES_APPLE, refused, act("pick up apple 1", outcome="precondition"), refused)
     assert found == Verdict(Cause.EXECUTION_REPEAT, "'pick up apple 1' was said 3 times in a row")
     assert judged(SEES_APPLE, refused, refused, GO, refused).cause is Cause.EXECUTION_SKIPPING
@@ -146,25 +156,17 @@ def test_every_cause_has_its_rule() -> None:
     assert list(RULES) == list(Cause)
 
 
-def test_what_a_text_names() -> None:
-    assert list(named("Take 2 Plates, a bottle of wine and drinks to the tabel")) == [
-        ("plate",),
-        ("wine",),
-        ("juice", "wine"),
-        ("table",),
-    ]
-
-
 def test_a_run_of_the_dataset_whose_instruction_names_another_thing_than_its_goal(wah_nl: Path, tmp_path: Path) -> None:
-    settings = BenchSettings(suite="wah_nl", planners=("react",), tasks=str(wah_nl / "tasks.json"))
-    task = next(task for task in load_suite(settings) if task.task_id == 67)
+    tasks = {"tasks": str(wah_nl / "tasks.json")}
+    settings = BenchSettings(suite="wah_nl", suite_settings=tasks, planners=("react",))
+    task = settings.tasks()[67]
     assert task.instruction == "Put the apple and cupcake on the coffee table"  # and the goal has a pudding
-    finished = Worker(settings).carry_out(Job(Key("wah_nl", 67, "react", 0), task))
+    finished = JobRunner(settings).carry_out(Job(Key("wah_nl", 67, "react", 0), task))
     assert isinstance(finished, Finished)
     for name in (EVENTS, GOAL):
         (tmp_path / name).write_bytes(finished.files[name])
     goal, events = read_goal(tmp_path / GOAL), read_events(tmp_path / EVENTS)
     assert [str(one) for one in goal.unmet] == ["1 pudding on the coffee table"]
-    found = verdict(instruction=finished.line.instruction, goal=goal, events=events)
+    found = verdict(instruction=finished.line.instruction, end=finished.line.end, goal=goal, events=events)
     assert found == Verdict(Cause.AMBIGUOUS, "the instruction does not clearly name the pudding")
     assert finished.line.actions == sum(event.is_action for event in events) > 0

@@ -11,9 +11,9 @@ import pytest
 from bench_runs import COMMAND, KILLED, OPTIONS, SETTINGS, assert_same_bench, in_process_of_its_own
 
 from reactree_ros.bench.folder import BenchFolder, read_results, read_sessions
-from reactree_ros.bench.jobs import Job, jobs, load_suite
+from reactree_ros.bench.jobs import Job
 from reactree_ros.bench.ray_workers import LOCAL, RayWorkers
-from reactree_ros.bench.runner import Died, carry_out
+from reactree_ros.bench.workers import Died, carry_out
 from reactree_ros.errors import UserError
 
 pytestmark = pytest.mark.bench
@@ -43,7 +43,7 @@ class StruckDown(RayWorkers):
 def test_a_worker_that_dies_is_replaced_and_its_run_carried_out_once(tmp_path: Path, undisturbed: Path) -> None:
     deaths: list[Died] = []
     with closing(BenchFolder(tmp_path, SETTINGS)) as folder:
-        all_jobs = list(jobs(SETTINGS, load_suite(SETTINGS)))
+        all_jobs = list(SETTINGS.jobs())
         assert carry_out(all_jobs, folder, StruckDown(SETTINGS, 1, address=LOCAL), died=deaths.append) == []
     assert [died.job for died in deaths] == [all_jobs[0]]
     assert_same_bench(tmp_path, undisturbed)

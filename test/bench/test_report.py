@@ -16,7 +16,7 @@ from reactree_ros.bench.document import Bullets, Heading, Link, Paragraph, Table
 from reactree_ros.bench.jobs import BenchSettings
 from reactree_ros.cli import main
 
-TWO = BenchSettings(suite="generated", planners=("react", "reactree_wm"), houses=1)
+TWO = BenchSettings(suite="generated", suite_settings={"houses": 1}, planners=("react", "reactree_wm"))
 
 
 def report(monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
@@ -133,14 +133,28 @@ def test_a_bench_of_one_planner_that_is_not_finished(
 
 
 @pytest.mark.bench
-def test_runs_that_ended_in_an_error_are_counted_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = [line("react", task, gsr=0.0, end="error", message="no reply: it is gone") for task in (1, 2)]
-    folder = bench_of(tmp_path / "out", *lines)
+def test_runs_that_broke_off_are_told_and_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = [line("react", task, gsr=0.0, end="model_gone", message="connection refused") for task in (2, 3)]
+    bug = line("react", 4, gsr=0.0, end="bug", message="KeyError: 'x'")
+    again = line("react", 2)
+    folder = bench_of(tmp_path / "out", line("react", 1), *gone, bug, again, runs=4)
     assert report(monkeypatch, folder) == 0
+    said = capsys.readouterr().out
+    assert "2 of 4 runs done, 0 failed" in said
+    assert "2 runs broke off, 1 model_gone, 1 bug: connection refused" in said
     markdown = (folder / "report.md").read_text(encoding="utf-8")
-    assert "Errors: 2 runs ended in an error" in markdown
-    assert rows(markdown)["error"] == ["2"]
-    assert "| error | no reply: it is gone |" in markdown
+    assert "Not done: 2 runs broke off, 1 model\\_gone, 1 bug: connection refused; the next start" in markdown
+    assert rows(markdown)["runs"] == ["2"]
+    assert rows(markdown)["GSR"] == ["1.000 (0.342–1.000)"]
+
+
+@pytest.mark.bench
+def test_a_full_context_is_a_cause_of_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = bench_of(tmp_path / "out", line("react", 1, gsr=0.0, end="context_full"))
+    assert report(monkeypatch, folder) == 0
+    assert rows((folder / "report.md").read_text(encoding="utf-8"))["context full"] == ["1"]
 
 
 def test_what_is_no_bench_is_refused_in_one_line(
@@ -151,7 +165,10 @@ def test_what_is_no_bench_is_refused_in_one_line(
     assert "holds no settings.json; name the --out folder of `reactree bench`" in capsys.readouterr().err
     bench_of(tmp_path / "out", settings=SETTINGS, runs=4)
     assert report(monkeypatch, tmp_path / "out") == 2
-    assert "no run is done yet" in capsys.readouterr().err
+    assert "no run is done yet; let" in capsys.readouterr().err
+    bench_of(tmp_path / "gone", line(end="model_gone", message="connection refused"), settings=SETTINGS)
+    assert report(monkeypatch, tmp_path / "gone") == 2
+    assert "no run is done yet (1 runs broke off, 1 model_gone: connection refused)" in capsys.readouterr().err
 
 
 def test_without_what_plots_need_the_report_says_what_to_install(

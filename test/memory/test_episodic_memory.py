@@ -17,9 +17,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from word_hash_embedder import WordHashEmbedder, experience
 
+from reactree_ros.agent.decision import BeginSubgoal, ControlFlow, Expand
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.memory.embedding import EmbeddingError
 from reactree_ros.memory.episodic import EpisodicMemory, EpisodicMemoryError, approximate_tokens
-from reactree_ros.memory.experience import End, Experience, import_experiences
+from reactree_ros.memory.experience import End, Experience
+from reactree_ros.memory.recorded import import_experiences
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 WORDS = ["find", "pick", "up", "apple", "juice", "fridge", "open", "kitchen", "table", "move"]
@@ -158,6 +161,24 @@ def test_what_was_added_is_still_there_after_closing(tmp_path: Path) -> None:
     assert counts.by_task_name == {"put_fridge": 2}
 
 
+def test_the_turns_come_back_as_they_were_added(memory: EpisodicMemory) -> None:
+    turns: tuple[Turn, ...] = (
+        Told("Your task is to: open the fridge", About.TASK),
+        Saw("You are in the house."),
+        Said("Think: It is in the kitchen.", BeginSubgoal("It is in the kitchen.", "find it")),
+        Told("OK.", About.ANSWER),
+        Said("expand!", Expand(ControlFlow.FALLBACK, ("öffne ihn", "rufe an"))),
+        Said("Act: done"),
+        Told("Max steps", About.LIMIT),
+    )
+    memory.add_run(
+        [Experience(subgoal="x", turns=turns, end=End.FAILURE, task_id="1", task_name="a", decision=1, depth=1)]
+    )
+    assert next(iter(memory)).turns == turns
+    (found,) = memory.retrieve("x", count_tokens=len)
+    assert found.turns == turns
+
+
 def test_an_empty_memory_gives_no_examples(memory: EpisodicMemory) -> None:
     assert len(memory) == 0
     assert memory.retrieve("find", count_tokens=approximate_tokens) == ()
@@ -195,7 +216,7 @@ def test_only_about_as_many_texts_are_read_as_are_used(tmp_path: Path) -> None:
         read: list[str] = []
         memory._store._reader.set_trace_callback(read.append)
         memory.retrieve("find the juice", token_limit=5, count_tokens=lambda _: 1)
-    fetches = [sql for sql in read if "e.text" in sql]
+    fetches = [sql for sql in read if "e.turns" in sql]
     assert len(fetches) == 1
     assert fetches[0].count(",") < 40
 
@@ -242,7 +263,8 @@ def test_one_thread_adds_while_others_retrieve(memory: EpisodicMemory) -> None:
 
 
 def test_a_run_that_cannot_be_written_leaves_nothing_behind(memory: EpisodicMemory) -> None:
-    broken = Experience(subgoal="x", text="\ud800", end=End.SUCCESS, task_id="1", task_name="a", decision=1, depth=1)
+    turns = (Told("\ud800"),)
+    broken = Experience(subgoal="x", turns=turns, end=End.SUCCESS, task_id="1", task_name="a", decision=1, depth=1)
     with pytest.raises(EpisodicMemoryError, match="surrogates not allowed"):
         memory.add_run([experience(), broken])
     assert len(memory) == 0
@@ -292,7 +314,7 @@ def other_embedder(name: str, dimension: int) -> Callable[[Path], None]:
         (lambda path: path.write_bytes(b"\x00" * 4096), "not an SQLite database: name another file"),
         (lambda path: path.mkdir(), "is a folder, not a database file"),
         (foreign_database, "a database of another program, not an episodic memory"),
-        (changed_memory("PRAGMA user_version = 2"), "has schema version 2, this reactree_ros knows 1"),
+        (changed_memory("PRAGMA user_version = 1"), "has schema version 1, .* knows 2: export it with"),
         (changed_memory("PRAGMA application_id = 7"), "a database of another program"),
         (changed_memory("DROP TABLE meta"), "no such table: meta"),
         (other_embedder("all-MiniLM-L6-v2", 64), "its embeddings are by 'all-MiniLM-L6-v2' with 64 dimensions, not by"),
@@ -334,6 +356,17 @@ def test_a_damaged_row_is_named_at_every_retrieval(damage: str, message: str, tm
         for _ in range(2):
             with pytest.raises(EpisodicMemoryError, match=message):
                 memory.search("fridge", 1)
+
+
+@pytest.mark.parametrize("turns", ["[", "null", "[3]", '[{"told": 3, "about": "task"}]', '[{"seen": "x"}]', "[]"])
+def test_damaged_turns_are_named(turns: str, tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    changed_memory(f"UPDATE experience SET turns = '{turns}' WHERE id = 2")(path)
+    with (
+        EpisodicMemory(path, WordHashEmbedder()) as memory,
+        pytest.raises(EpisodicMemoryError, match="row 2 of table experience is damaged: "),
+    ):
+        memory.search("fridge", 2)
 
 
 def test_a_writer_that_never_ends_is_reported_after_the_timeout(tmp_path: Path) -> None:

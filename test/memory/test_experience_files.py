@@ -13,16 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from word_hash_embedder import LAST_LINES, experience
 
-from reactree_ros.memory.experience import (
-    End,
-    Experience,
-    ExperienceError,
-    end_of,
-    export_experiences,
-    import_experiences,
-    recorded_success,
-    subgoal_of,
-)
+from reactree_ros.agent.turns import Told
+from reactree_ros.memory.experience import End, Experience, ExperienceError, end_of, subgoal_of
+from reactree_ros.memory.recorded import export_experiences, import_experiences, recorded_success
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 WAH = SHARED / "data" / "wah_nl"
@@ -169,7 +162,8 @@ def test_any_text_comes_back_byte_for_byte(
     tmp_path_factory: pytest.TempPathFactory, subgoal: str, filler: str, end: End, decision: int, depth: int
 ) -> None:
     text = f"Your task is to: {subgoal}\nYou are in the house.{filler}\n{LAST_LINES[end]}"
-    one = Experience(subgoal=subgoal, text=text, end=end, task_id="7", task_name="a_b", decision=decision, depth=depth)
+    one = Experience.from_text(text, task_id="7", task_name="a_b", decision=decision, depth=depth)
+    assert (one.text, one.subgoal, one.end) == (text, subgoal, end)
     folder = tmp_path_factory.mktemp("any")
     export_experiences([one], folder / "one.jsonl")
     export_experiences([one], folder / "texts")
@@ -332,7 +326,8 @@ def test_a_failed_export_leaves_the_file_that_was_there(tmp_path: Path) -> None:
     file = tmp_path / "kept.jsonl"
     export_experiences([experience()], file)
     before = file.read_bytes()
-    broken = Experience(subgoal="x", text="\ud800", end=End.SUCCESS, task_id="1", task_name="a", decision=1, depth=1)
+    turns = (Told("\ud800"),)
+    broken = Experience(subgoal="x", turns=turns, end=End.SUCCESS, task_id="1", task_name="a", decision=1, depth=1)
     with pytest.raises(ExperienceError, match="not writable as UTF-8"):
         export_experiences([experience("another"), broken], file)
     assert file.read_bytes() == before

@@ -1,8 +1,7 @@
-"""What a worker does, in whatever process: makes its language model once, then carries out one run after another."""
+"""What a worker does, in whatever process: makes its language model once, then carries out one job after another."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import tempfile
@@ -12,25 +11,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from reactree_ros.agent.budget import Budget
 from reactree_ros.bench.events import EventRecorder, write_events
-from reactree_ros.bench.goal import goal_at_the_end, write_goal
+from reactree_ros.bench.goal import write_goal
 from reactree_ros.bench.jobs import BenchSettings, Job
-from reactree_ros.bench.metered_model import MeteredModel
-from reactree_ros.bench.results import RunLine, broken_line, line_of
+from reactree_ros.bench.results import RunLine, bug_line, line_of
+from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
-from reactree_ros.llm.models import make_model, settings_of
+from reactree_ros.llm.metered import MeteredModel
 from reactree_ros.llm.port import LanguageModelError
+from reactree_ros.llm.settings import make_model, model_from_dict
 from reactree_ros.memory.episodic import EpisodicMemory
-from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.planners.variants import variant
-from reactree_ros.run import Run
-from reactree_ros.saved_run import save_run
-from reactree_ros.tree.context import RunContext
+from reactree_ros.planners.spec import planner
+from reactree_ros.record.saved_run import save_run
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.symbolic import SymbolicWorld
 
-#: Files of a saved run that a bench adds to those of :func:`reactree_ros.saved_run.save_run`.
+#: Files of a saved run that a bench adds to those of :func:`reactree_ros.record.saved_run.save_run`.
 EVENTS, GOAL, ERROR = "events.jsonl", "goal.json", "error.txt"
 _IN_MEMORY = "/dev/shm"
 
@@ -48,14 +43,14 @@ class Finished:
     files: Mapping[str, bytes]
 
 
-class Worker:
-    """Carries out runs, one at a time.
+class JobRunner:
+    """Carries out jobs, one at a time.
 
-    It writes nothing where the results are: a saved run is returned, so that the same worker serves from another
-    machine, and one that outlives a killed bench cannot spoil what the next one writes.
+    It writes nothing where the results are: a saved run is returned, so that the same code serves from another
+    machine, and a worker that outlives a killed bench cannot spoil what the next one writes.
 
     Args:
-        settings: Which language model, which memory, which limits.
+        settings: Which suite, which language model, which memory, which options.
 
     Raises:
         UserError: The language model does not get ready, or the memory cannot be opened.
@@ -63,8 +58,9 @@ class Worker:
 
     def __init__(self, settings: BenchSettings) -> None:
         self._settings = settings
+        self._suite = settings.spec
         self._memory: EpisodicMemory | None = None
-        self._model = make_model(settings_of(settings.llm, where="settings of the bench"))
+        self._model = make_model(*model_from_dict(settings.llm, where="settings of the bench"))
         try:
             self._model.ready().result()
             if settings.memory:
@@ -90,7 +86,7 @@ class Worker:
             return str(error)
         except Exception as error:
             message = " ".join(f"{type(error).__name__}: {error}".split())
-            finished = Finished(broken_line(job, message), {ERROR: traceback.format_exc().encode()})
+            finished = Finished(bug_line(job, message), {ERROR: traceback.format_exc().encode()})
         line = dataclasses.replace(finished.line, busy_seconds=round(time.monotonic() - begin, 4))
         return dataclasses.replace(finished, line=line)
 
@@ -101,27 +97,29 @@ class Worker:
             self._memory.close()
 
     def _carry_out(self, job: Job) -> Finished:
-        settings, chosen = self._settings, variant(job.key.planner)
-        model = MeteredModel(self._model)
-        with contextlib.closing(SymbolicWorld(job.task)) as world:
-            context = RunContext(
-                model=model,
+        key, task, model = job.key, job.task, MeteredModel(self._model)
+        with self._suite.make_world(task) as world:
+            episode = Episode(
+                task.instruction,
                 world=world,
-                budget=Budget(max_decisions=settings.max_decisions, max_steps=settings.max_steps),
-                options=TreeOptions(seed=job.key.seed),
-                working_memory=WorkingMemory() if chosen.working_memory else None,
+                model=model,
+                planner=planner(key.planner),
+                memory=self._memory,
+                options=TreeOptions(seed=key.seed, **self._settings.options),
+                task_id=key.task_id,
+                task_name=task.task_name,
             )
-            context.listener = recorder = EventRecorder(model, context)
-            run = Run(job.task.instruction, context, task_id=job.key.task_id, planner=chosen.build)
-            result = run.run(self._memory)
-            sizes = [size for _, _, reply in context.replies if (size := model.size(reply)) is not None]
-            line = line_of(job, result, recorder.events, sizes)
+            episode.context.listener = recorder = EventRecorder(model, episode.context)
+            result = episode.run()
+            replies = episode.context.replies
+            sizes = [size for _, _, reply in replies if (size := model.size(reply)) is not None]
             with tempfile.TemporaryDirectory(prefix="reactree-run-", dir=_temporary_place()) as temporary:
                 folder = Path(temporary, "run")
-                save_run(run, result, folder, task_name=job.task.task_name)
+                save_run(episode, result, folder)
                 write_events(recorder.events, folder / EVENTS)
-                write_goal(goal_at_the_end(job.task, world), folder / GOAL)
-                return Finished(line, _files(folder))
+                if self._suite.goal is not None and not result.broken:
+                    write_goal(self._suite.goal(task, world), folder / GOAL)
+                return Finished(line_of(job, result, recorder.events, sizes), _files(folder))
 
 
 def _temporary_place() -> str | None:

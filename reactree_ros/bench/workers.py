@@ -1,4 +1,4 @@
-"""Gives jobs to workers until all are done; what is done is recorded at once."""
+"""Workers, wherever they are: they get jobs until all are done; what is done is recorded at once."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from reactree_ros.bench.folder import BenchFolder
+from reactree_ros.bench.job_runner import Finished
 from reactree_ros.bench.jobs import Job, Key
 from reactree_ros.bench.results import RunLine
-from reactree_ros.bench.worker import Finished
 from reactree_ros.errors import UserError
 
 #: How often a job is given to a worker, where the worker dies over it.
@@ -108,7 +108,7 @@ def carry_out(
         jobs: All jobs of the bench.
         folder: Where the results go, and which are there already.
         workers: Who carries them out; closed at the end, also after an exception (Ctrl-C).
-        recorded: Called with the line of each run once it is recorded.
+        recorded: Called with the line of each run once it is written down, also of one that broke off.
         died: Called for each worker that died.
 
     Returns:

@@ -1,0 +1,30 @@
+"""What a task suite is to the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reactree_ros.registry import Spec
+from reactree_ros.world.port import World
+from reactree_ros.world.spec import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteSpec(Spec):
+    """A task suite.
+
+    Attributes:
+        tasks: Returns its tasks by task id, as the settings say.
+        make_world: Makes the world for one of its tasks.
+        goal: Says how far the goal of a task is reached in its world, condition by condition, for the failure causes of
+            the report; None where the suite cannot.
+        flags: Names of settings that are options of their own on the command line; the others are given as
+            ``--suite-option NAME=VALUE``.
+    """
+
+    tasks: Callable[[Any], Mapping[int, Task]]
+    make_world: Callable[[Any], World]
+    goal: Callable[[Any, Any], Any] | None = None
+    flags: tuple[str, ...] = ()

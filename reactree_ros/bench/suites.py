@@ -1,0 +1,81 @@
+"""The task suites of this package: the tasks of a file in the WAH-NL schema, and those of houses that are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import Field
+
+from reactree_ros.bench.goal import Condition, Goal
+from reactree_ros.bench.spec import SuiteSpec
+from reactree_ros.errors import UserError
+from reactree_ros.settings import Settings
+from reactree_ros.world.virtualhome import rules
+from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import Task, load_tasks, parse_tasks
+from reactree_ros.world.virtualhome.vocabulary import CLASSES
+
+#: A task of a generated house is numbered by the house's seed times this, and its number in the house.
+HOUSE_STRIDE = 100
+
+
+class WahNlSettings(Settings):
+    """What can be set of ``wah_nl``."""
+
+    tasks: Path | None = Field(default=None, description="task file in the WAH-NL schema")
+
+
+class GeneratedSettings(Settings):
+    """What can be set of ``generated``."""
+
+    houses: int = Field(default=10, ge=1, description="how many houses")
+    first_seed: int = Field(default=0, ge=0, description="seed of the first house; each other has one more")
+    rooms: int = Field(default=5, ge=3, le=8, description="rooms of each house")
+    tasks_per_house: int = Field(default=5, ge=1, lt=HOUSE_STRIDE, description="tasks in each house")
+
+
+def goal_at_the_end(task: Task, world: SymbolicWorld) -> Goal:
+    """Look at the goal of a task in the world as it is now."""
+    conditions = []
+    for one in task.goal:
+        share = rules.score((one,), world.scene).ssr
+        item, target = CLASSES[one.item].word if one.item else "", CLASSES[one.target].word
+        conditions.append(Condition(one.relation, item, target, one.count, round(share * one.count)))
+    start = next(room.name for room in world.scene.rooms if room.class_name == task.init_room)
+    return Goal(tuple(conditions), tuple(room.name for room in world.scene.rooms), start)
+
+
+def _recorded(settings: WahNlSettings) -> Mapping[int, Task]:
+    if settings.tasks is None:
+        raise UserError("--suite wah_nl needs --tasks: a task file in the WAH-NL schema")
+    return {task.task_id: task for task in load_tasks(settings.tasks)}
+
+
+def _generated(settings: GeneratedSettings) -> Mapping[int, Task]:
+    return {
+        seed * HOUSE_STRIDE + task.task_id: task
+        for seed in range(settings.first_seed, settings.first_seed + settings.houses)
+        for task in parse_tasks(generate_house(seed=seed, rooms=settings.rooms, tasks=settings.tasks_per_house))
+    }
+
+
+WAH_NL = SuiteSpec(
+    name="wah_nl",
+    summary="tasks of a file in the WAH-NL schema, in the symbolic VirtualHome",
+    settings=WahNlSettings,
+    tasks=_recorded,
+    make_world=SymbolicWorld,
+    goal=goal_at_the_end,
+    flags=("tasks",),
+)
+GENERATED = SuiteSpec(
+    name="generated",
+    summary="tasks of houses that are made up from seeds, in the symbolic VirtualHome",
+    settings=GeneratedSettings,
+    tasks=_generated,
+    make_world=SymbolicWorld,
+    goal=goal_at_the_end,
+    flags=("houses",),
+)

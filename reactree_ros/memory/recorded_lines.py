@@ -1,0 +1,122 @@
+"""Recorded experiences as JSON lines.
+
+One object per experience with ``file``, ``task_id`` and ``task_name`` (or ``trial``, in ALFRED), ``decision``,
+``depth`` and ``text``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from reactree_ros.memory.experience import Experience, ExperienceError, one_line, shown
+from reactree_ros.memory.recorded_names import encoded, is_trial, trial_name, write_name
+
+
+def read_lines(path: Path) -> Iterator[Experience]:
+    """Reads a file of JSON lines.
+
+    Raises:
+        ExperienceError: with the file, the line and what is wrong there.
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:  # bytes: only b"\n" ends a line, whatever else a text contains
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                yield _experience(json.loads(line.decode("utf-8-sig")))
+            except UnicodeDecodeError as error:
+                raise ExperienceError(f"{path}, line {number}: not UTF-8: {one_line(error)}") from error
+            except json.JSONDecodeError as error:
+                raise ExperienceError(f"{path}, line {number}: not JSON: {one_line(error)}") from error
+            except RecursionError as error:
+                raise ExperienceError(f"{path}, line {number}: nested too deep") from error
+            except ExperienceError as error:
+                where = "" if error.line is None else f"text, line {error.line}: "
+                raise ExperienceError(f"{path}, line {number}: {where}{error}") from error
+            except ValueError as error:  # e.g. a number of more digits than Python converts
+                raise ExperienceError(f"{path}, line {number}: {one_line(error)}") from error
+
+
+def write_lines(experiences: Iterable[Experience], path: Path, *, flat: bool) -> int:
+    """Writes a file of JSON lines, which appears in one step and replaces what was there; returns their number.
+
+    Raises:
+        ExperienceError: an experience cannot be written as UTF-8.
+        OSError: writing failed.
+    """
+    count = 0
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with new.open("wb") as file:
+            for experience in experiences:
+                encoded(experience)
+                line = json.dumps(_record(experience, flat=flat), ensure_ascii=False)
+                file.write(line.encode() + b"\n")
+                count += 1
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+    finally:
+        new.unlink(missing_ok=True)
+    return count
+
+
+def mapping(value: Any, where: str = "") -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        ExperienceError: it is something else.
+    """
+    if not isinstance(value, dict):
+        raise ExperienceError(f"{where}{': ' if where else ''}must be an object, not {shown(value)}")
+    return value
+
+
+def _experience(record: Any) -> Experience:
+    record = mapping(record)
+    if "trial" in record:
+        task_id: str = _field(record, "trial", str)
+        task_name: str = record["task_name"] if "task_name" in record else trial_name(task_id) or ""
+    else:
+        task_id = str(_field(record, "task_id", int, str))
+        task_name = _field(record, "task_name", str)
+    if not isinstance(task_name, str):
+        raise ExperienceError(f"'task_name' must be str, not {shown(task_name)}")
+    if not task_id:
+        raise ExperienceError("'task_id' is empty")
+    text: str = _field(record, "text", str)
+    experience = Experience.from_text(
+        text,
+        task_id=task_id,
+        task_name=task_name,
+        decision=_field(record, "decision", int),
+        depth=_field(record, "depth", int),
+    )
+    encoded(experience)
+    return experience
+
+
+def _record(experience: Experience, *, flat: bool) -> dict[str, object]:
+    """One line's object, with the keys in the recordings' order."""
+    task_id, record = experience.task_id, dict[str, object](file=write_name(experience, flat=flat))
+    if is_trial(experience):
+        record["trial"] = task_id
+    else:
+        number = task_id.isascii() and task_id.isdecimal() and str(int(task_id)) == task_id
+        record.update(task_id=int(task_id) if number else task_id, task_name=experience.task_name)
+    record.update(decision=experience.decision, depth=experience.depth, text=experience.text)
+    return record
+
+
+def _field(record: dict[str, Any], key: str, *types: type) -> Any:
+    if key not in record:
+        raise ExperienceError(f"{key!r} is missing")
+    value = record[key]
+    if not isinstance(value, types) or isinstance(value, bool):
+        raise ExperienceError(f"{key!r} must be {' or '.join(t.__name__ for t in types)}, not {shown(value)}")
+    return value

@@ -1,0 +1,127 @@
+"""The settings of a bench and the jobs that follow from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pickle
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_runs import bench_of
+
+from reactree_ros.bench.folder import BenchFolder, read_settings
+from reactree_ros.bench.job_runner import EVENTS, GOAL, Finished, JobRunner
+from reactree_ros.bench.jobs import BenchSettings, digest
+from reactree_ros.bench.suites import GENERATED
+from reactree_ros.errors import UserError
+from reactree_ros.world.virtualhome.generator import generate_house
+
+
+def generated(*planners: str, **settings: Any) -> BenchSettings:
+    return BenchSettings(suite="generated", suite_settings=settings, planners=planners or ("react",))
+
+
+def test_the_tasks_of_several_houses_have_numbers_of_their_own() -> None:
+    settings = dataclasses.replace(generated(houses=3), seeds=2)
+    keys = [job.key for job in settings.jobs()]
+    assert len(keys) == len(set(keys)) == 3 * 5 * 2
+    assert {key.task_id // 100 for key in keys} == {0, 1, 2}
+
+
+def test_the_seeds_the_rooms_and_the_tasks_of_the_houses_can_be_chosen() -> None:
+    tasks = generated(houses=2, first_seed=7, rooms=3, tasks_per_house=2).tasks()
+    assert list(tasks) == [701, 702, 801, 802]
+    expected = generate_house(seed=8, rooms=3, tasks=2)[1]
+    assert tasks[802].instruction == expected["nl_instructions"][0]
+    assert tasks[801] != generated(houses=2, first_seed=7, tasks_per_house=2).tasks()[801]
+
+
+def test_the_planners_take_turns_over_the_tasks_of_a_seed() -> None:
+    settings = BenchSettings(
+        suite="generated", suite_settings={"houses": 1}, planners=("react", "reactree"), seeds=2, limit=1
+    )
+    assert [(job.key.seed, job.key.task_id, job.key.planner) for job in settings.jobs()] == [
+        (0, 1, "react"),
+        (0, 1, "reactree"),
+        (1, 1, "react"),
+        (1, 1, "reactree"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"suite": "generatd"}, "task suite 'generatd' is unknown; did you mean 'generated'"),
+        (
+            {"suite_settings": {"house": 1}},
+            "task suite 'generated': there is no setting 'house'; did you mean 'houses'",
+        ),
+        ({"suite_settings": {"rooms": 9}}, "task suite 'generated': rooms is '9': input should be less than or equal"),
+        ({"suite_settings": {"tasks_per_house": 100}}, "tasks_per_house is '100': input should be less than 100"),
+        ({"planners": ()}, "--planner names no planner"),
+        ({"planners": ("react", "react")}, "--planner: react is named twice"),
+        ({"planners": ("raect",)}, "planner 'raect' is unknown; did you mean 'react'"),
+        ({"seeds": 0}, "--seeds 0: must be at least 1"),
+        ({"llm": {"llm": "nobody"}}, "settings of the bench: language model 'nobody' is unknown"),
+        ({"options": {"max_depht": 1}}, "options of the bench: there is no setting 'max_depht'; did you mean"),
+        ({"options": {"seed": 1}}, "a bench has no option 'seed'"),
+    ],
+)
+def test_what_cannot_be_used_is_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        BenchSettings(**{"suite": "generated", "planners": ("react",), **wrong})
+
+
+def test_settings_that_are_left_out_are_those_by_default() -> None:
+    plain = generated()
+    assert plain == generated(houses=10, first_seed=0)
+    assert plain == dataclasses.replace(plain, options={"max_depth": 20}, llm={"llm": "expert"})
+    assert plain != dataclasses.replace(plain, options={"max_depth": 3})
+
+
+def test_settings_are_read_back_from_a_folder_and_sent_to_other_processes_as_they_were(tmp_path: Path) -> None:
+    settings = dataclasses.replace(
+        generated("react", "reactree_wm:control_flow=seq", rooms=4), options={"max_steps": 7}
+    )
+    bench_of(tmp_path / "out", settings=settings, runs=1)
+    assert read_settings(tmp_path / "out") == settings
+    assert pickle.loads(pickle.dumps(settings)) == settings
+
+
+def task_file(path: Path, seed: int) -> Path:
+    path.write_text(json.dumps(generate_house(seed=seed, tasks=1)), encoding="utf-8")
+    return path
+
+
+def recorded(tasks: Path) -> BenchSettings:
+    return BenchSettings(suite="wah_nl", suite_settings={"tasks": str(tasks)}, planners=("react",))
+
+
+def test_a_task_file_is_known_by_what_it_holds_not_by_where_it_lies(tmp_path: Path) -> None:
+    file = task_file(tmp_path / "tasks.json", seed=1)
+    assert recorded(file).digests == {"tasks": digest(file)}
+    out = bench_of(tmp_path / "out", settings=recorded(file), runs=1)
+    BenchFolder(out, recorded(file.rename(tmp_path / "moved.json"))).close()
+    with pytest.raises(UserError, match=r"was begun with other settings: digests\.tasks was "):
+        BenchFolder(out, recorded(task_file(tmp_path / "moved.json", seed=2)))
+
+
+def test_a_suite_of_recorded_tasks_needs_their_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--suite wah_nl needs --tasks"):
+        BenchSettings(suite="wah_nl", planners=("react",)).tasks()
+    with pytest.raises(UserError, match=r"nowhere\.json: cannot be read"):
+        recorded(tmp_path / "nowhere.json")
+
+
+def test_the_run_of_a_suite_that_tells_no_goal_is_saved_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BenchSettings, "spec", property(lambda self: dataclasses.replace(GENERATED, goal=None)))
+    settings = generated(houses=1)
+    with closing(JobRunner(settings)) as runner:
+        finished = runner.carry_out(next(settings.jobs()))
+    assert isinstance(finished, Finished)
+    assert (finished.line.end, finished.line.achieved) == ("done", True)
+    assert GOAL not in finished.files
+    assert EVENTS in finished.files

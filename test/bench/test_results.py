@@ -1,0 +1,84 @@
+"""The line that sums a run up."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from bench_runs import SETTINGS, line
+from doubles import ScriptedModel
+
+from reactree_ros.bench.results import RunLine, grouped_by_end, line_of
+from reactree_ros.episode import EpisodeResult
+from reactree_ros.llm.metered import MeteredModel, Size
+from reactree_ros.llm.port import DecisionRequest, FreeText, Reply
+from reactree_ros.pending import Pending
+
+
+class Rounds(ScriptedModel):
+    """Answers with a reply that says what it took."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__({})
+        self.reply = reply
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        return Pending.of(self.reply)
+
+
+def measured(reply: Reply) -> Size:
+    model = MeteredModel(Rounds(reply))
+    answer = model.decide(DecisionRequest((), FreeText())).take()
+    size = model.size(answer)
+    assert size is not None
+    return size
+
+
+def summed_up(*sizes: Size) -> RunLine:
+    one = line()
+    result = EpisodeResult(**{field.name: getattr(one, field.name) for field in dataclasses.fields(EpisodeResult)})
+    return line_of(next(SETTINGS.jobs()), result, [], list(sizes))
+
+
+def test_the_longest_prompt_is_that_of_one_request_however_many_a_reply_took() -> None:
+    three_rounds = measured(Reply("Act: done", prompt_tokens=300, output_tokens=9, longest_prompt=100))
+    one_round = measured(Reply("Think: hm", prompt_tokens=80, output_tokens=4))
+    summary = summed_up(one_round, three_rounds)
+    assert summary.max_input_tokens == 100
+    assert summary.mean_input_tokens == 190
+    assert (summary.requests, summary.approximate_tokens) == (2, False)
+
+
+def test_a_run_in_which_no_model_was_asked_has_no_tokens() -> None:
+    summary = summed_up()
+    assert (summary.max_input_tokens, summary.mean_input_tokens, summary.mean_output_tokens) == (None, None, None)
+
+
+def test_a_line_is_read_back_as_it_was_written() -> None:
+    one = line(end="context_full", message="the prompt is 3 tokens too long")
+    assert RunLine.from_json(one.as_json()) == one
+    with pytest.raises(ValueError, match="unexpected keyword"):
+        RunLine.from_json('{"nothing": 1}')
+
+
+@pytest.mark.parametrize(
+    ("end", "broken"),
+    [
+        ("done", False),
+        ("failure", False),
+        ("out_of_decisions", False),
+        ("context_full", False),
+        ("model_gone", True),
+        ("world_gone", True),
+        ("bug", True),
+    ],
+)
+def test_what_broke_off_is_saved_apart_from_results(end: str, broken: bool) -> None:
+    one = line("react", 3, seed=1, end=end)
+    assert one.broken is broken
+    assert one.folder == Path("broken" if broken else "runs", "react", "1", "3")
+
+
+def test_ends_are_grouped_the_most_frequent_first() -> None:
+    assert grouped_by_end([line(end="bug"), line(end="model_gone"), line(end="model_gone")]) == "2 model_gone, 1 bug"
