@@ -25,7 +25,7 @@ help:
 	@echo "make compat       the core on every Python 3.10 to 3.14 found here, with the oldest and the newest py_trees"
 	@echo "make bench        what the machinery, the world and retrieval cost, as ratios"
 	@echo "make bench-llm    decisions of the real engine against rounds, choices and raw clients"
-	@echo "make lock         the lock files made anew from setup.py (LOCK_ARGS=--upgrade: with the newest versions)"
+	@echo "make lock         the lock files made anew from pyproject.toml (LOCK_ARGS=--upgrade: with the newest versions)"
 	@echo "make clean        removes what the commands above made"
 	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' goes on to pytest."
 
@@ -71,20 +71,21 @@ lock:
 	.venv-lock/bin/python -m pip install -q uv
 	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --extra dev --extra memory --extra ai2thor --extra virtualhome \
 	    --extra bench --extra ray --no-annotate \
-	    --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) setup.py
+	    --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) pyproject.toml
 	.venv-lock/bin/uv pip compile -q --python-version 3.11 --extra test-llm --no-annotate $(UNUSED:%=--no-emit-package %) \
 	    $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS) --no-emit-find-links) \
-	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) setup.py
+	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) pyproject.toml
 
 clean:
 	rm -rf .venv .venv-test .venv-memory .venv-worlds .venv-bench .venv-llm .venv-lock .venv-ros build dist *.egg-info
+	rm -rf test/plugin/build test/plugin/*.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find reactree_ros test benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 # An environment is made anew when what it was made from is newer, its interpreter has gone, another one was asked for,
 # or the folder was moved.
-# `-c`: the lock says which version of each distribution, setup.py says which distributions.
-INPUTS := $(LOCK) $(LLM_LOCK) Makefile package.xml pyproject.toml setup.cfg setup.py
+# `-c`: the lock says which version of each distribution, pyproject.toml says which distributions.
+INPUTS := $(LOCK) $(LLM_LOCK) Makefile package.xml pyproject.toml setup.cfg setup.py test/plugin/pyproject.toml
 unless_ready = $(if $(and $(wildcard $(1)/bin/python),$(findstring [$(PYTHON) in $(CURDIR)],$(shell cat $(1)/.ready 2>/dev/null))),,FORCE)
 define environment
 @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { echo "error: '$(PYTHON)' does not run or is older than Python 3.10; name another: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
@@ -93,6 +94,7 @@ define environment
 @$(PYTHON) -m venv --clear $(@D)
 @$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) setuptools
 @$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)'
+$(if $(1),@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e ./test/plugin)
 @echo "[$(PYTHON) in $(CURDIR)]" > $@
 endef
 
@@ -122,7 +124,7 @@ UNUSED := triton torchaudio torchcodec torchvision
 	@echo "Setting up $(@D) with $$($(PYTHON) --version) (once) ..."
 	@$(PYTHON) -m venv --clear $(@D)
 	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-compile --no-deps -r $(LLM_LOCK)
-	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./test/plugin
 	@echo "[$(PYTHON) in $(CURDIR)]" > $@
 
 , := ,

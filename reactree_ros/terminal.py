@@ -9,8 +9,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from reactree_ros.agent.decision import Act, Decision, Expand
+from reactree_ros.agent.turns import Said
+from reactree_ros.episode import EpisodeResult
 from reactree_ros.llm.port import Reply
-from reactree_ros.run import RunResult
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.port import Observation, Outcome
@@ -42,9 +43,9 @@ class TerminalListener(Listener):
         else:
             self._print(node, f"  {decision}", "cyan" if isinstance(decision, Act) else "")
 
-    def refused(self, node: GoalNode, said: str, reason: str) -> None:
+    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
         """Print what was not carried out, and why."""
-        self._print(node, f"  {said}", "yellow")
+        self._print(node, f"  {said.text}", "yellow")
         self._print(node, f"  ✗ {reason}", "yellow")
 
     def shortened(self, node: GoalNode, dropped: int, excess: int) -> None:
@@ -82,7 +83,7 @@ def _walk(behaviour: py_trees.behaviour.Behaviour, depth: int) -> list[tuple[py_
     return found
 
 
-def show_result(result: RunResult, console: Console) -> None:
+def show_result(result: EpisodeResult, console: Console) -> None:
     """Print what came of a run in one or two lines."""
     word, style = ("Success", "bold green") if result.achieved else ("Not achieved", "bold red")
     score = "" if result.gsr is None else f", GSR {result.gsr:.2f}, SSR {result.ssr:.2f}"

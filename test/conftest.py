@@ -4,12 +4,36 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # for doubles.py
+if TYPE_CHECKING:
+    from command_line import Cli
+
+sys.path.insert(0, str(Path(__file__).parent))  # for doubles.py and command_line.py
 sys.path.insert(0, str(Path(__file__).parent / "llm"))  # for openai_peer.py
 sys.path.insert(0, str(Path(__file__).parent / "worlds"))  # for the peers of the simulators
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """The command line in this process."""
+    from command_line import Ended
+
+    from reactree_ros.cli import main
+
+    def run(*arguments: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["reactree", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            main()
+            code: Any = 0
+        except SystemExit as exit_:
+            code = exit_.code or 0
+        return Ended(code, *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
+from command_line import Cli
 from openai_peer import Exchange, Peer, fails
 
-from reactree_ros.cli import main
 from reactree_ros.llm.expert.policy import decide
-from reactree_ros.replay import load_recording
-from reactree_ros.world.houses import HOUSES
-from reactree_ros.world.tasks import load_tasks
+from reactree_ros.record.recordings import load_recording
+from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Spec
+from reactree_ros.tree.options import RunOptions
+from reactree_ros.world.virtualhome.houses import HOUSES
+from reactree_ros.world.virtualhome.tasks import load_tasks
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 HAS_EMBEDDER = importlib.util.find_spec("sentence_transformers") is not None
@@ -38,36 +38,6 @@ KEYS = [
     "end",
     "message",
 ]
-
-
-class Ended(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Cli = Callable[..., Ended]
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    def run(*arguments: object) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["reactree", *map(str, arguments)])
-        capsys.readouterr()
-        try:
-            main()
-            code: Any = 0
-        except SystemExit as exit_:
-            code = exit_.code or 0
-        return Ended(code, *capsys.readouterr())
-
-    return run
 
 
 def test_the_demo_reaches_its_goal_and_shows_the_tree(cli: Cli) -> None:
@@ -138,6 +108,41 @@ def test_a_saved_run_is_replayed_identically(cli: Cli, tmp_path: Path) -> None:
         ended = cli("replay", "--tasks", HOUSES["apartment"], *arguments, "--world", world, "--json")
         assert (ended.code, ended.json["runs"], ended.json["runs_identical"]) == (0, 1, 1)
         assert ended.json["lines"] == ended.json["lines_identical"]
+
+
+@pytest.mark.parametrize("kind", ["planners", "worlds", "models", "suites"])
+def test_the_tables_of_the_readme_are_what_list_prints(cli: Cli, kind: str) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    assert cli("list", kind, "--markdown", "--own").out in readme, f"reactree list {kind} --markdown --own"
+
+
+def test_list_says_what_can_be_named_and_set(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    out = " ".join(cli("list").out.split())
+    for registry in (PLANNERS, WORLDS, MODELS, SUITES):
+        for spec in registry:
+            assert f"{spec.name}: " in out or f"{spec.name}, {spec.name}_wm: " in out
+            assert f"pip install '{spec.extra}'" in out or not spec.extra
+            assert all(name in out for name in spec.settings.model_fields)
+    for text in ("control_flow │ all │ all, seq+fb, seq │", "top_p │ 0.95 │ > 0, ≤ 1 │", "houses │ 10 │ ≥ 1 │"):
+        assert text in out
+
+
+@pytest.mark.parametrize("command", ["run", "bootstrap", "bench"])
+def test_every_option_of_a_run_is_an_option_of_the_command(cli: Cli, command: str) -> None:
+    shown = "".join(cli(command, "--help").out.split())
+    for name, field in RunOptions.model_fields.items():
+        option = f"--{name.replace('_', '-')}<"
+        assert (option in shown) is not (command == "bench" and name == "seed"), name
+        assert field.description
+
+
+def test_flags_say_whose_they_are(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    shown = " ".join(cli("run", "--help").out.split())
+    assert "--scene <str> ai2thor: a scene without a goal" in shown
+    assert "--house <str> virtualhome, virtualhome_unity: a shipped house" in shown
+    assert "--tasks <str> virtualhome, virtualhome_unity: a task file in the WAH-NL schema" in shown
 
 
 def test_replay_prints_the_documented_keys(cli: Cli, wah_nl: Path) -> None:
@@ -232,6 +237,16 @@ def test_a_server_carries_out_an_instruction(cli: Cli, peer: Peer, tmp_path: Pat
     assert (expert["prompt_tokens"], expert["cached_tokens"], expert["output_tokens"]) == (None, None, None)
 
 
+def test_what_is_asked_of_a_server_is_as_the_options_say(cli: Cli, peer: Peer) -> None:
+    options = ["--max-tokens", 77, "--temperature", 0.5, "--seed", 3, "--llm-option", "max_concurrent=1"]
+    server = ["--llm", "openai", "--base-url", peer.base_url]
+    bare = "reactree_wm:system_text=false:fixed_example=false"
+    assert cli("run", INSTRUCTION, *server, *options, "--planner", bare, "--json").code == 0
+    for request in peer.asked:
+        assert (request.body["max_tokens"], request.body["temperature"], request.body["seed"]) == (77, 0.5, 3)
+        assert request.prompt.startswith("Target_domain:\n")
+
+
 def test_a_server_is_named_by_the_environment_and_shown_in_the_terminal(
     cli: Cli, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,7 +282,7 @@ def test_the_key_is_in_nothing_that_is_printed_or_saved(
 
     peer.script.append(tell)
     failed = cli("run", INSTRUCTION, *arguments, "--json", "--save", tmp_path / "failed")
-    assert (failed.code, failed.json["end"]) == (1, "error")
+    assert (failed.code, failed.json["end"]) == (1, "model_gone")
     assert "your key is Bearer ***" in failed.json["message"]
     peer.key = "another"
     refused = cli("run", INSTRUCTION, *arguments)
@@ -282,7 +297,7 @@ def test_the_key_is_in_nothing_that_is_printed_or_saved(
 def test_a_server_that_fails_on_the_way_ends_the_run_with_its_name(cli: Cli, peer: Peer) -> None:
     peer.script.extend([peer.text, peer.text, fails(400, "out of luck")])
     ended = cli("run", INSTRUCTION, "--llm", "openai", "--base-url", peer.base_url, "--json")
-    assert (ended.code, ended.json["end"]) == (1, "error")
+    assert (ended.code, ended.json["end"]) == (1, "model_gone")
     assert ended.json["message"] == f"no reply: vllm 0.32.0 at {peer.base_url} answered HTTP 400: out of luck"
 
 
@@ -348,14 +363,21 @@ BAD: dict[str, tuple[list[str], str]] = {
     "empty instruction": (["run", " "], "the instruction is empty"),
     "house not there": (["run", "--house", "castle"], "house castle: is neither a file nor one of apartment, villa"),
     "house and tasks": (["run", "--house", "villa", "--tasks", "x.json"], "exclude each other"),
-    "tasks without id": (["run", "--tasks", "{house}"], "--tasks needs --task-id"),
+    "tasks without id": (["run", "--tasks", "{house}"], "tasks needs task_id: which of the"),
     "tasks not there": (["run", "--tasks", "nothing.json", "--task-id", "1"], "nothing.json: cannot be read"),
-    "no such task": (["run", "--tasks", "{house}", "--task-id", "7"], "has no task 7"),
-    "house without the task": (["run", "--task-id", "7"], "has no task 7"),
+    "no such task": (["run", "--tasks", "{house}", "--task-id", "7"], "there is no task 7 in virtualhome"),
+    "house without the task": (["run", "--task-id", "7"], "there is no task 7 in virtualhome"),
     "house no JSON": (["run", "--house", "{bad}"], "is no JSON"),
-    "unknown model": (["run", "--llm", "gpt"], "'gpt' is not"),
-    "no decisions": (["run", "--max-decisions", "0"], "'--max-decisions'"),
+    "unknown model": (["run", "--llm", "expart"], "language model 'expart' is unknown; did you mean 'expert'?"),
+    "fewer than no decisions": (["run", "--max-decisions", "-1"], "'--max-decisions'"),
     "no steps": (["run", "--max-steps", "-1"], "'--max-steps'"),
+    "no time to decide": (
+        ["run", "--decision-timeout", "0"],
+        "decision_timeout is '0.0': input should be greater than 0",
+    ),
+    "unknown parallel": (["run", "--parallel", "most"], "'most' is not one of 'majority', 'all'"),
+    "unknown planner": (["run", "--planner", "reactre"], "planner 'reactre' is unknown; did you mean 'reactree'?"),
+    "unknown planner option": (["run", "--planner", "react:depth=1"], "planner 'react': there is no setting 'depth'"),
     "seed of words": (["run", "--seed", "one"], "'--seed'"),
     "unknown option": (["run", "--fast"], "No such option"),
     "save over something": (["run", "--save", "{full}"], "name a new folder, so that no saved run is lost"),
@@ -365,19 +387,25 @@ BAD: dict[str, tuple[list[str], str]] = {
         ["replay", "--trajectories", "react.jsonl", "--world", "symbolic"],
         "--world symbolic needs --tasks",
     ),
-    "unknown world": (["run", "--world", "moon"], "--world"),
+    "unknown world": (["run", "--world", "virtalhome"], "world 'virtalhome' is unknown; did you mean 'virtualhome'?"),
     "world option without value": (["run", "--world-option", "port"], "write it as NAME=VALUE"),
-    "unknown world option": (["run", "--world-option", "colour=red"], "colour is 'red': extra inputs"),
-    "wrong world option": (["run", "--world-option", "port=many"], "port is 'many': input should be a valid integer"),
-    "scene of another world": (["run", "--scene", "FloorPlan1"], "choose the world ai2thor"),
-    "house in ai2thor": (["run", "--world", "ai2thor", "--house", "villa"], "house 'villa' is none of AI2-THOR"),
-    "nothing of ai2thor": (["run", "--world", "ai2thor"], "ai2thor needs either a scene"),
-    "scene without instruction": (["run", "--world", "ai2thor", "--scene", "FloorPlan1"], "has no task of its own"),
-    "no such scene": (["run", "a", "--world", "ai2thor", "--scene", "FloorPlan99"], "unknown scene 'FloorPlan99'"),
-    "no trials": (
-        ["run", "--world", "ai2thor", "--tasks", "{nowhere}", "--task-id", "0"],
-        "nowhere: cannot be read",
+    "unknown world option": (
+        ["run", "--world-option", "colour=red"],
+        "there is no setting 'colour'; use one of task_id,",
     ),
+    "wrong world option": (
+        ["run", "--world", "virtualhome_unity", "--world-option", "port=many"],
+        "world 'virtualhome_unity': port is 'many': input should be a valid integer",
+    ),
+    "scene of another world": (
+        ["run", "--scene", "FloorPlan1"],
+        "--scene: the world 'virtualhome' takes none; name another --world (ai2thor)",
+    ),
+    "house in ai2thor": (
+        ["run", "--world", "ai2thor", "--house", "villa"],
+        "--house: the world 'ai2thor' takes none; name another --world (virtualhome or virtualhome_unity",
+    ),
+    "nothing of ai2thor": (["run", "--world", "ai2thor"], "ai2thor needs either a scene"),
     "replay variant": (["replay", "--tasks", "{house}", "--trajectories", "x.jsonl"], "--variant x: is none of react"),
     "replay file": (["replay", "--tasks", "{house}", "--trajectories", "react.jsonl"], "react.jsonl: cannot be read"),
     "replay world": (
@@ -398,19 +426,33 @@ BAD: dict[str, tuple[list[str], str]] = {
         ["run", "--llm", "openai", "--base-url", "http://127.0.0.1:9/v1", "--api-key-file", "{nowhere}/key"],
         "cannot be read",
     ),
-    "model of the expert": (["run", "--model", "x"], "--model: the expert takes none; name another --llm"),
+    "model of the expert": (["run", "--model", "x"], "--model: the language model 'expert' takes none"),
     "server of the expert": (
         ["run", "--llm", "expert", "--model", "x", "--base-url", "http://127.0.0.1:9/v1"],
-        "--base-url/--model: the expert takes none",
+        "--base-url/--model: the language model 'expert' takes none; name another --llm (openai",
     ),
     "file and options": (["run", "--models", "x.yaml", "--llm", "openai"], "--models x.yaml and --llm exclude each"),
     "models not there": (["run", "--models", "{nowhere}/x.yaml"], "No such file"),
     "models of JSON": (["run", "--models", "{bad}"], "bad.json: "),
     "models of a house": (["run", "--models", "{house}"], "holds no settings"),
-    "engine without model": (["run", "--llm", "vllm"], "llm is 'vllm', but no model is named"),
+    "unknown setting of a model": (
+        ["run", "--llm", "openai", "--llm-option", "retry=1"],
+        "language model 'openai': there is no setting 'retry'; did you mean 'retries'?",
+    ),
     "fallback without file": (["run", "--llm", "fallback"], "llm is 'fallback', but models is empty"),
     "check without URL": (["llm", "check"], "llm 'openai' needs a base URL"),
-    "check of nothing": (["llm", "check", "--llm", "gpt"], "'gpt' is not"),
+    "check of nothing": (
+        ["llm", "check", "--llm", "gpt"],
+        "language model 'gpt' is unknown; use one of expert, openai",
+    ),
+    "bootstrap without tasks": (["bootstrap", "--memory", "m.db"], "--suite wah_nl needs --tasks"),
+    "bench without suite": (["bench", "--planner", "react", "--out", "x"], "--suite is missing; name one of wah_nl"),
+    "bench of a seed": (["bench", "--suite", "generated", "--seed", "1"], "No such option"),
+    "tasks of another suite": (
+        ["bench", "--suite", "generated", "--tasks", "x.json", "--planner", "react", "--out", "x"],
+        "--tasks: the task suite 'generated' takes none; name another --suite (wah_nl",
+    ),
+    "list of nothing": (["list", "robots"], "'robots' is not one of"),
     "memory not there": (["memory", "show", "--memory", "{nowhere}/m.db"], "there is no such memory"),
     "search not there": (["memory", "search", "x", "--memory", "{nowhere}/m.db"], "there is no such memory"),
     "export not there": (["memory", "export", "x.jsonl", "--memory", "{nowhere}/m.db"], "there is no such memory"),
@@ -418,6 +460,40 @@ BAD: dict[str, tuple[list[str], str]] = {
     "import of a house": (["memory", "import", "{house}", "--memory", "{nowhere}/m.db"], "line 1"),
     "memory without command": (["memory", "fly"], "No such command 'fly'"),
 }
+
+
+# What is said where what they need is installed.
+BAD_WITH_ALL_INSTALLED: dict[str, tuple[list[str], str]] = {
+    "scene without instruction": (
+        ["run", "--world", "ai2thor", "--scene", "FloorPlan1"],
+        "ai2thor has no task of its own here",
+    ),
+    "no such scene": (["run", "a", "--world", "ai2thor", "--scene", "FloorPlan99"], "unknown scene 'FloorPlan99'"),
+    "no trials": (
+        ["run", "--world", "ai2thor", "--tasks", "{nowhere}", "--task-id", "0"],
+        "nowhere: cannot be read",
+    ),
+    "engine without model": (["run", "--llm", "vllm"], "llm is 'vllm', but no model is named"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD_WITH_ALL_INSTALLED.values(), ids=list(BAD_WITH_ALL_INSTALLED))
+def test_bad_input_for_what_is_installed_is_refused_in_one_line(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.setattr(Spec, "check_installed", lambda spec: None)
+    test_bad_input_is_refused_in_one_line_and_ends_with_two(cli, tmp_path, monkeypatch, arguments, message)
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [("ai2thor", ["--world", "ai2thor", "--scene", "FloorPlan1"]), ("vllm", ["--llm", "vllm", "--model", "x"])],
+)
+def test_what_is_not_installed_is_named_with_the_way_out(cli: Cli, module: str, arguments: list[str]) -> None:
+    if importlib.util.find_spec(module) is not None:
+        pytest.skip(f"{module} is installed here")
+    ended = cli("run", "Turn on the tv", *arguments)
+    assert (ended.code, ended.err) == (2, f"error: '{module}' needs {module}: pip install 'reactree_ros[{module}]'\n")
 
 
 @pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)

@@ -10,7 +10,10 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import pytest
+
 import reactree_ros
+from reactree_ros.cli import COMMANDS
 
 PACKAGE = Path(reactree_ros.__file__).parent
 # Folders whose modules need more than the core install: ROS, or an extra.
@@ -60,6 +63,29 @@ def test_importing_every_core_module_loads_no_heavy_library() -> None:
     modules = core_modules()
     assert "reactree_ros.world.port" in modules
     assert loaded_by_importing(*modules) & HEAVY == set()
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_the_help_of_a_command_loads_no_heavy_library(command: str) -> None:
+    code = (
+        "import json, sys\n"
+        "from reactree_ros.cli import main\n"
+        "sys.argv = ['reactree', *sys.argv[1:], '--help']\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        "    print(json.dumps(sorted(sys.modules)))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code, *command.split()], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    *shown, modules = run.stdout.splitlines()
+    assert "Usage: " in "".join(shown)
+    assert {name.partition(".")[0] for name in json.loads(modules)} & {
+        *HEAVY,
+        "openai",
+        "py_trees_ros",
+        "rclpy",
+    } == set()
 
 
 def test_outside_nodes_only_declared_dependencies_are_imported() -> None:

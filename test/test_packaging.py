@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
+import zipfile
 from importlib import metadata
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,6 +18,7 @@ from packaging.utils import canonicalize_name
 import reactree_ros
 
 ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "reactree_ros"
 
 
 def pins(name: str) -> list[str]:
@@ -24,8 +29,65 @@ def pins(name: str) -> list[str]:
 PINS = pins("requirements.lock")
 
 
-def test_package_xml_and_the_package_name_the_same_version() -> None:
-    assert ElementTree.parse(ROOT / "package.xml").findtext("version") == reactree_ros.__version__
+MANIFEST = ElementTree.parse(ROOT / "package.xml").getroot()
+
+
+def test_the_version_comes_from_package_xml() -> None:
+    assert MANIFEST.findtext("version") == reactree_ros.__version__ == metadata.version("reactree_ros")
+    written = (path for path in PACKAGE.rglob("*.py") if reactree_ros.__version__ in path.read_text(encoding="utf-8"))
+    assert not list(written)
+
+
+def test_another_name_of_the_package_is_no_version() -> None:
+    with pytest.raises(AttributeError, match="'version'"):
+        reactree_ros.version  # noqa: B018
+
+
+def test_package_xml_and_pyproject_toml_say_the_same() -> None:
+    described = metadata.metadata("reactree_ros")
+    maintainer = MANIFEST.find("maintainer")
+    assert maintainer is not None
+    assert described["Summary"] == MANIFEST.findtext("description")
+    assert described["License"] == MANIFEST.findtext("license")
+    assert described["Maintainer-email"] == f"{maintainer.text} <{maintainer.get('email')}>"
+    needed = {Requirement(text).name for text in metadata.requires("reactree_ros") or [] if "extra ==" not in text}
+    listed = {str(one.text).removeprefix("python3-") for one in MANIFEST.iterfind("exec_depend")}
+    assert {name.removeprefix("py") if name == "pyyaml" else name for name in needed} <= listed
+
+
+def test_all_is_every_extra_for_users_but_the_one_that_wants_an_environment_of_its_own() -> None:
+    extras = set(metadata.metadata("reactree_ros").get_all("Provides-Extra") or [])
+    (all_of_them,) = (
+        one for one in map(Requirement, metadata.requires("reactree_ros") or []) if "all" in str(one.marker)
+    )
+    assert all_of_them.extras == extras - {"all", "dev", "test", "test-llm", "vllm"}
+
+
+def test_a_wheel_has_every_prompt_and_house_once_and_what_ros_looks_for(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    left_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
+    for name in ("reactree_ros", "config", "launch", "resource"):
+        shutil.copytree(ROOT / name, source / name, ignore=left_out)
+    for name in ("LICENSE", "README.md", "package.xml", "pyproject.toml", "setup.cfg", "setup.py"):
+        shutil.copy(ROOT / name, source)
+    pip = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path)]
+    subprocess.run([*pip, str(source)], check=True, timeout=300)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    files = [path for path in PACKAGE.rglob("*") if path.is_file() and not {"__pycache__"} & set(path.parts)]
+    assert not [path for path in PACKAGE.rglob("*") if path.is_symlink()]
+    assert {name for name in names if name.startswith("reactree_ros/")} == {
+        path.relative_to(ROOT).as_posix() for path in files
+    }
+    texts = [path.name for path in files if path.suffix == ".txt"]
+    assert texts
+    assert sorted(Path(name).name for name in names if name.endswith(".txt") and "dist-info" not in name) == sorted(
+        texts
+    )
+    shared = {name.partition("/share/")[2] for name in names if "/share/" in name}
+    assert {"ament_index/resource_index/packages/reactree_ros", "reactree_ros/package.xml"} <= shared
+    for folder, pattern in (("config", "*.yaml"), ("launch", "*.launch.py")):
+        assert {f"reactree_ros/{folder}/{path.name}" for path in (ROOT / folder).glob(pattern)} <= shared
 
 
 @pytest.mark.parametrize("name", ["requirements.lock", "requirements-llm.lock"])
@@ -51,6 +113,9 @@ def test_the_lock_pins_every_distribution_that_the_core_and_the_tests_need() -> 
             if requirement.marker and not requirement.marker.evaluate({"extra": extra}):
                 continue
             needed = canonicalize_name(requirement.name)
+            if needed == "reactree-ros":  # one extra takes another in
+                waiting += [("reactree_ros", one) for one in requirement.extras]
+                continue
             if needed not in pinned:
                 missing.add(f"{needed}, which {name} needs")
             if needed not in seen:

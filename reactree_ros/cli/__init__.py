@@ -1,0 +1,76 @@
+"""The command line: ``reactree``, a file a command."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import typer
+from rich.console import Console
+from typer.core import TyperGroup
+
+from reactree_ros.errors import UserError
+
+NOT_ACHIEVED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+#: The commands, each with the module that it is in.
+COMMANDS = {
+    "run": "run",
+    "list": "listing",
+    "replay": "replay",
+    "bootstrap": "bootstrap",
+    "bench": "bench",
+    "report": "report",
+    "house": "house",
+    "llm": "llm",
+    "memory": "memory",
+}
+
+# Of the click that this typer uses: its own in newer versions.
+UsageError: Any = typer.BadParameter.__base__
+
+
+class Commands(TyperGroup):
+    """Imports a command when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; None where there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: Any = typer.main.get_command(importlib.import_module(f"{__name__}.{COMMANDS[cmd_name]}").app)
+        command.name = cmd_name
+        return command
+
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+
+
+@app.callback()
+def _household() -> None:
+    """Household instructions carried out by a behaviour tree of LLM agent nodes that grows while it runs."""
+
+
+def main() -> None:
+    """Run the command line; bad input ends in one line and exit code 2."""
+    try:
+        sys.exit(app(standalone_mode=False))
+    except (KeyboardInterrupt, typer.Abort):
+        _fail("interrupted", INTERRUPTED)
+    except UsageError as error:
+        if message := error.format_message():  # there is none where the help was printed instead
+            _fail(message, BAD_INPUT)
+        sys.exit(BAD_INPUT)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(INTERRUPTED)
+    except (UserError, OSError) as error:
+        _fail(" ".join(str(error).split()), BAD_INPUT)
+
+
+def _fail(message: str, code: int) -> None:
+    Console(stderr=True, soft_wrap=True).print(f"error: {message}", style="red", markup=False, highlight=False)
+    sys.exit(code)

@@ -1,0 +1,61 @@
+"""``reactree bench``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from reactree_ros.cli import NOT_ACHIEVED
+from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, takes
+from reactree_ros.llm.settings import model_to_dict
+from reactree_ros.registry import SUITES
+from reactree_ros.tree.options import RunOptions
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@takes(suite=Named(SUITES, "suite", default=""), llm=NamedModel(), options=FromSettings(RunOptions, without=["seed"]))
+def bench(
+    planner: Annotated[str, typer.Option(help="Planners, with commas between them, e.g. react,reactree_wm.")],
+    out: Annotated[Path, typer.Option(help="Folder for the results; one of the same bench is gone on with.")],
+    limit: Annotated[int, typer.Option(min=0, help="Only so many tasks, the first ones; 0: all.")] = 0,
+    memory: Annotated[
+        Path | None, typer.Option(help="An episodic memory that examples come from; it is left as it is.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds: 0, 1, …")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Worker processes; each makes its own language model, a server serves them all.")
+    ] = 1,
+    ray: Annotated[
+        str | None, typer.Option(help="Workers on Ray: 'local' starts one here, an address joins a cluster.")
+    ] = None,
+    *,
+    suite: Chosen,
+    llm: Chosen,
+    options: RunOptions,
+) -> None:
+    """Carry every task out with every planner and seed; a bench that was broken off goes on where it was.
+
+    Exit code 1 where a run could not be carried out. `reactree report` compares the planners.
+    """
+    from reactree_ros.bench import commands
+    from reactree_ros.bench.jobs import BenchSettings
+
+    where, experiences = commands.checked_memory(memory)
+    settings = BenchSettings(
+        suite=suite.spec.name,
+        suite_settings=suite.settings.model_dump(exclude_unset=True),
+        planners=tuple(name.strip() for name in planner.split(",") if name.strip()),
+        seeds=seeds,
+        limit=limit,
+        llm=model_to_dict(llm.spec, llm.settings),
+        memory=where,
+        experiences=experiences,
+        options=options.model_dump(exclude_unset=True),
+    )
+    if not commands.bench(settings, out, workers=workers, ray=ray, console=Console()):
+        raise typer.Exit(NOT_ACHIEVED)

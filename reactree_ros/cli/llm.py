@@ -1,0 +1,41 @@
+"""``reactree llm``."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from reactree_ros.cli import NOT_ACHIEVED
+from reactree_ros.cli.opening import open_model
+from reactree_ros.cli.options import Chosen, NamedModel, takes
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+
+@app.callback()
+def llm() -> None:
+    """Try a language model."""
+
+
+@app.command("check")
+@takes(llm=NamedModel(default="openai"))
+def check(*, llm: Chosen) -> None:
+    """Connect, say what the language model is and can do, and measure one decision cold and warm.
+
+    Exit code 0 where all is well, 1 where something could be better or a decision failed, 2 where it cannot be reached.
+    """
+    from reactree_ros.llm.check import check
+
+    with open_model(llm) as model:
+        report = check(model)
+    console = Console()
+    table = Table("what", "is")
+    for what, value in report.facts.items():
+        table.add_row(Text(what), Text(value))  # a model may say what rich takes for markup
+    console.print(table)
+    for problem in report.problems:
+        console.print(f"! {problem}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    if report.problems:
+        raise typer.Exit(NOT_ACHIEVED)

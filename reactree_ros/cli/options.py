@@ -1,0 +1,284 @@
+"""Options that are made from settings, so that none is written twice.
+
+A command takes groups of options::
+
+    @app.command()
+    @takes(world=Named(WORLDS, "world"), options=FromSettings(RunOptions))
+    def run(instruction: str, *, world: Chosen, options: RunOptions) -> None: ...
+
+``reactree run`` then has ``--world``, the flags of every world, ``--world-option`` and an option for each run option.
+"""
+
+from __future__ import annotations
+
+import abc
+import enum
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+
+import typer
+from pydantic.fields import FieldInfo
+
+from reactree_ros.errors import UserError
+from reactree_ros.llm.settings import load_models_file
+from reactree_ros.registry import MODELS, Registry, Spec
+from reactree_ros.settings import Settings, read_settings
+
+S = TypeVar("S", bound=Settings)
+
+
+class Chosen(NamedTuple):
+    """What was named, with its settings."""
+
+    spec: Any
+    settings: Any
+
+
+class Options(abc.ABC):
+    """Some options of a command, which it gets as one value."""
+
+    @abc.abstractmethod
+    def parameters(self) -> list[inspect.Parameter]:
+        """Return them as typer reads them from a function; where one is not given, its value is None."""
+
+    @abc.abstractmethod
+    def read(self, given: Mapping[str, Any]) -> Any:
+        """Make the value from those that were given.
+
+        Raises:
+            UserError: They are wrong.
+        """
+
+
+def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add groups of options to a command, which gets each group's value under the group's name."""
+
+    def extend(command: Callable[..., None]) -> Callable[..., None]:
+        own = [
+            one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for one in inspect.signature(command, eval_str=True).parameters.values()
+            if one.name not in groups
+        ]
+        names, taken = {one.name for one in own}, {}
+        for group, options in groups.items():
+            taken[group] = [one for one in options.parameters() if one.name not in names]
+            names |= {one.name for one in taken[group]}
+
+        @functools.wraps(command)
+        def called(**values: Any) -> None:
+            for group, options in groups.items():
+                given = {one.name: _plain(values.pop(one.name)) for one in taken[group]}
+                values[_GROUP + group] = options.read({n: v for n, v in given.items() if v not in (None, [])})
+            command(**{name.removeprefix(_GROUP): value for name, value in values.items()})
+
+        parameters = [*own, *(one for added in taken.values() for one in added)]
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {one.name: one.annotation for one in parameters}
+        return called
+
+    return extend
+
+
+_GROUP = "group "  # no option is named so
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, enum.Enum) else value
+
+
+def option(
+    name: str, kind: Any, help: str, *, panel: str, shown: str | None = None, **bounds: float
+) -> inspect.Parameter:
+    """Return an option as a parameter of a command."""
+    info = typer.Option(help=help, rich_help_panel=panel, show_default=shown or False, **bounds)  # type: ignore[arg-type]
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, info]
+    )
+
+
+def setting(name: str, field: FieldInfo, *, panel: str, of: str = "") -> inspect.Parameter:
+    """Return the option of a setting."""
+    kind, bounds = _kind(name, field), {}
+    if kind in (int, float):
+        limits = {"min": _bound(field, "ge"), "max": _bound(field, "le")}
+        bounds = {side: kind(limit) for side, limit in limits.items() if limit is not None}
+    help = f"{field.description}{f' ({of})' if of else ''}"
+    return option(name, kind, help, panel=panel, shown=None if of else default_text(field), **bounds)
+
+
+def _kind(name: str, field: FieldInfo) -> Any:
+    """Return what typer reads a setting as; texts are left to the settings."""
+    if values := choices(field):
+        return field.annotation if isinstance(field.annotation, enum.EnumMeta) else _enum(name, values)
+    return field.annotation if field.annotation in (int, float, bool, Path) else str
+
+
+def _enum(name: str, values: Sequence[str]) -> enum.EnumMeta:
+    return enum.Enum(name, {value: value for value in values}, type=str)  # type: ignore[return-value]
+
+
+def choices(field: FieldInfo) -> tuple[str, ...]:
+    """Return the texts that a setting is one of; empty where it is not one of a few."""
+    kinds = typing.get_args(field.annotation) if _is_union(field.annotation) else (field.annotation,)
+    found: list[str] = []
+    for kind in kinds:
+        if isinstance(kind, enum.EnumMeta):
+            found += [str(one.value) for one in kind]  # type: ignore[var-annotated]
+        elif typing.get_origin(kind) is Literal:
+            found += map(str, typing.get_args(kind))
+    return tuple(found)
+
+
+def _is_union(annotation: Any) -> bool:
+    return typing.get_origin(annotation) in (typing.Union, types.UnionType)
+
+
+def _bound(field: FieldInfo, name: str) -> Any:
+    return next((getattr(one, name) for one in field.metadata if hasattr(one, name)), None)
+
+
+def allowed_text(field: FieldInfo) -> str:
+    """Say what a setting may be, e.g. ``≥ 0``; empty where anything."""
+    if values := choices(field):
+        return ", ".join(values)
+    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+    found = {sign: _bound(field, name) for name, sign in signs.items()}
+    return ", ".join(f"{sign} {bound:g}" for sign, bound in found.items() if bound is not None)
+
+
+def default_text(field: FieldInfo) -> str:
+    """Return a setting's default as it would be given; empty where that is nothing."""
+    default = field.get_default(call_default_factory=True)
+    if isinstance(default, enum.Enum):
+        default = default.value
+    if isinstance(default, bool):
+        return str(default).lower()
+    return "" if default is None or default in ((), {}) else str(default)
+
+
+class FromSettings(Options, Generic[S]):
+    """An option for each setting.
+
+    Args:
+        kind: The settings.
+        panel: Title above them in the help.
+        without: Settings that have no option.
+    """
+
+    def __init__(self, kind: type[S], *, panel: str = "The run", without: Sequence[str] = ()) -> None:
+        self._kind, self._panel, self._without = kind, panel, without
+
+    def parameters(self) -> list[inspect.Parameter]:
+        """Return one option a setting."""
+        fields = self._kind.model_fields.items()
+        return [setting(name, field, panel=self._panel) for name, field in fields if name not in self._without]
+
+    def read(self, given: Mapping[str, Any]) -> S:
+        """Return the settings."""
+        return read_settings(self._kind, given, where="options")
+
+
+class Named(Options):
+    """``--NAME`` of a registry, options of their own for the flags in it, ``--NAME-option`` for every setting.
+
+    Args:
+        registry: What can be named.
+        name: Of the option, e.g. ``world``.
+        default: What is taken where nothing is named; None: the registry's first; empty: something must be named.
+    """
+
+    def __init__(self, registry: Registry[Any], name: str, *, default: str | None = None) -> None:
+        self._registry, self._name = registry, name
+        self._default = registry.default if default is None else default
+        self._other = f"{name}_option"
+
+    def parameters(self) -> list[inspect.Parameter]:
+        """Return ``--NAME``, the flags of all that can be loaded, and ``--NAME-option``."""
+        panel = self._registry.kind.capitalize()
+        flags: dict[str, list[Any]] = {}
+        for spec in self._registry:
+            for flag in spec.flags:
+                flags.setdefault(flag, []).append(spec)
+        help = f"The {self._registry.kind}: {', '.join(self._registry.names)}; `reactree list` says more."
+        return [
+            option(self._name, str, help, panel=panel, shown=self._default),
+            *(self._flag(flag, of, panel=panel) for flag, of in flags.items()),
+            option(
+                self._other,
+                list[str],
+                "A setting, NAME=VALUE, see `reactree list`; may be given several times.",
+                panel=panel,
+            ),
+        ]
+
+    def _flag(self, flag: str, specs: Sequence[Spec], *, panel: str) -> inspect.Parameter:
+        fields = {spec.name: spec.settings.model_fields[flag] for spec in specs}
+        said: dict[str, list[str]] = {}
+        for name, field in fields.items():
+            said.setdefault(field.description or "", []).append(name)
+        help = "; ".join(f"{', '.join(names)}: {text}" for text, names in said.items())
+        kinds = {_kind(flag, field) for field in fields.values()}
+        return option(flag, kinds.pop() if len(kinds) == 1 else str, help, panel=panel)
+
+    def read(self, given: Mapping[str, Any]) -> Chosen:
+        """Return what is named, with its settings."""
+        name = given.get(self._name, self._default)
+        if not name:
+            raise UserError(f"--{self._name} is missing; name one of {', '.join(self._registry.names)}")
+        spec = self._registry.get(name)
+        flags = {flag: value for flag, value in given.items() if flag not in (self._name, self._other)}
+        if foreign := [flag for flag in flags if flag not in spec.settings.model_fields]:
+            others = [one.name for one in self._registry if set(foreign) <= set(one.flags)]
+            raise UserError(
+                f"{dashed(foreign)}: the {self._registry.kind} '{name}' takes none; "
+                f"name another --{self._name}{f' ({_or(others)})' if others else ''}"
+            )
+        others_given = dict(self._named_value(one) for one in given.get(self._other, ()))
+        where = f"{self._registry.kind} '{name}'"
+        return Chosen(spec, read_settings(spec.settings, flags | others_given, where=where))
+
+    def _named_value(self, text: str) -> tuple[str, str]:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UserError(f"{dashed([self._other])} {text}: write it as NAME=VALUE")
+        return name, value
+
+
+class NamedModel(Named):
+    """``--llm`` and its settings, or ``--models FILE`` with all of them.
+
+    Args:
+        default: What is taken where nothing is named; None: the registry's first.
+    """
+
+    def __init__(self, *, default: str | None = None) -> None:
+        super().__init__(MODELS, "llm", default=default)
+
+    def parameters(self) -> list[inspect.Parameter]:
+        """Return the options of the registry, and ``--models``."""
+        help = "A YAML file with every setting of the language model (or several)."
+        return [*super().parameters(), option("models", Path, help, panel=MODELS.kind.capitalize())]
+
+    def read(self, given: Mapping[str, Any]) -> Chosen:
+        """Return the language model, with its settings."""
+        if "models" not in given:
+            return super().read(given)
+        if others := [name for name in given if name != "models"]:
+            raise UserError(
+                f"--models {given['models']} and {dashed(others, ', ')} exclude each other; write them into the file"
+            )
+        return Chosen(*load_models_file(given["models"]))
+
+
+def dashed(names: Iterable[str], between: str = "/") -> str:
+    """Write settings as options, e.g. ``--base-url/--model``."""
+    return between.join(f"--{name.replace('_', '-')}" for name in sorted(names))
+
+
+def _or(names: Sequence[str]) -> str:
+    return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]

@@ -1,0 +1,21 @@
+"""``reactree report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="The --out folder of `reactree bench`, finished or not.")],
+) -> None:
+    """Compare the planners of a bench: prints a table, writes report.html, report.md and plots into the folder."""
+    from reactree_ros.bench.report import write_report
+
+    write_report(folder, Console())

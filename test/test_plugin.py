@@ -1,0 +1,158 @@
+"""What another distribution brings (test/plugin) is used like what comes with the package."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import Cli
+
+from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry
+from reactree_ros.world.check import check_world
+
+garden = pytest.importorskip("reactree_garden.world", reason="needs test/plugin; `make test` installs it")
+BROUGHT = {"planners": "pick", "worlds": "garden", "models": "gardener", "suites": "gardens"}
+
+
+def test_its_world_keeps_to_the_port() -> None:
+    assert check_world(garden.Garden(garden.GardenTask("bean"))) == []
+
+
+@pytest.mark.parametrize("planner", ["reactree_wm", "reactree", "react", "pick", "pick_wm:patience=1"])
+def test_its_task_is_carried_out_on_the_command_line(cli: Cli, planner: str, tmp_path: Path) -> None:
+    chosen = ["--world", "garden", "--llm", "gardener", "--planner", planner]
+    ended = cli("run", *chosen, "--beds", 5, "--task-id", 1, "--json", "--save", tmp_path / "saved")
+    result = ended.json
+    assert (ended.code, result["gsr"], result["end"], result["instruction"]) == (0, 1, "done", "Water every bean")
+    assert (
+        (tmp_path / "saved" / "agent_nodes" / "1_water_bean_dec001_depth01.txt")
+        .read_text()
+        .startswith("Your task is to: Water every bean\nYou stand in the garden, at shed-1.")
+    )
+    assert result["agent_nodes"] == (3 if planner.startswith("reactree") else 1)
+
+
+def test_its_settings_are_options(cli: Cli) -> None:
+    chosen = ["run", "--world", "garden", "--llm", "gardener", "--json"]
+    polite = cli(*chosen, "--llm-option", "polite=true", "--world-option", "planting=7").json
+    assert polite["decisions"] == cli(*chosen, "--world-option", "planting=7").json["decisions"] + polite["agent_nodes"]
+    assert cli(*chosen, "--max-steps", 3).json["end"] == "out_of_steps"
+
+
+def test_an_instruction_that_is_no_task_of_its_world_has_no_score(cli: Cli) -> None:
+    ended = cli("run", "Sing to the beans", "--world", "garden", "--llm", "gardener", "--json")
+    assert (ended.code, ended.json["gsr"], ended.json["task_id"], ended.json["end"]) == (1, None, None, "failure")
+
+
+def test_its_suite_is_a_bench(cli: Cli, tmp_path: Path) -> None:
+    planners = "pick,reactree_wm,react"
+    ended = cli(
+        "bench",
+        "--suite",
+        "gardens",
+        "--gardens",
+        1,
+        "--llm",
+        "gardener",
+        "--planner",
+        planners,
+        "--out",
+        tmp_path / "out",
+    )
+    assert ended.code == 0
+    assert "9 of 9 runs done" in ended.out
+    assert "GSR 1.00" in ended.out
+
+
+@pytest.mark.parametrize(("kind", "name"), BROUGHT.items())
+def test_what_it_brings_is_listed(cli: Cli, kind: str, name: str) -> None:
+    assert f"{name}: " in cli("list", kind).out.replace(", pick_wm", "")
+    assert f"| `{name}`" in cli("list", kind, "--markdown").out
+    assert name not in cli("list", kind, "--markdown", "--own").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--world", "gardn"], "world 'gardn' is unknown; did you mean 'garden'?"),
+        (["--llm", "gardner"], "language model 'gardner' is unknown; did you mean 'gardener'?"),
+        (["--planner", "picks"], "planner 'picks' is unknown; did you mean 'pick'?"),
+        (["--planner", "pick:patients=2"], "planner 'pick': there is no setting 'patients'; did you mean 'patience'?"),
+        (
+            ["--planner", "pick:patience=0"],
+            "planner 'pick': patience is '0': input should be greater than or equal to 1",
+        ),
+        (
+            ["--world", "garden", "--beds", "12"],
+            "world 'garden': beds is '12': input should be less than or equal to 9",
+        ),
+        (["--world", "garden", "--house", "villa"], "--house: the world 'garden' takes none; name another --world"),
+        (["--beds", "4"], "--beds: the world 'virtualhome' takes none; name another --world (garden)"),
+        (["--world", "garden", "--world-option", "bed=4"], "there is no setting 'bed'; did you mean 'beds'?"),
+        (["--world", "garden", "--task-id", "9"], "there is no task 9 in garden; there are 0, 1, 2"),
+    ],
+)
+def test_what_is_wrong_with_it_is_told_in_one_line(cli: Cli, arguments: list[str], message: str) -> None:
+    ended = cli("run", *arguments)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert message in ended.err
+
+
+# ---------------------------------------------------------------------- a distribution that is broken
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A folder with a distribution whose planner and world cannot be loaded."""
+    info = tmp_path / "broken-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(
+        "[reactree_ros.planners]\ntorn = broken:SPEC\n[reactree_ros.worlds]\nruin = no_such_module:SPEC\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "broken.py").write_text('raise RuntimeError("out of order")\n', encoding="utf-8")
+    return tmp_path
+
+
+def reactree(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line with what is installed in a folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "reactree_ros.cli", *arguments],
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+TORN = "planner 'torn' of broken cannot be loaded: out of order"
+RUIN = "world 'ruin' of broken cannot be loaded: No module named 'no_such_module'"
+
+
+def test_what_cannot_be_loaded_is_told_where_it_is_listed(broken: Path) -> None:
+    ended = reactree(broken, "list")
+    assert ended.returncode == 0
+    assert ended.stderr.splitlines() == [TORN, RUIN]
+    assert "reactree, reactree_wm: " in ended.stdout
+
+
+@pytest.mark.parametrize(("option", "name", "message"), [("--planner", "torn", TORN), ("--world", "ruin", RUIN)])
+def test_what_cannot_be_loaded_is_told_where_it_is_chosen(broken: Path, option: str, name: str, message: str) -> None:
+    ended = reactree(broken, "run", option, name)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", f"error: {message}\n")
+
+
+def test_what_cannot_be_loaded_does_not_disturb_the_rest(broken: Path) -> None:
+    ended = reactree(broken, "run", "--json")
+    assert (ended.returncode, ended.stderr, json.loads(ended.stdout)["end"]) == (0, "", "done")
+
+
+@pytest.mark.parametrize("registry", [PLANNERS, WORLDS, MODELS, SUITES], ids=lambda one: one.kind)
+def test_what_comes_with_the_package_is_named_first(registry: Registry) -> None:
+    assert registry.names[: len(registry.own)] == registry.own
+    assert set(BROUGHT.values()) & set(registry.names[len(registry.own) :])
