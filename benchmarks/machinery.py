@@ -32,9 +32,11 @@ from reactree_ros.world.virtualhome.tasks import parse_tasks
 
 SIZES = (10, 100, 1000)
 DECISIONS = (10, 100, 1000)
-TICKS = 100
+TICKS = 500
 REPEATS = 7
-EXPANSIONS = 20
+EXPANSIONS = 30
+#: A bare tick and ours, in microseconds.
+Pair = tuple[float, float]
 
 
 class InstantModel(LanguageModel):
@@ -137,16 +139,28 @@ def ticks() -> None:
         tree.tick()
         for name, said in (("Think", "Think: go on"), ("Act", "Act: go to place 7")):
             model.say = partial(str, said)
-            line(nodes, name, *microseconds(tree.tick, run.tick))
-        line(nodes, "Expand", *expansions(size))
+            line(nodes, name, pairs(tree.tick, run.tick))
+        line(nodes, "Expand", expansions(size))
         model.settled = False
         run.tick()
-        line(nodes, "waiting", *microseconds(tree.tick, run.tick))
+        line(nodes, "waiting", pairs(tree.tick, run.tick))
 
 
-def expansions(size: int) -> tuple[float, float]:
-    """Time the tick that expands and grows, after a bare one, each time in a new tree."""
-    bare_times, times = [], []
+def pairs(bare_tick: Callable[[], object], tick: Callable[[], object], times: int = TICKS) -> list[Pair]:
+    """Time a bare tick and ours, one after the other, by this thread's CPU time in microseconds."""
+    found = []
+    for _ in range(times):
+        begin = time.thread_time()
+        bare_tick()
+        between = time.thread_time()
+        tick()
+        found.append(((between - begin) * 1e6, (time.thread_time() - between) * 1e6))
+    return found
+
+
+def expansions(size: int) -> list[Pair]:
+    """Time the tick that expands and grows, each time in a new tree."""
+    found: list[Pair] = []
     for _ in range(EXPANSIONS):
         model = InstantModel()
         run = grown(size, model)
@@ -155,13 +169,8 @@ def expansions(size: int) -> tuple[float, float]:
         # The reply that is there already is a thought; the one that is asked for in this tick is the expansion.
         model.say = lambda: "Expand:\n- control flow: sequence\n- subgoals: a new one, a newer one"
         run.tick()
-        begin = time.thread_time()
-        tree.tick()
-        between = time.thread_time()
-        run.tick()
-        bare_times.append((between - begin) * 1e6)
-        times.append((time.thread_time() - between) * 1e6)
-    return statistics.median(bare_times), statistics.median(times)
+        found += pairs(tree.tick, run.tick, times=1)
+    return found
 
 
 def lengths() -> None:
@@ -186,8 +195,11 @@ def lengths() -> None:
         print(f"{count:>10} {think:>9.1f} {think / found['Think'][0]:>6.2f} {act:>9.1f} {act / found['Act'][0]:>6.2f}")
 
 
-def line(nodes: int, name: str, bare_tick: float, tick: float) -> None:
-    print(f"{nodes:>10} {name:>9} {bare_tick:>10.1f} {tick:>10.1f} {tick - bare_tick:>9.1f} {tick / bare_tick:>6.2f}")
+def line(nodes: int, name: str, found: Sequence[Pair]) -> None:
+    """Print medians: of a bare tick, of ours, of what ours takes above the bare one right before it."""
+    bare_tick, tick = (statistics.median(one) for one in zip(*found, strict=True))
+    above = statistics.median(ours - bare for bare, ours in found)
+    print(f"{nodes:>10} {name:>9} {bare_tick:>10.1f} {tick:>10.1f} {above:>9.1f} {tick / bare_tick:>6.2f}")
 
 
 def observations(folder: Path) -> None:

@@ -363,7 +363,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "empty instruction": (["run", " "], "the instruction is empty"),
     "house not there": (["run", "--house", "castle"], "house castle: is neither a file nor one of apartment, villa"),
     "house and tasks": (["run", "--house", "villa", "--tasks", "x.json"], "exclude each other"),
-    "tasks without id": (["run", "--tasks", "{house}"], "tasks needs task_id: which of the"),
+    "tasks without id": (["run", "--tasks", "{house}"], "which task is it? task_id is one of"),
     "tasks not there": (["run", "--tasks", "nothing.json", "--task-id", "1"], "nothing.json: cannot be read"),
     "no such task": (["run", "--tasks", "{house}", "--task-id", "7"], "there is no task 7 in virtualhome"),
     "house without the task": (["run", "--task-id", "7"], "there is no task 7 in virtualhome"),

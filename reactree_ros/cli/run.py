@@ -77,22 +77,18 @@ def run(
             task_name=task.task_name if task and task_id is not None else "instruction",
         )
         result = episode.run()
-        episode.remember(result)
         if save is not None:
             save_run(episode, result, save)
-    if as_json:
-        print(json.dumps(dataclasses.asdict(result)))  # noqa: T201
-    else:
-        console.print()
-        show_tree(episode.root, console)
-        console.print()
-        show_result(result, console)
-        if memory is None:
-            console.print(
-                "No episodic memory: pip install 'reactree_ros[memory]', then add --memory FILE.db",
-                style="dim",
-                markup=False,
-                highlight=False,
-            )
+        if as_json:
+            print(json.dumps(dataclasses.asdict(result)))  # noqa: T201
+        else:
+            console.print()
+            show_tree(episode.root, console)
+            console.print()
+            show_result(result, console)
+        episode.remember(result)  # last: a memory that cannot be written loses nothing else
+    if memory is None and not as_json:
+        hint = "No episodic memory: pip install 'reactree_ros[memory]', then add --memory FILE.db"
+        console.print(hint, style="dim", markup=False, highlight=False)
     if not result.achieved:
         raise typer.Exit(NOT_ACHIEVED)

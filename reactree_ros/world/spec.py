@@ -88,8 +88,7 @@ class Place:
             UserError: There is none of that number.
         """
         if task_id not in self.tasks:
-            known = ", ".join(map(str, list(self.tasks)[:20])) or "none"
-            raise UserError(f"there is no task {task_id} in {self.spec.name}; there are {known}")
+            raise UserError(f"there is no task {task_id} in {self.spec.name}; there are {_listed(self.tasks)}")
         return self.tasks[task_id]
 
     def choose(self, instruction: str | None, *, by_number: bool = False) -> tuple[Task | None, int | None]:
@@ -111,7 +110,7 @@ class Place:
         if self.settings.task_id != -1:
             return self.task(self.settings.task_id), self.settings.task_id
         if by_number:
-            raise UserError(f"tasks needs task_id: which of the {len(self.tasks)} tasks is it?")
+            raise UserError(f"which task is it? task_id is one of {_listed(self.tasks)}")
         if not self.tasks and instruction is None:
             raise UserError(f"{self.spec.name} has no task of its own here; say what to do in it")
         for task_id, task in self.tasks.items():
@@ -126,3 +125,8 @@ class Place:
             UserError: A setting is wrong, or what the world needs is not there.
         """
         return self.spec.make(self.settings, task, scored=scored)
+
+
+def _listed(tasks: Mapping[int, Task], most: int = 20) -> str:
+    """List the numbers of tasks, not all of very many."""
+    return ", ".join([*map(str, list(tasks)[:most]), *(["…"] if len(tasks) > most else [])]) or "none"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from reactree_ros.pending import Pending, give_up_after, pass_on, settle_as, where_late
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.skill_policy import SkillPolicy, Verdict
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class WorldWrapper(World):
@@ -93,7 +94,7 @@ class SkillTimeLimit(WorldWrapper):
 
     def observe(self) -> Pending[Observation]:
         """See :meth:`World.observe`; waits until what was cancelled has ended."""
-        return self._rested(lambda: self._answered("observe", self.inner.observe))
+        return self._rested(self._answered, "observe", self.inner.observe)
 
     def survey(self) -> Pending[Observation]:
         """See :meth:`World.survey`."""
@@ -101,7 +102,7 @@ class SkillTimeLimit(WorldWrapper):
 
     def available_skills(self) -> Pending[Sequence[str]]:
         """See :meth:`World.available_skills`; waits until what was cancelled has ended."""
-        return self._rested(lambda: self._answered("available_skills", self.inner.available_skills))
+        return self._rested(self._answered, "available_skills", self.inner.available_skills)
 
     def score(self) -> Pending[Score | None]:
         """See :meth:`World.score`."""
@@ -109,10 +110,10 @@ class SkillTimeLimit(WorldWrapper):
 
     def execute(self, skill: str) -> Pending[Observation]:
         """See :meth:`World.execute`; begins when what was cancelled has ended."""
-        return self._rested(lambda: self._timed(skill))
+        return self._rested(self._timed, skill)
 
     def _timed(self, skill: str) -> Pending[Observation]:
-        inner = asked(lambda: self.inner.execute(skill))
+        inner = asked(self.inner.execute, skill)
         if inner.done():
             return inner
         outer = _Timed(on_cancel=lambda: self._cancel(skill, inner))
@@ -161,17 +162,17 @@ class SkillTimeLimit(WorldWrapper):
         pass_on(asked(self.inner.at_rest), rest)
         give_up_after(rest, self._stop_seconds, restless)
 
-    def _rested(self, ask: Callable[[], Pending[T]]) -> Pending[T]:
+    def _rested(self, ask: Callable[P, Pending[T]], *given: P.args, **named: P.kwargs) -> Pending[T]:
         """Ask for something as soon as what was cancelled has ended."""
         if not self._ending:
-            return ask()
+            return ask(*given, **named)
         outer: Pending[T] = Pending()
 
         def go_on(error: BaseException | None) -> None:
             if error is not None:
                 outer.fail(error)
             elif not outer.done():
-                pass_on(ask(), outer)
+                pass_on(ask(*given, **named), outer)
 
         self._after_rest(go_on)
         return outer
@@ -230,7 +231,7 @@ class PolicyGuard(WorldWrapper):
             return self.inner.execute(skill)
         if verdict is Verdict.DENY:
             return Pending.of(refusal(reason, Outcome.REFUSED_BY_POLICY))
-        question = asked(lambda: self._confirm(skill, reason))
+        question = asked(self._confirm, skill, reason)
         outer = Pending[Observation](on_cancel=question.cancel)
 
         def go_on(done: Future[str]) -> None:
@@ -245,7 +246,7 @@ class PolicyGuard(WorldWrapper):
             if objection:
                 outer.succeed(refusal(objection, Outcome.REFUSED_BY_POLICY))
             else:
-                pass_on(asked(lambda: self.inner.execute(skill)), outer)
+                pass_on(asked(self.inner.execute, skill), outer)
 
         question.add_done_callback(go_on)
         return outer
@@ -256,9 +257,9 @@ def refusal(reason: str, outcome: Outcome) -> Observation:
     return Observation(f"The skill was not carried out: {reason}.", outcome)
 
 
-def asked(ask: Callable[[], Pending[T]]) -> Pending[T]:
+def asked(ask: Callable[P, Pending[T]], *given: P.args, **named: P.kwargs) -> Pending[T]:
     """Ask a world; one that raises is one that failed."""
     try:
-        return ask()
+        return ask(*given, **named)
     except Exception as error:
         return Pending.failed(error)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+
+from reactree_ros.agent.household import split_skill
 
 _TARGET = "Target_domain:\n"
 _TASK = "Your task is to: "
@@ -87,7 +89,7 @@ class Situation:
 
     def act(self, skill: str, line: str) -> None:
         """Takes in a skill and the line that came of it."""
-        verb, thing = split_skill(skill)
+        verb, thing = split_skill(skill, _VERBS)
         held_before = self.held
         self._feel(line)
         if verb == "recall location of":
@@ -183,12 +185,6 @@ def _sightings(line: str) -> tuple[Sighting, ...]:
 
 
 _VERBS = ("recall location of", "go to", "pick up", "put down", "turn on", "open", "close")
-
-
-def split_skill(skill: str, verbs: Iterable[str] = _VERBS) -> tuple[str, str]:
-    """Split a skill into its verb, empty where it is none of these, and the name of its thing."""
-    verb = next((verb for verb in verbs if skill.startswith(f"{verb} ")), "")
-    return verb, skill[len(verb) :].strip()
 
 
 def split_prompt(prompt: str) -> tuple[str, list[str]]:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from reactree_ros.llm.expert.reading import find_task, split_skill
+from reactree_ros.agent.household import split_skill
+from reactree_ros.llm.expert.reading import find_task
 
 _START = re.compile(
     r"You are in the house, and you arrive at the [a-z ]+, Looking quickly around the room, you see (.*)"
