@@ -34,20 +34,21 @@ from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
 
 from reactree_ros.agent.decision import Decision
-from reactree_ros.llm.expert_model import ExpertModel
+from reactree_ros.episode import Episode
+from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.nodes.bridge_node import BridgeNode
 from reactree_ros.nodes.inference_node import InferenceNode
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.pending import Pending
-from reactree_ros.run import Run
-from reactree_ros.tree.agent_node import AgentNode
-from reactree_ros.tree.context import Listener, RunContext
-from reactree_ros.world.generator import generate_house
+from reactree_ros.planners.spec import planner
+from reactree_ros.tree.context import Listener
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.port import Observation, Score, World
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import parse_tasks
+from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.household import WAH_NL
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import parse_tasks
 
 BOUND = 60.0  # longest wait for anything, in seconds
 GENERATION = 5.0  # seconds that the slow model takes
@@ -57,8 +58,10 @@ TICK_RATE = 50.0
 class EndlessWorld(World):
     """Every skill runs until it is cancelled."""
 
-    def reset(self) -> Pending[None]:
-        return Pending.of(None)
+    household = WAH_NL
+
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        return self.observe()
 
     def observe(self) -> Pending[Observation]:
         return Pending.of(Observation("You are in the house."))
@@ -163,7 +166,7 @@ class Stamping(Listener):
     def __init__(self) -> None:
         self.stamps: list[int] = []
 
-    def decided(self, node: AgentNode, decision: Decision, reply: Reply) -> None:
+    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         self.stamps.append(time.time_ns())
 
 
@@ -177,10 +180,13 @@ def per_decision(bench: Bench, tasks: int) -> None:
     here: list[float] = []
     for task in parse_tasks(document):
         listener = Stamping()
-        context = RunContext(
-            model=ExpertModel(), world=SymbolicWorld(task), working_memory=WorkingMemory(), listener=listener
-        )
-        Run(task.instruction, context).run()
+        Episode(
+            task.instruction,
+            world=SymbolicWorld(task),
+            model=ExpertModel(),
+            planner=planner("reactree_wm"),
+            listener=listener,
+        ).run()
         here += intervals(listener.stamps)
     there: list[float] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -6,16 +6,12 @@ does. With `dry_run:=true` every goal is logged and none is sent.
 
 from launch import LaunchDescription
 
-from reactree_ros.nodes.launching import BridgeProcess, describe
+from reactree_ros.nodes.launching import NodeArguments, describe, fields
+from reactree_ros.nodes.settings import BridgeSettings, RobotBridgeSettings
 
-ARGUMENTS = [
-    ("instruction", "", "what to do; empty: wait for goals"),
-    ("robot_config", "", "which ROS action or service carries out which skill; a file like config/robot.yaml"),
-    ("dry_run", "false", "log every goal and send none"),
-]
-BRIDGE = BridgeProcess("robot_bridge_node", "robot_bridge", ("robot_config", "dry_run"))
+OWN = {**fields(RobotBridgeSettings, "robot_config", "dry_run"), **fields(BridgeSettings, "policy")}
 
 
 def generate_launch_description() -> LaunchDescription:
     """Describe the launch."""
-    return describe(ARGUMENTS, BRIDGE)
+    return describe(NodeArguments("robot_bridge_node", "robot_bridge", OWN))

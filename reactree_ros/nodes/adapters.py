@@ -2,47 +2,45 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from action_msgs.msg import GoalStatus
 from rclpy.action import ActionClient
+from rclpy.client import Client
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.srv import (
     AbortGeneration,
     AvailableSkills,
+    DescribeHousehold,
     EvaluateGoal,
     Generate,
     Observe,
     ResetWorld,
 )
 
-from reactree_ros.agent.prompt import Domain
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.nodes.calls import Calls, Waiting, settle
-from reactree_ros.nodes.messages import OUTCOMES, error_from_msg, observation_from_msg, reply_from_msg, request_to_msg
-from reactree_ros.pending import Pending
-from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
-
-
-def mapped(source: Pending[Any], function: Callable[[Any], Any]) -> Pending[Any]:
-    """Return what comes of a pending result by way of a function; cancelling it cancels the source."""
-    pending: Pending[Any] = Pending(on_cancel=source.cancel)
-
-    def finish(done: Any) -> None:
-        try:
-            pending.succeed(function(done.result()))
-        except BaseException as error:
-            pending.fail(error)
-
-    source.add_done_callback(lambda done: None if done.cancelled() else finish(done))
-    return pending
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
+from reactree_ros.nodes.calls import Calls, Waiting, mapped, settle
+from reactree_ros.nodes.messages import (
+    OUTCOMES,
+    error_from_msg,
+    household_from_msg,
+    observation_from_msg,
+    reply_from_msg,
+    request_to_msg,
+)
+from reactree_ros.pending import Pending, settle_as
+from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
 
 
 class RosWorld(World):
-    """A world behind a bridge node.
+    """A world behind a bridge node; what its household is, it says once :meth:`learn` has settled.
+
+    A skill may be cancelled, and rest be asked for, from any thread; everything else belongs to the node's executor.
 
     Args:
         node: Whose clients are used.
@@ -53,48 +51,56 @@ class RosWorld(World):
     def __init__(self, node: Node, bridge: str, calls: Calls) -> None:
         self._node, self._calls, self._bridge = node, calls, bridge
         self._now: tuple[str, ...] = ()  # the skills that may be tried, as long as nothing has happened since
+        self._last: Pending[None] = Pending.of(None)  # the end of the skill that was cancelled last
+        self._cancelled: deque[Callable[[], None]] = deque()
+        self._wake = node.create_guard_condition(self._stop_cancelled)
         self._skills = ActionClient(node, ExecuteSkill, f"{bridge}/execute_skill")
         self._reset = node.create_client(ResetWorld, f"{bridge}/reset")
         self._observe = node.create_client(Observe, f"{bridge}/observe")
         self._available = node.create_client(AvailableSkills, f"{bridge}/available_skills")
         self._evaluate = node.create_client(EvaluateGoal, f"{bridge}/evaluate")
+        self._describe = node.create_client(DescribeHousehold, f"{bridge}/household")
 
-    def reset(self) -> Pending[None]:
+    def learn(self) -> Pending[Household]:
+        """Ask what the household is; to be asked anew for each task, because another world may be there since."""
+        return self._asked(self._describe, DescribeHousehold.Request(), self._take_household)
+
+    def _take_household(self, msg: DescribeHousehold.Response) -> Household:
+        try:
+            self.household = household_from_msg(msg)
+        except ValueError as error:
+            raise WorldError(f"{self._bridge}: {error}") from error
+        self.recallable = tuple(msg.recallable)
+        return self.household
+
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
         """Bring the world back to where its task starts."""
-        return mapped(self.reset_to(-1), lambda _: None)
+        return mapped(self.reset_to(-1, seed), lambda msg: observation_from_msg(msg.observation))
 
-    def reset_to(self, task_id: int) -> Pending[ResetWorld.Response]:
-        """Bring the world to the start of a task of the bridge's task file; -1: the task it has."""
+    def reset_to(self, task_id: int, seed: int | None = None) -> Pending[ResetWorld.Response]:
+        """Bring the world to the start of one of its tasks; -1: the task it has."""
         self._now = ()
-        response = self._calls.call(self._reset, ResetWorld.Request(task_id=task_id))
-        return self._checked(mapped(response, self._known_task))
-
-    @staticmethod
-    def _known_task(msg: ResetWorld.Response) -> ResetWorld.Response:
-        if msg.error_code == ResetWorld.Response.UNKNOWN_TASK:
-            raise UserError(f"{msg.message}; task_id must be a task of the bridge's task file")
-        return msg
+        request = ResetWorld.Request(task_id=task_id, seed=-1 if seed is None else seed)
+        return self._asked(self._reset, request, lambda msg: msg)
 
     def observe(self) -> Pending[Observation]:
         """Look around; what may be tried is asked anew, too: somebody else may have been at work."""
         self._now = ()
-        response = self._checked(self._calls.call(self._observe, Observe.Request()))
-        return mapped(response, lambda msg: observation_from_msg(msg.observation))
+        return self._asked(self._observe, Observe.Request(), lambda msg: observation_from_msg(msg.observation))
 
     def survey(self) -> Pending[Observation]:
         """Ask for all there is, seen or not."""
-        response = self._checked(self._calls.call(self._observe, Observe.Request(everything=True)))
-        return mapped(response, lambda msg: observation_from_msg(msg.observation))
+        request = Observe.Request(everything=True)
+        return self._asked(self._observe, request, lambda msg: observation_from_msg(msg.observation))
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        """Ask which skills may be tried, and about what working memory may be asked; or know it from the last skill."""
+        """Ask which skills may be tried; or know it from the last skill."""
         if self._now:
             return Pending.of(self._now)
-        response = self._checked(self._calls.call(self._available, AvailableSkills.Request()))
-        return mapped(response, self._take_skills)
+        return self._asked(self._available, AvailableSkills.Request(), self._take_skills)
 
     def _take_skills(self, msg: AvailableSkills.Response) -> Sequence[str]:
-        self.recallable, self.domain, self._now = tuple(msg.recallable), Domain(msg.domain), tuple(msg.skills)
+        self._now = tuple(msg.skills)
         return self._now
 
     def score(self) -> Pending[Score | None]:
@@ -103,27 +109,41 @@ class RosWorld(World):
 
     def score_of(self, instruction: str) -> Pending[Score | None]:
         """Ask how far an instruction's goal is reached; None where it is not one of the world's task."""
-        response = self._checked(self._calls.call(self._evaluate, EvaluateGoal.Request(instruction=instruction)))
-        return mapped(response, lambda msg: Score(msg.gsr, msg.ssr) if msg.has_goal else None)
+        request = EvaluateGoal.Request(instruction=instruction)
+        return self._asked(self._evaluate, request, lambda msg: Score(msg.gsr, msg.ssr) if msg.has_goal else None)
 
-    def _checked(self, response: Pending[Any]) -> Pending[Any]:
-        def check(msg: Any) -> Any:
+    def _asked(self, client: Client, request: Any, read: Callable[[Any], Any]) -> Pending[Any]:
+        """Call a service of the bridge; an error code of it is an error here."""
+
+        def take(msg: Any) -> Any:
+            if msg.error_code == ResetWorld.Response.UNKNOWN_TASK:  # only a reset has this code
+                raise UserError(f"{msg.message}; task_id must be one of the tasks of the bridge's world")
             if msg.error_code != type(msg).NONE:
                 raise WorldError(f"{self._bridge}: {msg.message}")
-            return msg
+            return read(msg)
 
-        return mapped(response, check)
+        return mapped(self._calls.call(client, request, gone=WorldError), take)
 
     def execute(self, skill: str) -> Pending[Observation]:
         """Send a skill as a goal; a cancel before the goal was accepted is carried out on acceptance."""
         handles: list[Any] = []
+        ended: Pending[None] = Pending()
         self._now = ()
 
         def stop() -> None:
+            if not waiting.sent_to:
+                ended.succeed(None)
+            else:  # watched on: where the bridge goes away, nobody says any more that it has ended
+                self._calls.wait(replace(waiting, stop=lambda: None, pending=ended))
             for handle in handles:
                 handle.cancel_goal_async()
 
-        pending: Pending[Observation] = Pending(on_cancel=stop)
+        def cancel() -> None:
+            self._last = ended
+            self._cancelled.append(stop)
+            self._wake.trigger()
+
+        pending: Pending[Observation] = Pending(on_cancel=cancel)
 
         def accepted(future: Any) -> None:
             answer: Pending[Any] = Pending()
@@ -132,14 +152,16 @@ class RosWorld(World):
                 handle = answer.take()
             except BaseException as error:
                 pending.fail(error)
+                ended.fail(error)
                 return
             if not handle.accepted:
+                ended.succeed(None)
                 pending.fail(WorldError(f"{self._bridge} rejected '{skill}': it is busy or not active"))
-            elif pending.done():  # cancelled, or given up
+                return
+            handles.append(handle)
+            handle.get_result_async().add_done_callback(finished)
+            if pending.done():  # cancelled, or given up
                 handle.cancel_goal_async()
-            else:
-                handles.append(handle)
-                handle.get_result_async().add_done_callback(finished)
 
         def finished(future: Any) -> None:
             answer: Pending[Any] = Pending()
@@ -148,6 +170,7 @@ class RosWorld(World):
                 pending.succeed(self._observation(skill, answer.take()))
             except BaseException as error:
                 pending.fail(error)
+            ended.succeed(None)
 
         def send() -> None:
             self._skills.send_goal_async(ExecuteSkill.Goal(skill=skill)).add_done_callback(accepted)
@@ -156,12 +179,15 @@ class RosWorld(World):
             return self._calls.count(f"{name}/_action/send_goal") if self._skills.server_is_ready() else 0
 
         name = f"{self._bridge}/execute_skill"
-        self._calls.wait(Waiting(name, servers, send, stop, pending, self._calls.now()))
+        waiting = Waiting(name, servers, send, stop, pending, self._calls.now(), gone=WorldError)
+        self._calls.wait(waiting)
         return pending
 
     def _observation(self, skill: str, answer: Any) -> Observation:
         result = answer.result
-        outcome = OUTCOMES.get(result.outcome, Outcome.EXECUTION)
+        if result.outcome not in OUTCOMES:
+            raise WorldError(f"'{skill}' ended with the unknown outcome {result.outcome}")
+        outcome = OUTCOMES[result.outcome]
         if answer.status not in (GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_ABORTED, GoalStatus.STATUS_CANCELED):
             raise WorldError(f"'{skill}' ended in the unknown goal status {answer.status}")
         if outcome is Outcome.WORLD_UNAVAILABLE or not result.observation.text:
@@ -169,10 +195,25 @@ class RosWorld(World):
         self._now = tuple(result.skills)
         return observation_from_msg(result.observation, outcome)
 
+    def _stop_cancelled(self) -> None:
+        while self._cancelled:
+            self._cancelled.popleft()()
+
+    def at_rest(self) -> Pending[None]:
+        """Settle when the bridge has ended the skill that was cancelled last; fails where it goes away before.
+
+        The bridge carries out one skill at a time: with the last one the others have ended.
+        """
+        resting: Pending[None] = Pending()
+        self._last.add_done_callback(lambda ended: settle_as(ended, resting))
+        return resting
+
     def close(self) -> None:
         """Take the clients out of the node."""
+        self._stop_cancelled()
+        self._node.destroy_guard_condition(self._wake)
         self._skills.destroy()
-        for client in (self._reset, self._observe, self._available, self._evaluate):
+        for client in (self._reset, self._observe, self._available, self._evaluate, self._describe):
             self._node.destroy_client(client)
 
 
@@ -201,7 +242,7 @@ class RosLanguageModel(LanguageModel):
             if self._abort.service_is_ready():
                 self._abort.call_async(AbortGeneration.Request(id=msg.id))
 
-        response = self._calls.call(self._generate, msg, on_cancel=abort)
+        response = self._calls.call(self._generate, msg, on_cancel=abort, gone=ServerUnavailable)
         return mapped(response, self._take_reply)
 
     @staticmethod

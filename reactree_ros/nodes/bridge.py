@@ -1,9 +1,9 @@
-"""What every bridge does: hosts a world behind actions and services, and enforces the skill policy."""
+"""What every bridge does: hosts a world behind actions and services, with a skill policy and a time limit around it."""
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
@@ -12,17 +12,26 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import Observation as ObservationMsg
-from reactree_interfaces.srv import AvailableSkills, ConfirmSkill, EvaluateGoal, Observe, ResetWorld
+from reactree_interfaces.srv import (
+    AvailableSkills,
+    ConfirmSkill,
+    DescribeHousehold,
+    EvaluateGoal,
+    Observe,
+    ResetWorld,
+)
 from sensor_msgs.msg import Image
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes.calls import Calls
-from reactree_ros.nodes.messages import OUTCOME_CODES, observation_to_msg, picture_to_msg
-from reactree_ros.nodes.parameters import declare
+from reactree_ros.nodes.calls import Calls, mapped
+from reactree_ros.nodes.messages import OUTCOME_CODES, household_to_msg, observation_to_msg, picture_to_msg
+from reactree_ros.nodes.parameters import declare, settings_of
+from reactree_ros.nodes.settings import BridgeSettings
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, Outcome, World
-from reactree_ros.world.skill_policy import SkillPolicy, Verdict, load_policy
+from reactree_ros.world.skill_policy import SkillPolicy, load_policy
+from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, asked, refusal
 
 
 class Bridge(LifecycleNode, abc.ABC):
@@ -32,7 +41,7 @@ class Bridge(LifecycleNode, abc.ABC):
         ``~/execute_skill`` (ExecuteSkill): one skill at a time; a further goal is rejected. Canceling stops the skill.
 
     Services:
-        ``~/reset``, ``~/observe``, ``~/available_skills``, ``~/evaluate``.
+        ``~/reset``, ``~/observe``, ``~/available_skills``, ``~/evaluate``, ``~/household``.
 
     Publishes:
         ``~/observation`` (Observation; reliable, transient local, depth 1): the latest observation.
@@ -42,8 +51,7 @@ class Bridge(LifecycleNode, abc.ABC):
         the service ``confirm_service`` (ConfirmSkill), where the policy says so.
 
     Parameters:
-        ``policy``, ``confirm_service``, ``confirm_timeout``, ``skill_timeout``, ``stop_timeout``; read when the node
-        is configured.
+        those of :class:`BridgeSettings`, read when the node is configured.
     """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
@@ -54,19 +62,15 @@ class Bridge(LifecycleNode, abc.ABC):
             kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
         """
         super().__init__(name, **kwargs)
-        declare(self, "policy", "", "skill policy, a YAML file; empty: every skill is carried out")
-        declare(self, "confirm_service", "confirm_skill", "service that asks a person, for skills to be confirmed")
-        declare(self, "confirm_timeout", 30.0, "longest wait for a person, in seconds", between=(0.1, 3600.0))
-        declare(self, "skill_timeout", 300.0, "longest time for one skill, in seconds", between=(0.1, 86400.0))
-        declare(self, "stop_timeout", 10.0, "longest wait for the world to come to rest, in s", between=(0.1, 3600.0))
-        self._world: World | None = None
+        declare(self, BridgeSettings)
+        self._settings = settings_of(self, BridgeSettings)
         self._policy: SkillPolicy | None = None
+        self._hosted: World | None = None  # as it was loaded
+        self._world: World | None = None  # the same with policy and time limit around it
         self._active = False
         self._skill: Pending[Any] | None = None
-        self._question: Pending[Any] | None = None
-        self._rest: Pending[None] | None = None
+        self._question: tuple[Pending[str], float] | None = None  # the answer to come, and until when
         self._goal_handle: Any = None
-        self._skill_began = self._rest_began = self._asked = 0.0
         self._busy = False
         self._offered: list[Any] = []
 
@@ -75,9 +79,8 @@ class Bridge(LifecycleNode, abc.ABC):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Load world and policy, make the endpoints."""
         try:
-            policy = self.string("policy")
-            self._policy = load_policy(policy) if policy else None
-            self._world = self.load()
+            self._policy = load_policy(self._settings.policy) if self._settings.policy else None
+            self._host(self.load())
         except UserError as error:
             self.get_logger().error(str(error))
             return TransitionCallbackReturn.FAILURE
@@ -89,11 +92,11 @@ class Bridge(LifecycleNode, abc.ABC):
         """Make the endpoints; they stay, so that what is under way when the node is cleaned up can be answered."""
         group = ReentrantCallbackGroup()
         self._waker = Waker(self)
-        self._calls = Calls(self, patience=self.get_parameter("confirm_timeout").value)
+        self._calls = Calls(self, patience=self._settings.confirm_timeout)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._observation = self.create_publisher(ObservationMsg, "~/observation", latched)
         self._image = self.create_publisher(Image, "~/image", 1)
-        self._confirm = self.create_client(ConfirmSkill, self.string("confirm_service"), callback_group=group)
+        self._confirm = self.create_client(ConfirmSkill, self._settings.confirm_service, callback_group=group)
         self._action = ActionServer(
             self,
             ExecuteSkill,
@@ -111,6 +114,7 @@ class Bridge(LifecycleNode, abc.ABC):
                 (Observe, "observe", self._on_observe),
                 (AvailableSkills, "available_skills", self._on_available_skills),
                 (EvaluateGoal, "evaluate", self._on_evaluate),
+                (DescribeHousehold, "household", self._on_household),
             )
         ]
         self.create_timer(0.1, self._look_after)
@@ -138,10 +142,20 @@ class Bridge(LifecycleNode, abc.ABC):
         self._release()
         return TransitionCallbackReturn.SUCCESS
 
+    def _host(self, world: World) -> None:
+        """Host a world; another one that was there is closed."""
+        if world is self._hosted:
+            return
+        self._release()
+        settings, policy = self._settings, self._policy
+        limit = settings.skill_timeout
+        limited = SkillTimeLimit(world, limit, settings.stop_timeout, answer_seconds=limit)
+        self._hosted, self._world = world, limited if policy is None else PolicyGuard(limited, policy, self._ask)
+
     def _release(self) -> None:
-        if self._world is not None:
-            self._world.close()
-            self._world = None
+        if self._hosted is not None:
+            self._hosted.close()
+            self._hosted = self._world = None
 
     @abc.abstractmethod
     def load(self) -> World:
@@ -152,7 +166,11 @@ class Bridge(LifecycleNode, abc.ABC):
         """
 
     def change_task(self, task_id: int) -> World | None:
-        """Return a world for another task; None where there is no such task."""
+        """Return a world for another task; None where there is no such task.
+
+        Raises:
+            UserError: It cannot be made.
+        """
         return None
 
     def describe_task(self, response: ResetWorld.Response) -> None:
@@ -161,10 +179,6 @@ class Bridge(LifecycleNode, abc.ABC):
     def asks_for(self, instruction: str) -> bool:
         """Whether the world's goal is what an instruction asks for."""
         return True
-
-    def string(self, name: str) -> str:
-        """Return the value of a string parameter."""
-        return str(self.get_parameter(name).value)
 
     # ------------------------------------------------------------------ skills
 
@@ -180,18 +194,17 @@ class Bridge(LifecycleNode, abc.ABC):
         return CancelResponse.ACCEPT
 
     def _stop_skill(self) -> None:
-        for pending in (self._question, self._skill):
-            if pending is not None:
-                pending.cancel()
+        if self._skill is not None:
+            self._skill.cancel()
 
     async def _execute(self, goal_handle: Any) -> ExecuteSkill.Result:
         try:
-            observation, message = await self._carry_out(goal_handle)
-            skills = await self._next_skills(observation)
+            observation, message, skills = await self._carry_out(goal_handle)
         finally:
             self._busy, self._skill, self._question, self._goal_handle = False, None, None, None
-        outcome = Outcome.CANCELED if goal_handle.is_cancel_requested else observation.outcome
-        if outcome is Outcome.CANCELED and goal_handle.is_cancel_requested:
+        outcome = observation.outcome
+        if goal_handle.is_cancel_requested and outcome is not Outcome.WORLD_UNAVAILABLE:
+            outcome = Outcome.CANCELED
             goal_handle.canceled()
         elif outcome is Outcome.DONE:
             goal_handle.succeed()
@@ -200,90 +213,60 @@ class Bridge(LifecycleNode, abc.ABC):
         msg = self._publish(observation)
         return ExecuteSkill.Result(outcome=OUTCOME_CODES[outcome], message=message, observation=msg, skills=skills)
 
-    async def _carry_out(self, goal_handle: Any) -> tuple[Observation, str]:
-        goal = goal_handle.request
+    async def _carry_out(self, goal_handle: Any) -> tuple[Observation, str, list[str]]:
+        """Carry a skill out; returns what came of it, what went wrong, and what may be tried next where that is known.
+
+        Where it was stopped, nothing moves any more, or the outcome says that nobody knows.
+        """
+        goal, world = goal_handle.request, self._world
         if not _fits(goal.skill, goal.verb, goal.target):
-            return _refusal(
-                Outcome.UNKNOWN_SKILL, f"the skill '{goal.skill}' is not its verb '{goal.verb}' with '{goal.target}'"
-            )
-        verdict, reason = Verdict.ALLOW, ""
-        if self._policy is not None:
-            verdict, reason = self._policy.judge(goal.skill)
-            if verdict is Verdict.CONFIRM:
-                self._feedback(goal_handle, ExecuteSkill.Feedback.CONFIRMING, 0.0)
-                reason = await self._ask(goal.skill, reason)
-                verdict = Verdict.DENY if reason else Verdict.ALLOW
-        world = self._world
+            reason = f"the skill '{goal.skill}' is not its verb '{goal.verb}' with '{goal.target}'"
+            return _told(refusal(reason, Outcome.UNKNOWN_SKILL))
         if goal_handle.is_cancel_requested or not self._active or world is None:
-            return _refusal(Outcome.CANCELED, "canceled before it began")
-        if verdict is Verdict.DENY:
-            return _refusal(Outcome.REFUSED_BY_POLICY, reason)
-        self._goal_handle, self._skill_began = goal_handle, self._seconds()
-        self._skill = pending = _asked_of(lambda: world.execute(goal.skill))
+            return _told(refusal("canceled before it began", Outcome.CANCELED))
+        self._goal_handle = goal_handle
+        self._skill = pending = asked(lambda: world.execute(goal.skill))
         await self._waker.settled(pending)
-        if pending.cancelled():
-            if not await self._comes_to_rest(world):
-                limit = self.get_parameter("stop_timeout").value
-                return Observation("", Outcome.WORLD_UNAVAILABLE), f"'{goal.skill}' did not stop within {limit:g} s"
-            if goal_handle.is_cancel_requested or not self._active:
-                return _refusal(Outcome.CANCELED, "canceled")
-            limit = self.get_parameter("skill_timeout").value
-            return _refusal(Outcome.TIMEOUT, f"took longer than {limit:g} s and was stopped")
+        stopped = pending.cancelled()
         try:
-            observation = pending.take()
+            observation = refusal("canceled", Outcome.CANCELED) if stopped else pending.take()
         except Exception as error:
-            return Observation("", Outcome.WORLD_UNAVAILABLE), str(error)
-        return observation, "" if observation.outcome is Outcome.DONE else observation.text
-
-    async def _comes_to_rest(self, world: World) -> bool:
-        """Wait until nothing moves any more, within its bound; says whether nothing does."""
-        self._rest = resting = _asked_of(world.at_rest)
-        self._rest_began = self._seconds()
-        await self._waker.settled(resting)
-        self._rest = None
-        return not resting.cancelled() and resting.exception() is None
-
-    async def _next_skills(self, observation: Observation) -> list[str]:
-        """Say what may be tried next, so that the planner need not ask; nothing where the world cannot say."""
-        if self._world is None or observation.outcome is Outcome.WORLD_UNAVAILABLE:
-            return []
-        self._skill = pending = _asked_of(self._world.available_skills)
-        await self._waker.settled(pending)
+            return _gone(error)
+        skills = asked(world.available_skills)  # where a skill was stopped, this waits until it has ended
+        if not stopped:
+            self._skill = skills
+        await self._waker.settled(skills)
         try:
-            return list(pending.take())
-        except Exception:
-            return []
-
-    async def _ask(self, skill: str, reason: str) -> str:
-        """Ask a person; returns why the skill is refused, or nothing where it is approved."""
-        limit = self.get_parameter("confirm_timeout").value
-        pending = self._calls.call(self._confirm, ConfirmSkill.Request(skill=skill, reason=reason, seconds=limit))
-        self._question, self._asked = pending, self._seconds()
-        await self._waker.settled(pending)
-        if pending.cancelled():
-            return f"nobody confirmed '{skill}' within {limit:g} s"
-        try:
-            answer = pending.take()
+            return _told(observation, skills.take())
         except Exception as error:
-            return f"nobody could be asked about '{skill}': {error}"
-        return "" if answer.approved else f"'{skill}' was not approved: {answer.message or 'no reason given'}"
+            return _gone(error) if stopped else _told(observation)
+
+    def _ask(self, skill: str, reason: str) -> Pending[str]:
+        """Ask a person; the answer is why the skill is refused, or nothing where it is approved."""
+        limit = self._settings.confirm_timeout
+        self._feedback(ExecuteSkill.Feedback.CONFIRMING, 0.0)
+        request = ConfirmSkill.Request(skill=skill, reason=reason, seconds=limit)
+
+        def read(answer: ConfirmSkill.Response) -> str:
+            return "" if answer.approved else f"'{skill}' was not approved: {answer.message or 'no reason given'}"
+
+        answer: Pending[str] = mapped(self._calls.call(self._confirm, request), read)
+        self._question = answer, self._calls.now() + limit
+        return answer
 
     def _look_after(self) -> None:
-        """Keep the bounds of what is waited for, and tell how a skill goes that takes longer than this timer."""
+        """Keep the bound of a question, and tell how a skill goes that takes longer than this timer."""
         self._calls.watch()
-        confirm_timeout = self.get_parameter("confirm_timeout").value
-        if self._question is not None and self._seconds() - self._asked > confirm_timeout:
-            self._question.cancel()
-        if self._goal_handle is not None and self._goal_handle.is_active:
-            self._feedback(self._goal_handle, ExecuteSkill.Feedback.EXECUTING, -1.0)
-        stop_timeout = self.get_parameter("stop_timeout").value
-        if self._rest is not None and self._seconds() - self._rest_began > stop_timeout:
-            self._rest.cancel()
-        if self._skill is not None and self._seconds() - self._skill_began > self.get_parameter("skill_timeout").value:
-            self._skill.cancel()
+        if self._question is not None and not self._question[0].done():
+            answer, until = self._question
+            if self._calls.now() > until:
+                limit = self._settings.confirm_timeout
+                answer.succeed(f"nobody confirmed '{self._goal_handle.request.skill}' within {limit:g} s")
+        elif self._goal_handle is not None and self._goal_handle.is_active:
+            self._feedback(ExecuteSkill.Feedback.EXECUTING, -1.0)
 
-    def _feedback(self, goal_handle: Any, phase: int, fraction: float) -> None:
-        goal_handle.publish_feedback(ExecuteSkill.Feedback(phase=phase, fraction=fraction))
+    def _feedback(self, phase: int, fraction: float) -> None:
+        self._goal_handle.publish_feedback(ExecuteSkill.Feedback(phase=phase, fraction=fraction))
 
     # ------------------------------------------------------------------ services
 
@@ -291,16 +274,21 @@ class Bridge(LifecycleNode, abc.ABC):
         if not self._ready(response):
             return response
         if request.task_id != -1:
-            world = self.change_task(request.task_id)
+            try:
+                world = self.change_task(request.task_id)
+            except UserError as error:
+                response.error_code, response.message = ResetWorld.Response.WORLD_UNAVAILABLE, str(error)
+                return response
             if world is None:
                 response.error_code = ResetWorld.Response.UNKNOWN_TASK
                 response.message = f"there is no task {request.task_id}"
                 return response
-            if world is not self._world:
-                self._release()
-            self._world = world
-        assert self._world is not None
-        if await self._world_says(self._world.reset, response) is not None:
+            self._host(world)
+        world, seed = self._world, None if request.seed < 0 else request.seed
+        assert world is not None
+        answer = await self._world_says(lambda: world.reset(seed), response)
+        if answer is not None:
+            response.observation = self._publish(answer[0])
             self.describe_task(response)
         return response
 
@@ -319,8 +307,14 @@ class Bridge(LifecycleNode, abc.ABC):
         if self._ready(response) and world is not None:
             answer = await self._world_says(world.available_skills, response)
             if answer is not None:
-                response.skills, response.recallable = list(answer[0]), list(world.recallable)
-                response.domain = world.domain.value
+                response.skills = list(answer[0])
+        return response
+
+    def _on_household(
+        self, request: DescribeHousehold.Request, response: DescribeHousehold.Response
+    ) -> DescribeHousehold.Response:
+        if self._ready(response) and self._world is not None:
+            household_to_msg(self._world.household, self._world.recallable, response)
         return response
 
     async def _on_evaluate(
@@ -340,7 +334,7 @@ class Bridge(LifecycleNode, abc.ABC):
 
     async def _world_says(self, ask: Callable[[], Pending[Any]], response: Any) -> tuple[Any] | None:
         """Wait for the world; returns its answer in a tuple, or None with the error in the response."""
-        pending = await self._waker.settled(_asked_of(ask))
+        pending = await self._waker.settled(asked(ask))
         try:
             return (pending.take(),)
         except Exception as error:
@@ -356,9 +350,6 @@ class Bridge(LifecycleNode, abc.ABC):
         if observation.picture is not None:
             self._image.publish(picture_to_msg(observation.picture, now))
         return msg
-
-    def _seconds(self) -> float:
-        return float(self.get_clock().now().nanoseconds) / 1e9
 
     # ------------------------------------------------------------------ the end
 
@@ -379,14 +370,6 @@ class Bridge(LifecycleNode, abc.ABC):
         super().destroy_node()
 
 
-def _asked_of(ask: Callable[[], Pending[Any]]) -> Pending[Any]:
-    """Ask the world; one that raises is one that failed."""
-    try:
-        return ask()
-    except Exception as error:
-        return Pending.failed(error)
-
-
 def _fits(skill: str, verb: str, target: str) -> bool:
     """Whether a skill is its verb with its target, as far as they are given."""
     if verb and target:
@@ -394,5 +377,9 @@ def _fits(skill: str, verb: str, target: str) -> bool:
     return skill.startswith(f"{verb} " if verb else "") and skill.endswith(f" {target}" if target else "")
 
 
-def _refusal(outcome: Outcome, reason: str) -> tuple[Observation, str]:
-    return Observation(f"The skill was not carried out: {reason}.", outcome), reason
+def _gone(error: Exception) -> tuple[Observation, str, list[str]]:
+    return Observation("", Outcome.WORLD_UNAVAILABLE), str(error) or type(error).__name__, []
+
+
+def _told(observation: Observation, skills: Sequence[str] = ()) -> tuple[Observation, str, list[str]]:
+    return observation, "" if observation.outcome is Outcome.DONE else observation.text, list(skills)

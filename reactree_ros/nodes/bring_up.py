@@ -1,5 +1,7 @@
 """Configures and activates lifecycle nodes, one after the other, and ends with 0, or with 1 where one of them fails.
 
+A planner can be waited for, so that what follows does not begin before it is there.
+
 The launch could do this itself, but `launch_ros` goes by transition events, of which the first can be lost
 (ros2/rcl#1166: it then waits for ever), and leaves a traceback where it is stopped while a node starts.
 """
@@ -13,8 +15,10 @@ import time
 import rclpy
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from rclpy.action import ActionClient
 from rclpy.node import Node
 from rclpy.utilities import remove_ros_args
+from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.srv import ModelReady
 
 from reactree_ros.nodes.spinning import Spinner, interruptible
@@ -33,16 +37,17 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("nodes", nargs="+", help="names of the nodes, relative to this one's namespace")
+    parser.add_argument("--planner", default="", help="name of a planner, which only has to be there")
     parser.add_argument("--timeout", type=float, default=60.0, help="longest wait for a node to be there, in seconds")
     parser.add_argument(
         "--load-timeout", type=float, default=1800.0, help="longest wait for a language model, in seconds"
     )
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])
     with interruptible() as asked:
-        sys.exit(_bring_up(options.nodes, options.timeout, options.load_timeout, asked))
+        sys.exit(_bring_up(options.nodes, options.planner, options.timeout, options.load_timeout, asked))
 
 
-def _bring_up(names: list[str], timeout: float, load_timeout: float, asked: list[int]) -> int:
+def _bring_up(names: list[str], planner: str, timeout: float, load_timeout: float, asked: list[int]) -> int:
     node = rclpy.create_node("bring_up")
     with Spinner(node, asked) as spinner:
         for name in names:
@@ -63,6 +68,12 @@ def _bring_up(names: list[str], timeout: float, load_timeout: float, asked: list
                         return INTERRUPTED if asked else _failed(f"'{name}' could not be {done}; {why}")
                 else:
                     return _failed(f"'{name}' could not be {done}; it says itself why")
+        if planner:
+            action = ActionClient(node, ExecuteTask, f"{planner}/execute_task")
+            there = spinner.spin_until(action.server_is_ready, seconds=timeout)
+            action.destroy()
+            if not there:
+                return INTERRUPTED if asked else _failed(f"there is no planner '{planner}' within {timeout:g} s")
     return ACTIVE
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rclpy.client import Client
@@ -30,6 +30,7 @@ class Waiting:
         pending: What comes of it.
         since: When it began, in seconds of the node's clock, or when the server was last seen.
         sent_to: How many servers there were when it was sent, or more since; 0: it was not sent.
+        gone: Makes the error with which it fails where the server is not there or goes away.
     """
 
     what: str
@@ -38,7 +39,8 @@ class Waiting:
     stop: Callable[[], None]
     pending: Pending[Any]
     since: float
-    sent_to: int = field(default=0)
+    sent_to: int = 0
+    gone: Callable[[str], Exception] = ServerGone
 
 
 class Calls:
@@ -55,8 +57,18 @@ class Calls:
         self._patience = patience
         self._waiting: list[Waiting] = []
 
-    def call(self, client: Client, request: Any, *, on_cancel: Callable[[], None] = lambda: None) -> Pending[Any]:
-        """Call a service; cancelling the pending response forgets the request and calls ``on_cancel``."""
+    def call(
+        self,
+        client: Client,
+        request: Any,
+        *,
+        on_cancel: Callable[[], None] = lambda: None,
+        gone: Callable[[str], Exception] = ServerGone,
+    ) -> Pending[Any]:
+        """Call a service; cancelling the pending response forgets the request and calls ``on_cancel``.
+
+        ``gone`` makes the error with which it fails where the server is not there or goes away.
+        """
         sent: list[Future] = []
 
         def stop() -> None:
@@ -74,7 +86,7 @@ class Calls:
         def servers() -> int:
             return self.count(client.srv_name) if client.service_is_ready() else 0
 
-        self.wait(Waiting(client.srv_name, servers, send, stop, pending, self.now()))
+        self.wait(Waiting(client.srv_name, servers, send, stop, pending, self.now(), gone=gone))
         return pending
 
     def count(self, service: str) -> int:
@@ -111,7 +123,7 @@ class Calls:
             waiting.sent_to = sys.maxsize  # whoever is there next is another one
 
     def _give_up(self, waiting: Waiting, why: str) -> None:
-        if waiting.pending.fail(ServerGone(f"{waiting.what} {why}")):
+        if waiting.pending.fail(waiting.gone(f"{waiting.what} {why}")):
             waiting.stop()
 
     def now(self) -> float:
@@ -127,3 +139,17 @@ def settle(pending: Pending[Any], future: Future) -> None:
         pending.fail(error)
     else:
         pending.succeed(future.result())
+
+
+def mapped(source: Pending[Any], function: Callable[[Any], Any]) -> Pending[Any]:
+    """Return what comes of a pending result by way of a function; cancelling it cancels the source."""
+    pending: Pending[Any] = Pending(on_cancel=source.cancel)
+
+    def finish(done: Any) -> None:
+        try:
+            pending.succeed(function(done.result()))
+        except BaseException as error:
+            pending.fail(error)
+
+    source.add_done_callback(lambda done: None if done.cancelled() else finish(done))
+    return pending

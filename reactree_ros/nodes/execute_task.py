@@ -91,7 +91,7 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("instruction", help="what to do; empty: the instruction of the task")
-    parser.add_argument("--task-id", type=int, default=-1, help="task of the bridge's task file to reset the world to")
+    parser.add_argument("--task-id", type=int, default=-1, help="task of the bridge's world to reset it to")
     parser.add_argument("--planner-node", default="reactree_planner", help="name of the planner node")
     parser.add_argument("--planner", default="", help="planner by name")
     parser.add_argument("--seed", type=int, default=0, help="seed of the language model")

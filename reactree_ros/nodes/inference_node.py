@@ -4,50 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from reactree_interfaces.srv import AbortGeneration, Generate, ModelReady
 
 from reactree_ros.errors import UserError
-from reactree_ros.llm.models import NAMES, ModelSettings, load_settings, make_model, settings_of
+from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel, Reply
-from reactree_ros.llm.saying import Method
-from reactree_ros.llm.turns import TakingTurns
+from reactree_ros.llm.settings import load_models_file, make_model
 from reactree_ros.nodes.messages import failed, reply_to_msg, request_from_msg
-from reactree_ros.nodes.parameters import declare
+from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
+from reactree_ros.nodes.settings import InferenceNodeSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.pending import Pending
-
-#: Name, default and meaning of parameters that may be any text or number; an empty text or 0 leaves it to the engine.
-PARAMETERS: tuple[tuple[str, Any, str], ...] = (
-    ("model", "", "name or folder of the model; empty with a server: the first one that it has"),
-    ("base_url", "", "of the server, e.g. http://127.0.0.1:8000/v1; empty: $OPENAI_BASE_URL"),
-    ("api_key_file", "", "file with the server's key; empty: $OPENAI_API_KEY, or none"),
-    ("constraints", "", "what the server obeys, of grammar, regex, json_schema, choice; empty: it is tried out"),
-    ("models_file", "", "YAML file with every setting of one or several language models; outranks the others here"),
-    ("enable_prefix_caching", True, "keep what was computed for prompts that begin alike"),
-    ("engine_args", "", "further engine arguments as YAML, e.g. '{max_num_seqs: 64}'"),
-)
-#: Likewise; passed on to the engine by the same names.
-ENGINE_PARAMETERS: tuple[tuple[str, Any, str], ...] = (
-    ("dtype", "", "number type of the weights, e.g. bfloat16"),
-    ("tensor_parallel_size", 0, "GPUs that share the model"),
-    ("quantization", "", "how the weights are quantized, e.g. awq"),
-    ("max_model_len", 0, "tokens that prompt and reply may have together"),
-    ("gpu_memory_utilization", 0.0, "share of the GPU's memory that may be used"),
-    ("kv_cache_dtype", "", "number type of the KV cache, e.g. fp8"),
-)
+from reactree_ros.registry import MODELS
 
 
 class InferenceNode(LifecycleNode):
     """Hosts a language model.
 
     Services:
-        ``~/generate`` (Generate): several requests at once, up to ``max_concurrent``; further ones take turns between
-            planners.
+        ``~/generate`` (Generate): several requests at once, up to ``max_concurrent``; further ones are answered fairly
+            between planners.
         ``~/abort`` (AbortGeneration): stops one, waiting or running.
         ``~/ready`` (ModelReady): whether the model can answer; loading one may take minutes. The node can be activated
             when it can.
@@ -56,10 +36,8 @@ class InferenceNode(LifecycleNode):
         ``/diagnostics`` (DiagnosticArray, once a second): what answers, requests waiting and running, tokens, latency.
 
     Parameters:
-        ``llm``, ``model``, ``base_url``, ``api_key_file``, ``chat``, ``method``, ``constraints``, ``retries``,
-        ``models_file``, ``max_concurrent``, ``request_timeout``, and of the engine ``dtype``, ``tensor_parallel_size``,
-        ``quantization``, ``max_model_len``, ``gpu_memory_utilization``, ``kv_cache_dtype``, ``enable_prefix_caching``,
-        ``engine_args``; read when the node is configured.
+        those of :class:`InferenceNodeSettings` and of the language model that ``llm`` names, read when the node is
+        configured.
     """
 
     def __init__(self, name: str = "inference", *, model: LanguageModel | None = None, **kwargs: Any) -> None:
@@ -69,18 +47,15 @@ class InferenceNode(LifecycleNode):
             name: Its name.
             model: A language model to host instead of the one that the parameters name.
             kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
+
+        Raises:
+            UserError: There is no language model of that name, or a parameter is none of its settings.
         """
         super().__init__(name, **kwargs)
-        for parameter in (*PARAMETERS, *ENGINE_PARAMETERS):
-            declare(self, *parameter)
-        declare(self, "llm", "expert", "which language model to host", one_of=NAMES)
-        declare(self, "chat", "auto", "lay prompts out as turns of a chat", one_of=("auto", "true", "false"))
-        declare(self, "method", "auto", "how a decision is asked for", one_of=("auto", *(one.value for one in Method)))
-        declare(self, "retries", 3, "how often what failed for a passing reason is sent again", between=(0, 100))
-        declare(self, "max_concurrent", 32, "requests that run at once", between=(1, 4096))
-        declare(self, "request_timeout", 120.0, "longest time for one request, in seconds", between=(0.1, 86400.0))
+        declare(self, InferenceNodeSettings)
+        declare_chosen(self, MODELS, settings_of(self, InferenceNodeSettings).llm)
         self._given = model
-        self._model: TakingTurns | None = None
+        self._model: FairQueue | None = None
         self._ready: Pending[None] = Pending.of(None)
         self._active = False
         self._running: dict[str, tuple[Pending[Reply], float]] = {}
@@ -92,43 +67,24 @@ class InferenceNode(LifecycleNode):
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start loading the language model, make the endpoints."""
-        places = self.get_parameter("max_concurrent").value
         try:
-            model = self._given or make_model(self._settings())
+            settings = settings_of(self, InferenceNodeSettings)
+            model = self._given or self._make(settings)
         except UserError as error:
             self.get_logger().error(str(error))
             return TransitionCallbackReturn.FAILURE
-        self._model = model if isinstance(model, TakingTurns) else TakingTurns(model, places)
+        self._model = model if isinstance(model, FairQueue) else FairQueue(model, settings.max_concurrent)
         self._ready = self._model.ready()
         if not self._offered:
             self._offer()
         return TransitionCallbackReturn.SUCCESS
 
-    def _settings(self) -> ModelSettings:
-        """Return what the parameters say about the language model; a file of settings outranks them."""
-
-        def value(name: str) -> Any:
-            return self.get_parameter(name).value
-
-        if value("models_file"):
-            return load_settings(value("models_file"))
-        limits = {"max_concurrent": value("max_concurrent"), "time_limit": value("request_timeout")}
-        engine = {name: value(name) for name, _, _ in ENGINE_PARAMETERS if value(name)}
-        try:
-            further = yaml.safe_load(value("engine_args")) or {}
-        except yaml.YAMLError as error:
-            raise UserError(f"parameter engine_args: {' '.join(str(error).split())}") from error
-        if not isinstance(further, dict):
-            raise UserError(
-                f"parameter engine_args is '{value('engine_args')}'; it must be like '{{max_num_seqs: 64}}'"
-            )
-        if value("llm") == "vllm":
-            engine["enable_prefix_caching"] = value("enable_prefix_caching")
-        named = {name: value(name) for name in ("llm", "model", "base_url", "api_key_file", "retries")}
-        chosen = {name: value(name) for name in ("chat", "method") if value(name) != "auto"}
-        if constraints := [one.strip() for one in value("constraints").split(",") if one.strip()]:
-            chosen["constraints"] = constraints
-        return settings_of({**named, **chosen, **limits, "engine": {**engine, **further}}, where="parameters")
+    def _make(self, settings: InferenceNodeSettings) -> LanguageModel:
+        """Make what the parameters name; a file of settings outranks them."""
+        if settings.models_file:
+            return make_model(*load_models_file(settings.models_file))
+        spec = MODELS.get(settings.llm)
+        return make_model(spec, settings_of(self, spec.settings))
 
     def _offer(self) -> None:
         """Make the endpoints; they stay, so that what is under way when the node is cleaned up can be answered."""

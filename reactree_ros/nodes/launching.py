@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,124 +24,221 @@ from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
+from pydantic.fields import FieldInfo
 
-#: Arguments of whatever is launched with a planner: name, default, description.
-DECIDING = [
-    ("llm", "expert", "who decides: expert (rule-based, no language model), openai, vllm, transformers or fallback"),
-    ("model", "", "name or folder of the language model; with a server, empty: the first one that it has"),
-    ("base_url", "", "of an OpenAI-compatible server; empty: $OPENAI_BASE_URL (its key: $OPENAI_API_KEY)"),
-    ("api_key_file", "", "file with the server's key, instead of $OPENAI_API_KEY"),
-    ("models_file", "", "YAML file with every setting of one or several language models"),
-    ("start_inference", "true", "start an inference node; false: one runs elsewhere (inference.launch.py)"),
-    ("planner", "reactree", "planner by name, e.g. reactree, react; with options where it has any, NAME:OPTION=VALUE"),
-    ("memory", "", "episodic memory, a file; empty: none"),
-    ("policy", "", "skill policy, a YAML file; empty: every skill is carried out"),
-    ("params_file", "", "a parameter file for all nodes; arguments given here outrank it"),
-    ("namespace", "", "namespace of all nodes"),
-    ("use_viewer", "false", "also start py_trees_ros_viewer, where it is installed"),
-    ("log_level", "info", "log level of all nodes"),
-]
-SWITCHES = ("use_viewer", "start_inference", "dry_run", "headless", "start_simulator", "pictures")
-CHOICES = {
-    **{name: ["true", "false"] for name in SWITCHES},
-    "log_level": ["debug", "info", "warn", "error", "fatal"],
-}
+from reactree_ros.nodes.parameters import choices, from_text, refuse_foreign
+from reactree_ros.nodes.settings import InferenceNodeSettings, PlannerNodeSettings, TaskSettings
+from reactree_ros.registry import MODELS, Registry
+from reactree_ros.settings import Settings
+
 VIEWER = "py-trees-tree-viewer"
-#: How the texts of arguments become parameters that are no texts.
-KINDS: Mapping[str, Callable[[str], Any]] = {"task_id": int, "port": int, **dict.fromkeys(SWITCHES, "true".__eq__)}
+YES_OR_NO = ("true", "false")
+#: Arguments of every launch: name, default, description, choices.
+COMMON: Sequence[tuple[str, str, str, Sequence[str]]] = (
+    ("params_file", "", "a parameter file for all nodes; arguments given here outrank it", ()),
+    ("namespace", "", "namespace of all nodes", ()),
+    ("log_level", "info", "log level of all nodes", ("debug", "info", "warn", "error", "fatal")),
+)
+#: Arguments of whatever is launched with a planner.
+DECIDING: Sequence[tuple[str, str, str, Sequence[str]]] = (
+    ("instruction", "", "what to do; empty: wait for goals, or, where a task_id is given, that task's instruction", ()),
+    ("start_inference", "true", "start an inference node; false: one runs elsewhere (inference.launch.py)", YES_OR_NO),
+    ("use_viewer", "false", "also start py_trees_ros_viewer, where it is installed", YES_OR_NO),
+)
+
+
+def fields(kind: type[Settings], *names: str) -> dict[str, FieldInfo]:
+    """Return fields of settings by name: those that are named, or all."""
+    return {name: kind.model_fields[name] for name in names or kind.model_fields}
 
 
 @dataclass(frozen=True)
-class BridgeProcess:
-    """The bridge of a launch.
+class NodeArguments:
+    """A node, with the launch arguments that are parameters of it; one that is not given leaves the parameter alone.
 
     Attributes:
         executable: Its executable.
-        name: The node's name; its parameters, and those of the planner with such a bridge, are in a file of that name
-            in config/.
-        arguments: Launch arguments that are parameters of it.
+        name: Its name.
+        own: Settings of the node itself.
+        registry: What it hosts one of; the settings of all that are installed are arguments, too.
+        chosen_by: The setting that names the one.
     """
 
     executable: str
     name: str
-    arguments: Sequence[str]
+    own: Mapping[str, FieldInfo]
+    registry: Registry[Any] | None = None
+    chosen_by: str = ""
+
+    def descriptions(self) -> dict[str, str]:
+        """Say what each argument means, whose setting it is, and what holds where it is not given."""
+        found = {name: _described(one) for name, one in self.own.items()}
+        hosted: dict[str, dict[str, list[str]]] = {}
+        for spec in self.registry or ():
+            for name, one in spec.settings.model_fields.items():
+                hosted.setdefault(name, {}).setdefault(_described(one), []).append(spec.name)
+        for name, meanings in hosted.items():
+            said = [f"{', '.join(owners)}: {meaning}" for meaning, owners in meanings.items()]
+            found.setdefault(name, "; ".join(said))
+        if self.registry is not None:
+            found[self.chosen_by] += f"; one of {', '.join(self.registry.names)}"
+        return found
+
+    def parameters(self, given: Mapping[str, str], *, otherwise: str = "") -> dict[str, Any]:
+        """Return arguments as parameters.
+
+        Args:
+            given: The arguments.
+            otherwise: What is hosted where the arguments do not say it; empty: nobody knows here.
+
+        Raises:
+            ValueError: One makes no sense; the message names it with its value.
+        """
+        known = dict(self.own)
+        chosen = given.get(self.chosen_by, otherwise)
+        if self.registry is not None:
+            if chosen:
+                refuse_foreign(self.registry, chosen, {name: given[name] for name in given if name not in self.own})
+                known = self.registry.get(chosen).settings.model_fields | known
+            for spec in self.registry:
+                known = spec.settings.model_fields | known
+        return {name: _parameter(name, known[name], text) for name, text in given.items()}
 
 
-def describe(own: Sequence[tuple[str, str, str]], bridge: BridgeProcess) -> LaunchDescription:
+INFERENCE = NodeArguments(
+    "inference_node", "inference", fields(InferenceNodeSettings, "llm", "models_file"), MODELS, "llm"
+)
+PLANNER = NodeArguments(
+    "planner_node", "reactree_planner", {**fields(TaskSettings, "planner"), **fields(PlannerNodeSettings, "memory")}
+)
+
+
+def _described(one: FieldInfo) -> str:
+    default = one.get_default(call_default_factory=True)
+    said = [one.description or "", *([f"one of {', '.join(choices(one))}"] if choices(one) else [])]
+    return "; ".join([*said, *([] if default in (None, "", (), {}) else [f"by default {_text(default)}"])])
+
+
+def _text(default: Any) -> str:
+    return str(default).lower() if isinstance(default, bool) else str(getattr(default, "value", default))
+
+
+def _parameter(name: str, one: FieldInfo, text: str) -> Any:
+    try:
+        value = from_text(one, text)
+    except ValueError as error:
+        raise ValueError(f"{name} is '{text}'; {error}") from None
+    return ParameterValue(value, value_type=str) if isinstance(value, str) else value
+
+
+class Arguments:
+    """The arguments of a launch: those of its nodes, and its own.
+
+    Where two nodes have an argument of one name, that of the second is called ``llm_NAME``, where ``llm`` says what
+    the second hosts.
+
+    Args:
+        nodes: The nodes with their arguments.
+        own: Further arguments: name, default, description, choices.
+    """
+
+    def __init__(self, nodes: Sequence[NodeArguments], own: Sequence[tuple[str, str, str, Sequence[str]]]) -> None:
+        self._own = {name for name, _, _, _ in own}
+        self._of_nodes: dict[str, tuple[str, str]] = {}  # an argument's node and parameter
+        self.declared = [
+            DeclareLaunchArgument(name, default_value=default, description=said, choices=list(few) or None)
+            for name, default, said, few in own
+        ]
+        for node in nodes:
+            for parameter, said in node.descriptions().items():
+                taken = parameter in self._of_nodes or parameter in self._own
+                name = f"{node.chosen_by}_{parameter}" if taken else parameter
+                self._of_nodes[name] = node.name, parameter
+                self.declared.append(DeclareLaunchArgument(name, default_value="", description=said))
+
+    def own(self, context: LaunchContext, name: str) -> str:
+        """Return the value of an argument of the launch itself."""
+        return str(LaunchConfiguration(name).perform(context))
+
+    def given(self, context: LaunchContext, node: NodeArguments) -> dict[str, str]:
+        """Return what is given of a node's parameters."""
+        values = {
+            parameter: str(LaunchConfiguration(name).perform(context))
+            for name, (owner, parameter) in self._of_nodes.items()
+            if owner == node.name
+        }
+        return {name: value for name, value in values.items() if value}
+
+    def launched(self, context: LaunchContext, node: NodeArguments, files: Sequence[str], *, default: str = "") -> Node:
+        """Return a node with its parameters: from the package's files, a parameter file, and the arguments.
+
+        Args:
+            context: Of the launch.
+            node: The node.
+            files: Files in ``config/`` whose parameters it gets before all others.
+            default: What it hosts where neither an argument nor a parameter file says so; empty: as the node has it.
+
+        Raises:
+            ValueError: An argument makes no sense; the message names it with its value.
+        """
+        file = self.own(context, "params_file")
+        if file and not Path(file).is_file():
+            raise ValueError(f"params_file: there is no file '{file}'")
+        given = self.given(context, node)
+        if default and not file:
+            given = {node.chosen_by: default} | given
+        hosted = "" if file or node.registry is None else node.registry.default
+        own = [PathJoinSubstitution([FindPackageShare("reactree_ros"), "config", name]) for name in files]
+        return Node(
+            executable=node.executable,
+            name=node.name,
+            parameters=[*own, *([file] if file else []), node.parameters(given, otherwise=hosted)],
+            **self.common(context),
+        )
+
+    def common(self, context: LaunchContext) -> dict[str, Any]:
+        """Return what all processes have in common."""
+        return {
+            "package": "reactree_ros",
+            "namespace": self.own(context, "namespace"),
+            "output": "screen",
+            "ros_arguments": ["--log-level", self.own(context, "log_level")],
+        }
+
+
+def describe(bridge: NodeArguments) -> LaunchDescription:
     """Describe a launch of planner, bridge and inference node.
 
     Args:
-        own: Its own arguments: name, default, description.
-        bridge: Its bridge.
+        bridge: The bridge; its parameters, and those of the planner with such a bridge, are in a file of its name in
+            ``config/``.
     """
-    arguments = [*own, *DECIDING]
-    declared = [
-        DeclareLaunchArgument(name, default_value=default, description=description, choices=CHOICES.get(name))
-        for name, default, description in arguments
-    ]
-    return LaunchDescription([*declared, OpaqueFunction(function=start, args=[arguments, bridge])])
+    arguments = Arguments([PLANNER, bridge, INFERENCE], [*DECIDING, *COMMON])
+    return LaunchDescription([*arguments.declared, OpaqueFunction(function=start, args=[arguments, bridge])])
 
 
-def start(
-    context: LaunchContext, arguments: Sequence[tuple[str, str, str]], bridge_process: BridgeProcess
-) -> list[Any]:
+def start(context: LaunchContext, arguments: Arguments, of_bridge: NodeArguments) -> list[Any]:
     """Start the nodes; when inference node and bridge are active, send the instruction."""
-    value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in arguments}
-    given = {name for name, default, _ in arguments if value[name] != default}
-    if "params_file" in given and not Path(value["params_file"]).is_file():
-        raise ValueError(f"params_file: there is no file '{value['params_file']}'")
-    for name in ("task_id", "port"):
-        if not value.get(name, "0").lstrip("-").isdecimal():
-            raise ValueError(f"{name} is '{value[name]}'; it must be a whole number")
-    task_id = value.get("task_id", "-1")
-
-    def parameters(files: Sequence[str], *names: str) -> list[Any]:
-        own = [PathJoinSubstitution([FindPackageShare("reactree_ros"), "config", file]) for file in files]
-        chosen = {name: _parameter(name, value[name]) for name in names if name in given}
-        return [*own, *([value["params_file"]] if "params_file" in given else []), chosen]
-
-    common = {
-        "package": "reactree_ros",
-        "namespace": value["namespace"],
-        "output": "screen",
-        "ros_arguments": ["--log-level", value["log_level"]],
-    }
-    inference = Node(
-        executable="inference_node",
-        name="inference",
-        parameters=parameters(["inference.yaml"], "llm", "model", "base_url", "api_key_file", "models_file"),
-        **common,
-    )
-    bridge = Node(
-        executable=bridge_process.executable,
-        name=bridge_process.name,
-        parameters=parameters([f"{bridge_process.name}.yaml"], "policy", *bridge_process.arguments),
-        **common,
-    )
-    planner = Node(
-        executable="planner_node",
-        name="reactree_planner",
-        parameters=parameters(["planner.yaml", f"{bridge_process.name}.yaml"], "planner", "memory"),
-        **common,
-    )
-    nodes, lifecycle = [bridge, planner], [bridge_process.name]
-    if value["start_inference"] == "true":
-        nodes, lifecycle = [inference, *nodes], ["inference", *lifecycle]
-    bring_up = Node(executable="bring_up", arguments=lifecycle, **common)
-    task = Node(executable="execute_task", arguments=["--task-id", task_id, "--", value["instruction"]], **common)
-    one_task = bool({"instruction", "task_id"} & given)
+    file = f"{of_bridge.name}.yaml"
+    bridge = arguments.launched(context, of_bridge, [file])
+    planner = arguments.launched(context, PLANNER, ["planner.yaml", file])
+    nodes, lifecycle = [bridge, planner], [of_bridge.name]
+    if arguments.own(context, "start_inference") == "true":
+        nodes = [arguments.launched(context, INFERENCE, ["inference.yaml"]), *nodes]
+        lifecycle = [INFERENCE.name, *lifecycle]
+    common = arguments.common(context)
+    instruction, task_id = arguments.own(context, "instruction"), arguments.given(context, of_bridge).get("task_id", "")
+    bring_up = Node(executable="bring_up", arguments=[*lifecycle, "--planner", PLANNER.name], **common)
+    task = Node(executable="execute_task", arguments=["--task-id", task_id or "-1", "--", instruction], **common)
+    one_task = bool(instruction or task_id)
     return [
         *([RegisterEventHandler(OnShutdown(on_shutdown=interrupted))] if one_task else []),
         *[at_the_end_of(node, fail(f"{node.node_executable} has ended")) for node in nodes],
         at_the_end_of(bring_up, fail("the nodes could not be brought up"), well=[task] if one_task else []),
         at_the_end_of(task, fail("the goal was not reached"), well=[EmitEvent(event=Shutdown(reason="goal reached"))]),
         *(*nodes, bring_up),
-        *(viewer() if value["use_viewer"] == "true" else []),
+        *(viewer() if arguments.own(context, "use_viewer") == "true" else []),
     ]
-
-
-def _parameter(name: str, text: str) -> Any:
-    return KINDS[name](text) if name in KINDS else ParameterValue(text, value_type=str)
 
 
 def at_the_end_of(node: Node, badly: list[Any], *, well: list[Any] | None = None) -> RegisterEventHandler:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import array
 import io
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 from builtin_interfaces.msg import Time
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import ObjectSighting
 from reactree_interfaces.msg import Observation as ObservationMsg
-from reactree_interfaces.srv import Generate
+from reactree_interfaces.msg import Turn as TurnMsg
+from reactree_interfaces.srv import DescribeHousehold, Generate
 from sensor_msgs.msg import Image
 from std_msgs.msg import Header
 
 from reactree_ros.agent.decision import ControlFlow
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.observation import Observation, Outcome, Seen
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
@@ -29,11 +32,13 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
-from reactree_ros.world.port import Observation, Outcome, Seen
 
 #: Outcomes as the constants of ExecuteSkill.action.
 OUTCOME_CODES = {outcome: getattr(ExecuteSkill.Result, outcome.name) for outcome in Outcome}
 OUTCOMES = {code: outcome for outcome, code in OUTCOME_CODES.items()}
+#: What somebody is told as the constants of Turn.msg.
+ABOUT_CODES = {about: getattr(TurnMsg, about.name) for about in About}
+ABOUT = {code: about for about, code in ABOUT_CODES.items()}
 
 
 def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
@@ -87,16 +92,49 @@ def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -
     )
 
 
+def household_to_msg(
+    household: Household, recallable: Sequence[str], msg: DescribeHousehold.Response
+) -> DescribeHousehold.Response:
+    """Fill a service response with a household and what working memory may be asked about in it."""
+    msg.name, msg.actions, msg.recallable = household.name, list(household.actions), list(recallable)
+    msg.control_flows = [flow.value for flow in household.control_flows]
+    msg.control_flow_texts = list(household.control_flows.values())
+    msg.naming, msg.start_line, msg.prompts = household.naming, household.start_line, household.prompts
+    msg.max_decisions, msg.max_steps = household.max_decisions, household.max_steps
+    return msg
+
+
+def household_from_msg(msg: DescribeHousehold.Response) -> Household:
+    """Return the household that a service response stands for.
+
+    Raises:
+        ValueError: A field makes no sense; the message names it with its value.
+    """
+    flows = _control_flows(msg.control_flows)
+    if len(flows) != len(msg.control_flow_texts):
+        raise ValueError(f"control_flow_texts has {len(msg.control_flow_texts)} texts for {len(flows)} control_flows")
+    return Household(
+        name=msg.name,
+        actions=tuple(msg.actions),
+        control_flows=dict(zip(flows, msg.control_flow_texts, strict=True)),
+        naming=msg.naming,
+        start_line=msg.start_line,
+        max_decisions=msg.max_decisions,
+        max_steps=msg.max_steps,
+        prompts=msg.prompts,
+    )
+
+
 def request_to_msg(request: DecisionRequest) -> Generate.Request:
     """Return a decision request as a service request."""
     msg = Generate.Request(
         id=request.id,
-        prompt=request.prompt,
+        turns=[turn_to_msg(turn) for turn in request.turns],
+        begun=request.begun,
         max_tokens=request.max_tokens,
         temperature=request.temperature,
         top_p=request.top_p,
         seed=request.seed,
-        said=[place for span in request.said for place in span],
         planner=request.planner,
     )
     may_say = request.may_say
@@ -118,14 +156,14 @@ def request_from_msg(msg: Generate.Request) -> DecisionRequest:
         ValueError: A field makes no sense; the message names it with its value.
     """
     return DecisionRequest(
-        prompt=msg.prompt,
+        turns=tuple(_turn(turn, index) for index, turn in enumerate(msg.turns)),
         may_say=_may_say(msg),
+        begun=msg.begun,
         max_tokens=_positive(msg.max_tokens),
         temperature=msg.temperature,
         top_p=_share(msg.top_p),
         seed=msg.seed,
         id=msg.id,
-        said=_spans(msg.said, len(msg.prompt)),
         planner=msg.planner,
     )
 
@@ -136,10 +174,19 @@ def _share(top_p: float) -> float:
     return top_p
 
 
-def _spans(places: Sequence[int], length: int) -> tuple[tuple[int, int], ...]:
-    if len(places) % 2 or any(one > other for one, other in pairwise([*places, length])):
-        raise ValueError(f"said is {list(places)}; it must be starts and ends within the prompt, in order")
-    return tuple(zip(places[::2], places[1::2], strict=True))
+def turn_to_msg(turn: Turn) -> TurnMsg:
+    """Return a turn as a message: who speaks about what, and the words."""
+    if isinstance(turn, Told):
+        return TurnMsg(kind=ABOUT_CODES[turn.about], text=turn.text)
+    return TurnMsg(kind=TurnMsg.SAID if isinstance(turn, Said) else TurnMsg.SAW, text=turn.text)
+
+
+def _turn(msg: TurnMsg, index: int) -> Turn:
+    if msg.kind in ABOUT:
+        return Told(msg.text, ABOUT[msg.kind])
+    if msg.kind not in (TurnMsg.SAID, TurnMsg.SAW):
+        raise ValueError(f"turns[{index}].kind is {msg.kind}; it must be one of the constants of Turn.msg (0 to 7)")
+    return Said(msg.text) if msg.kind == TurnMsg.SAID else Saw(msg.text)
 
 
 def _may_say(msg: Generate.Request) -> DecisionGrammar | Choice | FreeText:
@@ -174,6 +221,7 @@ def reply_from_msg(msg: Generate.Response) -> Reply:
         text=msg.text,
         finish_reason=msg.finish_reason,
         prompt_tokens=known(msg.prompt_tokens),
+        longest_prompt=known(msg.longest_prompt),
         cached_tokens=known(msg.cached_tokens),
         output_tokens=known(msg.output_tokens),
         seconds=msg.seconds,
@@ -186,7 +234,7 @@ def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
     """Fill a service response with a reply; its time is the service's own."""
     msg.text, msg.finish_reason = reply.text, reply.finish_reason
     msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
-    msg.output_tokens = counted(reply.output_tokens)
+    msg.output_tokens, msg.longest_prompt = counted(reply.output_tokens), counted(reply.longest_prompt)
     msg.answered_by, msg.objection = reply.answered_by, reply.objection
     return msg
 
@@ -214,7 +262,12 @@ def error_from_msg(msg: Generate.Response) -> LanguageModelError:
     """Return the error that a service response stands for."""
     if msg.error_code == Generate.Response.PROMPT_TOO_LONG:
         return PromptTooLong(msg.excess_tokens, msg.context_tokens)
-    kinds = {code: kind for kind, code in ERROR_CODES.items()}
+    kinds: dict[int, type[LanguageModelError]] = {
+        **{code: kind for kind, code in ERROR_CODES.items()},
+        Generate.Response.ABORTED: ServerUnavailable,
+        Generate.Response.NOT_ACTIVE: ServerUnavailable,
+        Generate.Response.INVALID_REQUEST: RequestRejected,
+    }
     return kinds.get(msg.error_code, LanguageModelError)(msg.message)
 
 

@@ -1,48 +1,163 @@
-"""Parameters declared with what they mean, their range, and whether they may change."""
+"""Parameters of a node, declared from classes of settings: type, default, bounds and meaning are written only there."""
 
 from __future__ import annotations
 
-from typing import Any
+import enum
+import sys
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from pydantic.fields import FieldInfo
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 
 from reactree_ros.errors import UserError
+from reactree_ros.registry import Registry
+from reactree_ros.settings import Settings, read_settings
+
+M = TypeVar("M", bound=Settings)
+#: What a parameter can be as it is; whatever else settings hold is a text or a list, which they read themselves.
+PLAIN = (bool, int, float, str)
+#: Least and greatest values where settings name none.
+_LIMITS: dict[type, tuple[float, float]] = {
+    int: (-(2**63), 2**63 - 1),
+    float: (-sys.float_info.max, sys.float_info.max),
+}
 
 
-def declare(
-    node: Node,
-    name: str,
-    default: bool | int | float | str,
-    description: str,
-    *,
-    between: tuple[float, float] | None = None,
-    one_of: tuple[str, ...] = (),
-    read_only: bool = True,
-) -> Any:
-    """Declare a parameter and return its value.
+def declare(node: Node, kind: type[Settings], *, read_only: bool = True) -> None:
+    """Declare every field of a class of settings as a parameter; one that is there already counts for both.
 
     Args:
-        node: Whose parameter it is.
-        name: Its name.
-        default: Its value where none is given; also says its type.
-        description: What it means, with its unit.
-        between: Least and greatest value of a number.
-        one_of: Values that a string may have.
-        read_only: Whether it is fixed once the node has started.
+        node: Whose parameters they are.
+        kind: The class.
+        read_only: Whether they are fixed once the node has started; a change that makes no sense is refused.
 
     Raises:
-        rclpy.exceptions.ParameterException: A value was given that is not allowed.
-        UserError: A string was given that is none of ``one_of``.
+        rclpy.exceptions.ParameterException: A value is out of bounds or of another type.
     """
-    descriptor = ParameterDescriptor(description=description, read_only=read_only)
-    if one_of:
-        descriptor.additional_constraints = f"one of {', '.join(one_of)}"
-    if between is not None and isinstance(default, float):
-        descriptor.floating_point_range = [FloatingPointRange(from_value=between[0], to_value=between[1])]
-    elif between is not None:
-        descriptor.integer_range = [IntegerRange(from_value=int(between[0]), to_value=int(between[1]), step=1)]
-    value = node.declare_parameter(name, default, descriptor).value
-    if one_of and value not in one_of:
-        raise UserError(f"parameter {name} is '{value}'; it must be one of {', '.join(one_of)}")
-    return value
+    for name, field in kind.model_fields.items():
+        if not node.has_parameter(name):
+            node.declare_parameter(name, _default(field), _descriptor(field, read_only))
+    if not read_only:
+        node.add_on_set_parameters_callback(lambda changes: _considered(node, kind, changes))
+
+
+def declare_chosen(node: Node, registry: Registry[Any], name: str) -> None:
+    """Declare the settings of what is chosen from a registry.
+
+    Raises:
+        rclpy.exceptions.ParameterException: A value is out of bounds or of another type.
+        UserError: There is none of that name, or the node is given a setting that only another one has.
+    """
+    declare(node, registry.get(name).settings)
+    given = node._parameter_overrides  # rclpy has no other way to them
+    refuse_foreign(registry, name, {one: given[one].value for one in given if not node.has_parameter(one)})
+
+
+def refuse_foreign(registry: Registry[Any], name: str, given: Mapping[str, Any]) -> None:
+    """Look whether what is given belongs to something else than what is chosen from a registry.
+
+    Raises:
+        UserError: It does; the message names it with its value, and what it belongs to.
+    """
+    own = registry.get(name).settings.model_fields
+    for setting, value in given.items():
+        owners = [spec.name for spec in registry if setting in spec.settings.model_fields]
+        if owners and setting not in own:
+            raise UserError(
+                f"{setting} is '{value}', but {registry.kind} '{name}' has no such setting; it is one of "
+                f"{', '.join(owners)}"
+            )
+
+
+def settings_of(node: Node, kind: type[M], *, where: str = "parameters") -> M:
+    """Return what a node's parameters are set to.
+
+    An empty text, where a field is none of :data:`PLAIN`, leaves it at its default.
+
+    Raises:
+        UserError: A value makes no sense; the message names the parameter and the value.
+    """
+    return _read(kind, {name: node.get_parameter(name).value for name in kind.model_fields}, where)
+
+
+def _read(kind: type[M], values: dict[str, Any], where: str) -> M:
+    left = {name for name, value in values.items() if value == "" and _plain(kind.model_fields[name]) is None}
+    return read_settings(kind, {name: value for name, value in values.items() if name not in left}, where=where)
+
+
+def _considered(node: Node, kind: type[Settings], changes: list[Parameter]) -> SetParametersResult:
+    values = {name: node.get_parameter(name).value for name in kind.model_fields}
+    try:
+        _read(kind, values | {one.name: one.value for one in changes if one.name in values}, "parameters")
+    except UserError as error:
+        return SetParametersResult(successful=False, reason=str(error))
+    return SetParametersResult(successful=True)
+
+
+def choices(field: FieldInfo) -> tuple[str, ...]:
+    """Return the values that a field may have, where they are a few texts."""
+    if isinstance(field.annotation, type) and issubclass(field.annotation, enum.Enum):
+        return tuple(str(one.value) for one in field.annotation)
+    return get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+
+
+def from_text(field: FieldInfo, text: str) -> bool | int | float | str:
+    """Return a text as the value of a field's parameter.
+
+    Raises:
+        ValueError: It is none.
+    """
+    plain = _plain(field)
+    if plain is bool:
+        if text.lower() not in ("true", "false"):
+            raise ValueError("it must be true or false")
+        return text.lower() == "true"
+    if plain in (int, float):
+        try:
+            return int(text) if plain is int else float(text)
+        except ValueError:
+            raise ValueError(f"it must be a {'whole ' if plain is int else ''}number") from None
+    return text
+
+
+def _plain(field: FieldInfo) -> type | None:
+    """Return the type of a field's parameter; None where the parameter may be of any type that settings read."""
+    if choices(field):
+        return str
+    kind: Any = field.annotation
+    return kind if kind in PLAIN else None
+
+
+def _default(field: FieldInfo) -> bool | int | float | str:
+    default = field.get_default(call_default_factory=True)
+    if isinstance(default, enum.Enum):
+        return str(default.value)
+    return default if _plain(field) is not None else ""
+
+
+def _descriptor(field: FieldInfo, read_only: bool) -> ParameterDescriptor:
+    plain, bounds = _plain(field), _bounds(field)
+    descriptor = ParameterDescriptor(
+        description=field.description or "", read_only=read_only, dynamic_typing=plain is None
+    )
+    if few := choices(field):
+        descriptor.additional_constraints = f"one of {', '.join(few)}"
+    if bounds is not None and plain is float:
+        descriptor.floating_point_range = [FloatingPointRange(from_value=bounds[0], to_value=bounds[1])]
+    elif bounds is not None and plain is int:
+        descriptor.integer_range = [IntegerRange(from_value=int(bounds[0]), to_value=int(bounds[1]), step=1)]
+    return descriptor
+
+
+def _bounds(field: FieldInfo) -> tuple[float, float] | None:
+    """Return the least and the greatest value that a number may have; those that it must not reach count as well."""
+    if field.annotation not in _LIMITS or not field.metadata:
+        return None
+    low, high = _LIMITS[field.annotation]
+    for one in field.metadata:
+        low = getattr(one, "ge", getattr(one, "gt", low))
+        high = getattr(one, "le", getattr(one, "lt", high))
+    return type(low)(low), type(high)(high)

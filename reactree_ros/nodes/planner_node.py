@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +19,37 @@ from rclpy.task import Future
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
 
-from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.decision import Act, Decision, Think
+from reactree_ros.agent.turns import Said
+from reactree_ros.episode import Episode, EpisodeEnd, EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
-from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
+from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.messages import counted
-from reactree_ros.nodes.parameters import declare
+from reactree_ros.nodes.parameters import declare, settings_of
+from reactree_ros.nodes.settings import PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.pending import Pending
-from reactree_ros.planners.variants import REMEMBERING, Variant, variant
-from reactree_ros.run import Run, RunResult
-from reactree_ros.saved_run import experiences, save_run
-from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.planners.spec import Planner, planner
+from reactree_ros.record.saved_run import save_run
+from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.growth import Growth
-from reactree_ros.tree.options import ParallelPolicy, TreeOptions
-from reactree_ros.world.port import Observation, Score
+from reactree_ros.tree.options import RunOptions, TreeOptions
+from reactree_ros.world.port import Observation, Score, WorldError
 
-ON_BUSY = ("reject", "queue", "preempt")
+#: Error codes of ExecuteTask.action by how an episode ended; what is not here is a result, not an error.
+ERROR_CODES = {
+    EpisodeEnd.MODEL_GONE.value: ExecuteTask.Result.MODEL_GONE,
+    EpisodeEnd.WORLD_GONE.value: ExecuteTask.Result.WORLD_UNAVAILABLE,
+    EpisodeEnd.BUG.value: ExecuteTask.Result.BUG,
+}
+#: What a goal may say itself, where it is not 0.
+_OF_A_GOAL = ("max_decisions", "max_steps", "max_depth", "seed")
 #: Longest wait for the score of a task that was stopped, in seconds.
 LAST_SCORE = 1.0
 
@@ -59,9 +70,7 @@ class PlannerNode(Node):
         the bridge and the inference node named by the parameters ``bridge`` and ``inference``.
 
     Parameters:
-        ``bridge``, ``inference``, ``planner``, ``tick_rate``, ``max_decisions``, ``max_steps``, ``max_depth``,
-        ``parallel``, ``working_memory``, ``memory``, ``on_busy``, ``queue_size``, ``decision_timeout``,
-        ``skill_timeout``, ``server_timeout``, ``save_to``.
+        those of :class:`PlannerNodeSettings`, read at the start, and of :class:`TaskSettings`, read for each goal.
     """
 
     def __init__(self, name: str = "reactree_planner", **kwargs: Any) -> None:
@@ -72,30 +81,19 @@ class PlannerNode(Node):
             kwargs: Passed on to :class:`rclpy.node.Node`.
 
         Raises:
-            UserError: The episodic memory cannot be opened.
+            UserError: A parameter makes no sense, or the episodic memory cannot be opened.
         """
         super().__init__(name, **kwargs)
-        bridge = declare(self, "bridge", "household_bridge", "name of the bridge node")
-        inference = declare(self, "inference", "inference", "name of the inference node")
-        variant(declare(self, "planner", "reactree", "planner of goals that name none"))
-        rate = declare(self, "tick_rate", 10.0, "ticks a second; also ticks when something ends", between=(0.1, 1000.0))
-        for what, default in (("max_decisions", 200), ("max_steps", 200), ("max_depth", 20)):
-            declare(self, what, default, f"{what} of goals that give none", between=(1, 10**6), read_only=False)
-        declare(self, "parallel", "majority", "when a parallel succeeds", one_of=("majority", "all"))
-        declare(self, "working_memory", True, "remember where things were seen", read_only=False)
-        memory = declare(self, "memory", "", "episodic memory, a file; empty: none")
-        declare(self, "on_busy", "reject", "what happens to a goal while a task runs", one_of=ON_BUSY)
-        declare(self, "queue_size", 16, "goals that may wait", between=(1, 10000))
-        declare(self, "decision_timeout", 120.0, "longest wait for a decision, in seconds", between=(0.1, 86400.0))
-        declare(self, "skill_timeout", 600.0, "longest wait for a skill, in seconds", between=(0.1, 86400.0))
-        patience = declare(self, "server_timeout", 5.0, "how long a server may be away, in s", between=(0.1, 3600.0))
-        declare(self, "save_to", "", "folder in which each run is saved; empty: none is", read_only=False)
-
-        self._episodic, self._examples = _open_memory(memory)
+        declare(self, PlannerNodeSettings)
+        declare(self, TaskSettings, read_only=False)
+        self._settings = settings = settings_of(self, PlannerNodeSettings)
+        planner(settings_of(self, TaskSettings).planner)
+        self._memory = _open_memory(settings.memory) if settings.memory else None
+        self._examples: EpisodicExamples | None = None
         self._waker = Waker(self)
-        self._calls = Calls(self, patience=patience)
-        self._world = RosWorld(self, bridge, self._calls)
-        self._model = RosLanguageModel(self, inference, self._calls)
+        self._calls = Calls(self, patience=settings.server_timeout)
+        self._world = RosWorld(self, settings.bridge, self._calls)
+        self._model = RosLanguageModel(self, settings.inference, self._calls)
         self._growth = Growth()
         self._tree = py_trees_ros.trees.BehaviourTree(py_trees.composites.Sequence(name, memory=True))
         self._tree.setup(node=self)
@@ -106,7 +104,7 @@ class PlannerNode(Node):
         self._streams: set[str] = set()
         self._decisions = self.create_publisher(DecisionMsg, "~/decisions", 100)
         self._wake = self.create_guard_condition(self._tick)
-        self._timer = self.create_timer(1.0 / rate, self._regular_tick)
+        self._timer = self.create_timer(1.0 / settings.tick_rate, self._regular_tick)
         self._action = ActionServer(
             self,
             ExecuteTask,
@@ -123,8 +121,8 @@ class PlannerNode(Node):
 
     def _consider(self, goal: ExecuteTask.Goal) -> GoalResponse:
         busy = self._task is not None
-        policy = self.get_parameter("on_busy").value
-        full = policy == "queue" and len(self._queue) >= self.get_parameter("queue_size").value
+        policy = self._settings.on_busy
+        full = policy == "queue" and len(self._queue) >= self._settings.queue_size
         if self._stopping or (busy and (policy == "reject" or full)):
             self.get_logger().warning(f"goal rejected: {'a task runs' if busy else 'shutting down'}")
             return GoalResponse.REJECT
@@ -134,7 +132,7 @@ class PlannerNode(Node):
         self._queue.append(goal_handle)
         if self._task is None:
             self._next_task()
-        elif self.get_parameter("on_busy").value == "preempt":
+        elif self._settings.on_busy == "preempt":
             self._task.stop(ExecuteTask.Result.PREEMPTED, "a newer goal took over")
             self._wake.trigger()
 
@@ -142,7 +140,7 @@ class PlannerNode(Node):
         if self._queue:
             goal_handle = self._queue.popleft()
             self._task = Task(goal_handle)
-            if self._queue and self.get_parameter("on_busy").value == "preempt":
+            if self._queue and self._settings.on_busy == "preempt":
                 self._task.stop(ExecuteTask.Result.PREEMPTED, "a newer goal took over")
             goal_handle.execute()
 
@@ -164,8 +162,11 @@ class PlannerNode(Node):
             result = await self._carry_out(task)
         except UserError as error:
             result = task.failed(ExecuteTask.Result.INVALID_GOAL, str(error))
+        except WorldError as error:
+            result = task.failed(ExecuteTask.Result.WORLD_UNAVAILABLE, str(error))
         except Exception as error:
-            result = task.failed(ExecuteTask.Result.WORLD_UNAVAILABLE, str(error) or type(error).__name__)
+            self.get_logger().error(traceback.format_exc())
+            result = task.failed(ExecuteTask.Result.BUG, f"{type(error).__name__}: {error}")
         finally:
             self._task = None
         if goal_handle.is_cancel_requested:
@@ -191,58 +192,76 @@ class PlannerNode(Node):
         return task.failed()
 
     async def _carry_out(self, task: Task) -> ExecuteTask.Result:
-        goal = task.goal_handle.request
-        planner = self._planner_of(goal)
-        context = self._context_of(goal)
+        goal, settings = task.goal_handle.request, settings_of(self, TaskSettings)
+        chosen = planner(goal.planner or settings.planner)
+        options, remember = _options_of(goal, settings, chosen)
         instruction, task_id, task_name = goal.instruction, goal.task_id, "instruction"
+        with suppress(WorldError):  # a bridge that is gone, or still busy, says so when it is asked for something
+            await self._answered(task, self._world.at_rest(), settings.decision_timeout)
         if not task.stopped and (task_id >= 0 or not instruction.strip()):
-            limit = self.get_parameter("skill_timeout").value
-            reset = await self._answered(task, self._world.reset_to(task_id), limit)
+            reset = await self._answered(task, self._world.reset_to(task_id), settings.skill_timeout)
             instruction = instruction if instruction.strip() else reset.instruction
             task_id, task_name = reset.task_id, reset.task_name or task_name
         if not task.stopped:
+            await self._answered(task, self._world.learn(), settings.decision_timeout)
+        if not task.stopped:
+            self._tree.root.stop(Status.INVALID)
             for child in list(self._tree.root.children):
                 self._tree.prune_subtree(child.id)
-            context.listener = _Reporter(self, task)
-            number = None if task_id < 0 else task_id
-            task.run = Run(instruction.strip(), context, planner=planner.build, tree=self._tree, task_id=number)
-            context.wake = self._wake.trigger
+            task.episode = Episode(
+                instruction.strip(),
+                world=self._world,
+                model=self._model,
+                planner=chosen,
+                memory=self._memory,
+                options=options,
+                working_memory=remember,
+                listener=_Reporter(self, task),
+                task_id=None if task_id < 0 else task_id,
+                task_name=task_name,
+                tree=self._tree,
+                growth=self._growth,
+                examples=self._examples_of(options),
+            )
+            task.episode.context.wake = self._wake.trigger
             self._wake.trigger()
             await task.ended
-        return await self._concluded(task, task_name)
+        return await self._concluded(task, settings)
 
     async def _answered(self, task: Task, answer: Pending[Any], limit: float) -> Any:
-        """Wait for the bridge, at most so many seconds, and no longer once the task is to stop."""
+        """Wait for the bridge, at most so many seconds, and no longer once the task is to stop.
+
+        Raises:
+            WorldError: It did not answer in time, or cannot.
+        """
         task.asked, task.asked_until = answer, self._calls.now() + limit
         await self._waker.settled(answer)
         task.asked = None
         if answer.cancelled():
-            raise TimeoutError(f"the bridge did not answer within {limit:g} s")
+            raise WorldError(f"the bridge did not answer within {limit:g} s")
         return answer.take()
 
-    async def _concluded(self, task: Task, task_name: str) -> ExecuteTask.Result:
-        run = task.run
-        if run is None:
+    async def _concluded(self, task: Task, settings: TaskSettings) -> ExecuteTask.Result:
+        episode = task.episode
+        if episode is None:
             return task.failed()
-        if run.finished and run.root.status == Status.INVALID and self._tree.tree_update_handler is not None:
+        if episode.finished and episode.root.status == Status.INVALID and self._tree.tree_update_handler is not None:
             self._tree.tree_update_handler()  # so that followers see the interruption
         score: Score | None = None
         problem = ""
-        if not self._stopping:
-            limit = LAST_SCORE if task.stopped else self.get_parameter("decision_timeout").value
+        if not self._stopping and episode.result().end != EpisodeEnd.WORLD_GONE.value:
+            limit = LAST_SCORE if task.stopped else settings.decision_timeout
             goal = task.goal_handle.request
             asked = goal.instruction.strip() if goal.task_id < 0 else ""  # a task's goal is its own in any words
             try:
                 score = await self._answered(task, self._world.score_of(asked), limit)
-            except Exception as error:
+            except WorldError as error:
                 problem = f"no score: {error}"
-        result = run.result(score, problem)
-        code, message = task.stopped or (ExecuteTask.Result.NONE, result.message)
-        if result.end == "error":
-            code = ExecuteTask.Result.AGENT_NODE_ERROR
+        result = episode.result(score, problem)
+        code, message = task.stopped or (ERROR_CODES.get(result.end, ExecuteTask.Result.NONE), result.message)
         saved_to = ""
         try:
-            saved_to = self._keep(run, result, task_name)
+            saved_to = self._keep(episode, result, settings.save_to)
         except (OSError, UserError, RuntimeError) as error:
             code, message = ExecuteTask.Result.SAVE_FAILED, str(error)
         return ExecuteTask.Result(
@@ -264,53 +283,20 @@ class PlannerNode(Node):
             saved_to=saved_to,
         )
 
-    def _planner_of(self, goal: ExecuteTask.Goal) -> Variant:
-        return variant(goal.planner or self.get_parameter("planner").value)
+    def _examples_of(self, options: TreeOptions) -> EpisodicExamples | None:
+        if self._examples is not None:
+            self._examples.close()
+        if self._memory is not None:
+            self._examples = EpisodicExamples(self._memory, count_tokens=approximate_tokens, seed=options.seed)
+        return self._examples
 
-    def _context_of(self, goal: ExecuteTask.Goal) -> RunContext:
-        """Read a goal's options.
-
-        Raises:
-            UserError: An option makes no sense.
-        """
-        planner = self._planner_of(goal)
-        if goal.task_id < -1:
-            raise UserError(f"task_id is {goal.task_id}; it must be a task of the bridge's task file, or -1")
-        if goal.working_memory > ExecuteTask.Goal.WORKING_MEMORY_OFF:
-            raise UserError(f"working_memory is {goal.working_memory}; it must be one of the constants (0, 1, 2)")
-
-        def chosen(name: str) -> int:
-            return int(getattr(goal, name) or self.get_parameter(name).value)
-
-        remember = planner.working_memory or self.get_parameter("working_memory").value
-        if goal.working_memory != ExecuteTask.Goal.WORKING_MEMORY_DEFAULT:
-            remember = goal.working_memory == ExecuteTask.Goal.WORKING_MEMORY_ON
-        return RunContext(
-            model=self._model,
-            world=self._world,
-            growth=self._growth,
-            budget=Budget(max_decisions=chosen("max_decisions"), max_steps=chosen("max_steps")),
-            options=TreeOptions(
-                parallel=ParallelPolicy(self.get_parameter("parallel").value),
-                max_depth=chosen("max_depth"),
-                seed=goal.seed,
-                decision_timeout=self.get_parameter("decision_timeout").value,
-                skill_timeout=self.get_parameter("skill_timeout").value,
-            ),
-            working_memory=WorkingMemory() if remember and planner.planner in REMEMBERING else None,
-            examples=self._examples,
-        )
-
-    def _keep(self, run: Run, result: RunResult, task_name: str) -> str:
-        """Add a run to episodic memory and save it, where that is asked for; returns where it was saved."""
-        if self._episodic is not None and result.achieved:
-            task_id = str(result.task_id or 0)
-            self._episodic.add_run(experiences(run.context.nodes, task_id=task_id, task_name=task_name))
-        save_to = self.get_parameter("save_to").value
+    def _keep(self, episode: Episode, result: EpisodeResult, save_to: str) -> str:
+        """Add an episode to episodic memory and save it, where that is asked for; returns where it was saved."""
+        episode.remember(result)
         if not save_to:
             return ""
         folder = Path(save_to) / f"{self.get_clock().now().nanoseconds}"
-        save_run(run, result, folder, task_name=task_name)
+        save_run(episode, result, folder)
         return str(folder)
 
     # ------------------------------------------------------------------ ticking
@@ -328,13 +314,13 @@ class PlannerNode(Node):
         task = self._task
         if task is not None and task.asked is not None and self._calls.now() > task.asked_until:
             task.asked.cancel()
-        if task is None or task.run is None or task.ended.done():
+        if task is None or task.episode is None or task.ended.done():
             return
         if task.stopped:
-            task.run.interrupt()
+            task.episode.interrupt()
         else:
-            task.run.tick()
-        if task.run.finished:
+            task.episode.tick()
+        if task.episode.finished:
             task.ended.set_result(None)
             self._waker.wake()
 
@@ -362,8 +348,8 @@ class PlannerNode(Node):
         """Release memory, tree and endpoints."""
         if self._examples is not None:
             self._examples.close()
-        if self._episodic is not None:
-            self._episodic.close()
+        if self._memory is not None:
+            self._memory.close()
         self._action.destroy()
         super().destroy_node()
 
@@ -373,16 +359,16 @@ class Task:
 
     Attributes:
         goal_handle: The goal.
-        run: Its run; None before it has begun.
-        ended: Set when the run has ended.
+        episode: What it comes to; None before it has begun.
+        ended: Set when the episode has ended.
         stopped: Error code and message, where it is to stop before its end.
-        asked: What the bridge is asked for outside of the run; None: nothing.
+        asked: What the bridge is asked for outside of the episode; None: nothing.
         asked_until: When that is given up, in seconds of the node's clock.
     """
 
     def __init__(self, goal_handle: Any) -> None:
         self.goal_handle = goal_handle
-        self.run: Run | None = None
+        self.episode: Episode | None = None
         self.ended = Future()
         self.stopped: tuple[int, str] | tuple[()] = ()
         self.asked: Pending[Any] | None = None
@@ -395,7 +381,8 @@ class Task:
 
     def failed(self, code: int = ExecuteTask.Result.NONE, message: str = "") -> ExecuteTask.Result:
         """Return the result of a task that came to nothing: it was stopped before it began, or failed."""
-        end = "interrupted" if self.stopped else "error"
+        ends = {error: end for end, error in ERROR_CODES.items()}
+        end = EpisodeEnd.INTERRUPTED.value if self.stopped else ends.get(code, "")
         code, message = self.stopped or (code, message)
         return ExecuteTask.Result(end=end, gsr=-1.0, ssr=-1.0, error_code=code, message=message)
 
@@ -408,46 +395,45 @@ class _Reporter(Listener):
         self._feedback = ExecuteTask.Feedback()
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        kind = DecisionMsg.EXPAND
-        if isinstance(decision, Think | Act):
-            kind = DecisionMsg.THINK if isinstance(decision, Think) else DecisionMsg.ACT
-        self._decision(node, kind, reply.text, reply=reply)
+        self._decision(node, _as_msg(decision), reply)
 
-    def refused(self, node: GoalNode, said: str, reason: str) -> None:
-        self._decision(node, DecisionMsg.REFUSED, said, reason=reason)
+    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
+        msg = _as_msg(said.decision)
+        msg.kind, msg.reason = DecisionMsg.REFUSED, reason
+        self._decision(node, msg, Reply(said.text))
 
     def observed(self, node: GoalNode, observation: Observation) -> None:
         self._feedback.last_observation = observation.text
         self._publish(node)
 
-    def _decision(self, node: GoalNode, kind: int, text: str, *, reason: str = "", reply: Reply | None = None) -> None:
-        reply = reply or Reply(text)
-        self._node.publish_decision(
-            DecisionMsg(
-                node_id=node.index,
-                subgoal=node.subgoal,
-                depth=node.depth,
-                count=self._task.run.context.budget.decisions if self._task.run else 0,
-                kind=kind,
-                text=text,
-                reason=reason,
-                prompt_tokens=counted(reply.prompt_tokens),
-                cached_tokens=counted(reply.cached_tokens),
-                output_tokens=counted(reply.output_tokens),
-                seconds=reply.seconds,
-                answered_by=reply.answered_by,
-            )
-        )
-        self._feedback.last_decision = text
+    def _decision(self, node: GoalNode, msg: DecisionMsg, reply: Reply) -> None:
+        msg.node_id, msg.subgoal, msg.depth = node.index, node.subgoal, node.depth
+        msg.count = self._task.episode.context.budget.decisions if self._task.episode else 0
+        msg.text, msg.seconds, msg.answered_by = reply.text, reply.seconds, reply.answered_by
+        msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
+        msg.output_tokens = counted(reply.output_tokens)
+        self._node.publish_decision(msg)
+        self._feedback.last_decision = reply.text
         self._publish(node)
 
     def _publish(self, node: GoalNode) -> None:
-        if self._task.run is None or not self._task.goal_handle.is_active:
+        if self._task.episode is None or not self._task.goal_handle.is_active:
             return
-        budget = self._task.run.context.budget
+        budget = self._task.episode.context.budget
         self._feedback.decisions, self._feedback.steps = budget.decisions, budget.steps
         self._feedback.active_path = _path(node)
         self._task.goal_handle.publish_feedback(self._feedback)
+
+
+def _as_msg(decision: Decision | None) -> DecisionMsg:
+    if isinstance(decision, Think):
+        return DecisionMsg(kind=DecisionMsg.THINK, thought=decision.thought)
+    if isinstance(decision, Act):
+        return DecisionMsg(kind=DecisionMsg.ACT, skill=decision.skill)
+    if decision is None:
+        return DecisionMsg()
+    flow = decision.control_flow.value
+    return DecisionMsg(kind=DecisionMsg.EXPAND, control_flow=flow, subgoals=list(decision.subgoals))
 
 
 def _path(node: GoalNode) -> list[str]:
@@ -459,17 +445,30 @@ def _path(node: GoalNode) -> list[str]:
     return names[::-1]
 
 
-def _open_memory(path: str) -> tuple[Any, Any]:
-    if not path:
-        return None, None
+def _options_of(goal: ExecuteTask.Goal, settings: TaskSettings, chosen: Planner) -> tuple[TreeOptions, bool]:
+    """Return the options of a goal, and whether it is to remember where things were seen.
+
+    Raises:
+        UserError: An option makes no sense.
+    """
+    if goal.task_id < -1:
+        raise UserError(f"task_id is {goal.task_id}; it must be one of the tasks of the bridge's world, or -1")
+    if goal.working_memory > ExecuteTask.Goal.WORKING_MEMORY_OFF:
+        raise UserError(f"working_memory is {goal.working_memory}; it must be one of the constants (0, 1, 2)")
+    values = {name: getattr(settings, name) for name in RunOptions.model_fields}
+    values |= {name: getattr(goal, name) for name in _OF_A_GOAL if getattr(goal, name)}
+    remember = chosen.working_memory or settings.working_memory
+    if goal.working_memory != ExecuteTask.Goal.WORKING_MEMORY_DEFAULT:
+        remember = goal.working_memory == ExecuteTask.Goal.WORKING_MEMORY_ON
+    return TreeOptions(**values), remember and chosen.spec.remembers
+
+
+def _open_memory(path: str) -> EpisodicMemory:
     from reactree_ros.memory.embedding import default_embedder
-    from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
-    from reactree_ros.memory.examples import EpisodicExamples
 
     embedder = default_embedder()
     embedder.encode(["Is the model there?"])
-    memory = EpisodicMemory(path, embedder)
-    return memory, EpisodicExamples(memory, count_tokens=approximate_tokens)
+    return EpisodicMemory(path, embedder)
 
 
 def main() -> None:

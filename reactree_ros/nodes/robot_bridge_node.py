@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from reactree_ros.nodes.bridge import Bridge
-from reactree_ros.nodes.parameters import declare
+from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.robot_world import RobotWorld
+from reactree_ros.nodes.settings import RobotBridgeSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.world.port import World
-from reactree_ros.world.robot_config import load_robot
+from reactree_ros.world.robot.config import load_robot
 
 
 class RobotBridgeNode(Bridge):
@@ -24,7 +25,7 @@ class RobotBridgeNode(Bridge):
         the emergency stop (any type; reliable).
 
     Parameters:
-        ``robot_config``, ``dry_run``, ``server_timeout``, and those of every bridge; read when the node is configured.
+        those of :class:`RobotBridgeSettings` and of every bridge, read when the node is configured.
     """
 
     def __init__(self, name: str = "robot_bridge", **kwargs: Any) -> None:
@@ -35,26 +36,18 @@ class RobotBridgeNode(Bridge):
             kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
         """
         super().__init__(name, **kwargs)
-        declare(self, "robot_config", "", "which ROS action or service carries out which skill; a file like robot.yaml")
-        declare(self, "dry_run", False, "log every goal and send none")
-        declare(
-            self,
-            "server_timeout",
-            5.0,
-            "how long a robot's server may be away, or take to accept a goal, in seconds",
-            between=(0.1, 600.0),
-        )
+        declare(self, RobotBridgeSettings)
 
     def load(self) -> World:
         """Check the robot's configuration against the types that it names, and make its clients."""
-        file = self.string("robot_config")
+        settings = settings_of(self, RobotBridgeSettings)
         return RobotWorld(
             self,
-            load_robot(file),
-            where=file,
-            dry_run=self.get_parameter("dry_run").value,
-            server_timeout=self.get_parameter("server_timeout").value,
-            stop_timeout=self.get_parameter("stop_timeout").value,
+            load_robot(settings.robot_config),
+            where=settings.robot_config,
+            dry_run=settings.dry_run,
+            server_timeout=settings.server_timeout,
+            stop_timeout=self._settings.stop_timeout,
         )
 
 

@@ -16,10 +16,10 @@ from vision_msgs.msg import Detection3D, Detection3DArray
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.goal_templates import check_name, constant, reader, resolve
-from reactree_ros.world.map_file import MapDocument, map_of, parse_yaml
-from reactree_ros.world.poses import Pose
-from reactree_ros.world.robot_config import RobotConfig
-from reactree_ros.world.semantic_map import Detection, SemanticMap
+from reactree_ros.world.robot.config import RobotConfig
+from reactree_ros.world.robot.map_file import MapDocument, map_of, parse_yaml
+from reactree_ros.world.robot.poses import Pose
+from reactree_ros.world.robot.semantic_map import Detection, SemanticMap
 
 #: How long the transform of a detection may be late, in seconds.
 LATE = 1.0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, get_args
 
 from action_msgs.msg import GoalStatus
 from rclpy.node import Node
@@ -28,13 +29,14 @@ from reactree_ros.nodes.goal_templates import (
 from reactree_ros.nodes.robot_goals import ActionOf, Rejected, Server, ServiceOf, Underway
 from reactree_ros.nodes.robot_senses import Senses
 from reactree_ros.pending import Pending
-from reactree_ros.world.household import Skill
-from reactree_ros.world.map_file import load_map
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
-from reactree_ros.world.poses import Pose
-from reactree_ros.world.robot_config import RobotConfig, SkillEntry, error_code
-from reactree_ros.world.semantic_map import SemanticMap
-from reactree_ros.world.vocabulary import RECALLABLE
+from reactree_ros.world.robot.config import RobotConfig, SkillEntry, Verb, error_code
+from reactree_ros.world.robot.map_file import load_map
+from reactree_ros.world.robot.poses import Pose
+from reactree_ros.world.robot.semantic_map import SemanticMap
+from reactree_ros.world.virtualhome.household import WAH_NL
+from reactree_ros.world.virtualhome.rules import Skill
+from reactree_ros.world.virtualhome.vocabulary import RECALLABLE
 
 #: How often what is under way is looked after, in seconds.
 PERIOD = 0.05
@@ -117,7 +119,9 @@ class _Errand:
 
 
 class RobotWorld(World):
-    """A robot with its own action servers and services.
+    """A robot with its own action servers and services; its skills are those that the configuration names.
+
+    A skill may be cancelled, and rest be asked for, from any thread; everything else belongs to the node's executor.
 
     Args:
         node: Whose clients and subscriptions are used.
@@ -157,13 +161,16 @@ class RobotWorld(World):
                 self._servers[entry.server, entry.type] = kind(node, self._calls, entry.server, mapped.type)
         self._errand: _Errand | None = None
         self._underway: list[tuple[Server, Underway]] = []
-        self._resting: list[Pending[None]] = []
+        self._resting: deque[Pending[None]] = deque()
+        self._cancelled: deque[_Errand] = deque()
+        self.household = replace(WAH_NL, actions=tuple(verb for verb in get_args(Verb) if verb in config.skills))
         self.recallable = RECALLABLE
         self._timer = node.create_timer(PERIOD, self._look_after)
+        self._wake = node.create_guard_condition(self._look_after)
 
     # ------------------------------------------------------------------ the port
 
-    def reset(self) -> Pending[None]:
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
         """Fail: a robot does not bring its house back to where a task starts."""
         return Pending.failed(WorldError("a robot cannot bring its house back to a start; give an instruction"))
 
@@ -216,12 +223,14 @@ class RobotWorld(World):
         """Settle when the robot's servers have ended everything that was sent to them."""
         pending: Pending[None] = Pending()
         self._resting.append(pending)
-        self._look_after()
+        self._wake.trigger()
         return pending
 
     def close(self) -> None:
         """Take clients, subscriptions and the timer out of the node."""
+        self._stop_cancelled()
         self._node.destroy_timer(self._timer)
+        self._node.destroy_guard_condition(self._wake)
         for pending in self._resting:
             pending.cancel()
         self._senses.close()
@@ -241,7 +250,12 @@ class RobotWorld(World):
     def _begin(self, text: str, skill: Skill, words: str, goal: Any) -> Pending[Observation]:
         mapped = self._mapped[skill.verb]
         server = self._servers[mapped.entry.server, mapped.entry.type]
-        pending: Pending[Observation] = Pending(on_cancel=lambda: self._cancel(errand))
+
+        def cancel() -> None:
+            self._cancelled.append(errand)
+            self._wake.trigger()
+
+        pending: Pending[Observation] = Pending(on_cancel=cancel)
         errand = _Errand(
             text=text,
             skill=skill,
@@ -265,14 +279,17 @@ class RobotWorld(World):
     def _follow(self, errand: _Errand) -> None:
         errand.underway.result.add_done_callback(lambda _: self._step(errand))
 
-    def _cancel(self, errand: _Errand) -> None:
-        if self._errand is errand:
-            self._errand = None
-        self._note_departure(errand)
-        if not errand.underway.over:
-            errand.server.stop(errand.underway)
+    def _stop_cancelled(self) -> None:
+        while self._cancelled:
+            errand = self._cancelled.popleft()
+            if self._errand is errand:
+                self._errand = None
+            self._note_departure(errand)
+            if not errand.underway.over:
+                errand.server.stop(errand.underway)
 
     def _look_after(self) -> None:
+        self._stop_cancelled()
         self._calls.watch()
         self._senses.look(forget=self._errand is None)
         for server, underway in self._underway:
@@ -280,10 +297,8 @@ class RobotWorld(World):
         self._underway = [(server, underway) for server, underway in self._underway if not underway.over]
         if self._errand is not None:
             self._step(self._errand)
-        if not self._underway:
-            resting, self._resting = self._resting, []
-            for pending in resting:
-                pending.succeed(None)
+        while self._resting and not self._underway:
+            self._resting.popleft().succeed(None)
 
     def _step(self, errand: _Errand) -> None:
         """Go on with a skill as far as it goes now."""

@@ -89,7 +89,10 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "unknown model": ("llm: gpt", "language model 'gpt' is unknown; use one of expert, openai, vllm"),
     "nearly a model": ("llm: open_ai", "language model 'open_ai' is unknown; did you mean 'openai'?"),
     "no name": ("llm: [vllm]", "llm is \"['vllm']\": name one of expert, openai"),
-    "unknown setting": ("llm: openai\ntemperature: 1", "there is no setting 'temperature'; use one of model, chat"),
+    "unknown setting": (
+        "llm: openai\ntemperature: 1",
+        "there is no setting 'temperature'; use one of request_timeout, max_concurrent, model, chat",
+    ),
     "nearly a setting": ("llm: openai\nbase-url: x", "there is no setting 'base-url'; did you mean 'base_url'?"),
     "of another model": ("llm: openai\nengine_args: {}", "there is no setting 'engine_args'; use one of"),
     "of a model without any": ("model: a/b", "there is no setting 'model'; it has none"),

@@ -11,16 +11,16 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from reactree_ros.llm.expert_model import ExpertModel
+from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.nodes.bridge_node import BridgeNode
 from reactree_ros.nodes.inference_node import InferenceNode
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.pending import Pending
-from reactree_ros.world.houses import HOUSES
 from reactree_ros.world.port import Observation, Score, World
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import load_tasks
+from reactree_ros.world.virtualhome.houses import HOUSES
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import load_tasks
 
 
 class Gate:
@@ -55,10 +55,10 @@ class HeldWorld(World):
     def __init__(self) -> None:
         self.gate = Gate()
         self.world = SymbolicWorld(load_tasks(HOUSES["apartment"])[0])
-        self.recallable = self.world.recallable
+        self.household, self.recallable = self.world.household, self.world.recallable
 
-    def reset(self) -> Pending[None]:
-        return self.world.reset()
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        return self.world.reset(seed)
 
     def observe(self) -> Pending[Observation]:
         return self.world.observe()

@@ -69,7 +69,7 @@ class Process:
     def ended_cleanly(self, code: int) -> bool:
         """Whether it ended with an exit code, without a traceback, without force, and with all it had started."""
         assert self.end() == code, self.output
-        assert "Traceback" not in self.output
+        assert "Traceback" not in self.output, self.output
         assert "escalating" not in self.output
         assert self.left() == []
         return True

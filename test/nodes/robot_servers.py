@@ -39,7 +39,7 @@ from tf2_ros import StaticTransformBroadcaster, TransformBroadcaster
 from vision_msgs.msg import Detection3D, Detection3DArray, ObjectHypothesisWithPose
 
 from reactree_ros.nodes.spinning import run_node
-from reactree_ros.world.map_file import load_map
+from reactree_ros.world.robot.map_file import load_map
 
 MAP = Path(__file__).parents[2] / "config/semantic_map.yaml"
 PERIOD = 0.05

@@ -8,21 +8,43 @@ from typing import TYPE_CHECKING
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
 
+from reactree_ros.agent.decision import ControlFlow
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.llm.port import DecisionRequest
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.turns import Told
+from reactree_ros.llm.port import DecisionRequest, ServerUnavailable
+from reactree_ros.pending import Pending
+from reactree_ros.world.port import Observation, WorldError
 
 if importlib.util.find_spec("rclpy"):
+    from reactree_interfaces.srv import DescribeHousehold
     from ros_graph import HeldWorld
 
     from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
-    from reactree_ros.nodes.calls import Calls, ServerGone
+    from reactree_ros.nodes.calls import Calls
 
 if TYPE_CHECKING:
     from ros_graph import Graph
 
 pytestmark = pytest.mark.ros
 
-REQUEST = DecisionRequest("Your task is to: root\n", DecisionGrammar((), ()), id="0.1")
+REQUEST = DecisionRequest((Told("Your task is to: root"),), DecisionGrammar((), ()), id="0.1")
+
+
+if importlib.util.find_spec("rclpy"):
+
+    class Restless(HeldWorld):
+        """Is at rest when the test says so."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.resting: Pending[None] = Pending()
+
+        def at_rest(self) -> Pending[None]:
+            return self.resting
+
+        def comes_to_rest(self) -> None:
+            self.resting.succeed(None)
 
 
 def ros_world(graph: Graph, *, patience: float = 3600.0) -> RosWorld:
@@ -130,6 +152,7 @@ def test_ids_of_two_lives_of_a_planner_differ(graph: Graph) -> None:
 def test_every_call_of_a_bridge_that_is_not_there_fails_within_its_bound(graph: Graph) -> None:
     adapter = ros_world(graph, patience=0.2)
     calls = {
+        "household": adapter.learn(),
         "observe": adapter.observe(),
         "available_skills": adapter.available_skills(),
         "evaluate": adapter.score(),
@@ -138,5 +161,112 @@ def test_every_call_of_a_bridge_that_is_not_there_fails_within_its_bound(graph: 
     }
     graph.until(lambda: all(pending.done() for pending in calls.values()))
     for name, pending in calls.items():
-        with pytest.raises(ServerGone, match=rf"household_bridge/{name} is not there \(for 0.2 s\)"):
+        with pytest.raises(WorldError, match=rf"household_bridge/{name} is not there \(for 0.2 s\)"):
             pending.take()
+
+
+def test_a_call_of_an_inference_node_that_is_not_there_fails_within_its_bound(graph: Graph) -> None:
+    reply = ros_model(graph, patience=0.2).decide(REQUEST)
+    graph.until(reply.done)
+    with pytest.raises(ServerUnavailable, match=r"inference/generate is not there \(for 0.2 s\)"):
+        reply.take()
+
+
+# ---------------------------------------------------------------------- rest
+
+
+def test_nothing_is_at_rest_before_the_bridge_has_ended_what_was_cancelled(graph: Graph) -> None:
+    world = Restless()
+    graph.bridge(world)
+    adapter = ros_world(graph)
+    pending = adapter.execute("open fridge 1")
+    graph.until(lambda: world.held)
+    pending.cancel()
+    rest = adapter.at_rest()
+    graph.until(lambda: world.cancelled)
+    assert not rest.done()
+    world.comes_to_rest()
+    graph.until(rest.done)
+    assert rest.take() is None
+    assert adapter.at_rest().done()
+
+
+def test_what_was_cancelled_before_it_was_sent_is_at_rest(graph: Graph) -> None:
+    adapter = ros_world(graph)
+    assert adapter.at_rest().done()
+    adapter.execute("open fridge 1").cancel()
+    rest = adapter.at_rest()
+    graph.until(rest.done)
+    assert rest.take() is None
+
+
+def test_who_waits_for_rest_hears_that_the_bridge_has_gone(graph: Graph) -> None:
+    world = Restless()
+    bridge = graph.bridge(world, alone=True)
+    adapter = ros_world(graph, patience=0.2)
+    pending = adapter.execute("open fridge 1")
+    graph.until(lambda: world.held)
+    pending.cancel()
+    rest = adapter.at_rest()
+    graph.until(lambda: world.cancelled)
+    graph.kill(bridge)
+    graph.until(rest.done)
+    with pytest.raises(WorldError, match="execute_skill has gone"):
+        rest.take()
+
+
+# ---------------------------------------------------------------------- the household
+
+
+def test_a_household_travels_whole(graph: Graph) -> None:
+    garden = Household(
+        name="garden",
+        actions=("dig", "plant"),
+        control_flows={ControlFlow.FALLBACK: 'try them ("fallback")', ControlFlow.SEQUENCE: "do them"},
+        naming="<{word}_{instance}>",
+        start_line="You are in the garden",
+        max_decisions=7,
+        max_steps=5,
+        prompts="garden:prompts",
+    )
+    world = ScriptedWorld()
+    world.household, world.recallable = garden, ("spade",)  # type: ignore[misc]
+    graph.bridge(world)
+    adapter = ros_world(graph)
+    learnt = adapter.learn()
+    graph.until(learnt.done)
+    assert learnt.take() == adapter.household == garden
+    assert list(adapter.household.control_flows) == [ControlFlow.FALLBACK, ControlFlow.SEQUENCE]
+    assert adapter.recallable == ("spade",)
+
+
+def test_a_household_that_makes_no_sense_is_named(graph: Graph) -> None:
+    def answer(request: DescribeHousehold.Request, response: DescribeHousehold.Response) -> DescribeHousehold.Response:
+        response.control_flows = ["sequence", "loop"]
+        return response
+
+    graph.probe.create_service(DescribeHousehold, "household_bridge/household", answer)
+    learnt = ros_world(graph).learn()
+    graph.until(learnt.done)
+    with pytest.raises(WorldError, match="household_bridge: control_flows has 'loop'"):
+        learnt.take()
+
+
+def test_the_seed_of_a_reset_reaches_the_world_and_the_first_observation_comes_back(graph: Graph) -> None:
+    class Seeded(ScriptedWorld):
+        def __init__(self) -> None:
+            super().__init__()
+            self.seeds: list[int | None] = []
+
+        def reset(self, seed: int | None = None) -> Pending[Observation]:
+            self.seeds.append(seed)
+            return Pending.of(Observation("You are where it starts."))
+
+    world = Seeded()
+    graph.bridge(world)
+    adapter = ros_world(graph)
+    for seed in (None, 0, 7):
+        reset = adapter.reset(seed)
+        graph.until(reset.done)
+        assert reset.take().text == "You are where it starts."
+    assert world.seeds == [None, 0, 7]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from doubles import START, ScriptedWorld
 
+from reactree_ros.errors import UserError
 from reactree_ros.pending import Pending
-from reactree_ros.world.port import Observation, Score, WorldError
+from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 
 if importlib.util.find_spec("rclpy"):
     from action_msgs.msg import GoalStatus
@@ -20,11 +21,19 @@ if importlib.util.find_spec("rclpy"):
     from rclpy.qos import DurabilityPolicy, QoSProfile
     from reactree_interfaces.action import ExecuteSkill
     from reactree_interfaces.msg import Observation as ObservationMsg
-    from reactree_interfaces.srv import AvailableSkills, EvaluateGoal, Observe, ResetWorld
+    from reactree_interfaces.srv import AvailableSkills, DescribeHousehold, EvaluateGoal, Observe, ResetWorld
     from ros_graph import HeldWorld
 
+    from reactree_ros.nodes.bridge_node import BridgeNode
+
     Result = ExecuteSkill.Result
-    SERVICES = {"reset": ResetWorld, "observe": Observe, "available_skills": AvailableSkills, "evaluate": EvaluateGoal}
+    SERVICES = {
+        "reset": ResetWorld,
+        "observe": Observe,
+        "available_skills": AvailableSkills,
+        "evaluate": EvaluateGoal,
+        "household": DescribeHousehold,
+    }
 
 if TYPE_CHECKING:
     from ros_graph import Graph
@@ -91,12 +100,23 @@ def test_a_world_that_raises_is_named_and_the_bridge_lives_on(graph: Graph) -> N
     assert graph.skill("open fridge 1").result.outcome == Result.WORLD_UNAVAILABLE
 
 
+def test_a_skill_that_was_done_but_did_not_hold_aborts_and_says_so(graph: Graph) -> None:
+    class Slippery(ScriptedWorld):
+        def execute(self, skill: str) -> Pending[Observation]:
+            return Pending.of(Observation("The cup slipped out of the gripper.", Outcome.POSTCONDITION))
+
+    graph.bridge(Slippery())
+    goal = graph.skill("pick up cup 1")
+    assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, Result.POSTCONDITION)
+    assert goal.result.message == "The cup slipped out of the gripper."
+
+
 def test_a_skill_is_stopped_when_it_takes_too_long(graph: Graph) -> None:
     world = HeldWorld()
     graph.bridge(world, skill_timeout=0.2)
     goal = graph.skill("open fridge 1")
     assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, Result.TIMEOUT)
-    assert goal.result.message == "took longer than 0.2 s and was stopped"
+    assert goal.result.message == "The skill was not carried out: took longer than 0.2 s and was stopped."
     assert world.cancelled == {"open fridge 1": 1}
 
 
@@ -128,6 +148,32 @@ def test_cancel_during_a_skill_stops_it_once(graph: Graph) -> None:
     assert again.result.outcome == Result.DONE
 
 
+@pytest.mark.parametrize("how", ["cancelled", "too late"])
+def test_a_skill_that_does_not_stop_is_told_and_nothing_else_is_begun_meanwhile(graph: Graph, how: str) -> None:
+    class Restless(HeldWorld):
+        resting: Pending[None] = Pending()
+
+        def at_rest(self) -> Pending[None]:
+            return Pending() if not self.resting.done() else Pending.of(None)
+
+    world = Restless()
+    world.resting = Pending()
+    graph.bridge(world, stop_timeout=0.2, skill_timeout=0.2 if how == "too late" else 3600.0)
+    goal = graph.skill("open fridge 1")
+    graph.until(lambda: world.held or world.cancelled)
+    if how == "cancelled":
+        goal.cancel()
+    assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, Result.WORLD_UNAVAILABLE)
+    assert goal.result.message == "'open fridge 1' did not stop within 0.2 s"
+    assert graph.skill("go to kitchen 1").result.outcome == Result.WORLD_UNAVAILABLE
+    assert world.executed == ["open fridge 1"]
+    world.resting.succeed(None)
+    after = graph.skill("go to kitchen 1")
+    graph.until(lambda: world.held)
+    world.finish()
+    assert after.result.outcome == Result.DONE
+
+
 @pytest.mark.parametrize(("verb", "target"), [("open", "fridge 2"), ("close", "fridge 1"), ("op", ""), ("", "ridge 1")])
 def test_verb_and_target_that_do_not_fit_the_text_are_refused(graph: Graph, verb: str, target: str) -> None:
     world = ScriptedWorld()
@@ -156,7 +202,9 @@ def test_the_services_say_what_the_world_says(graph: Graph) -> None:
         "this world cannot say all there is in it; use a planner that looks around",
     )
     skills = graph.call(AvailableSkills, "household_bridge/available_skills")
-    assert (skills.skills, skills.recallable) == (list(ScriptedWorld().skills), list(ScriptedWorld.recallable))
+    assert skills.skills == list(ScriptedWorld().skills)
+    household = graph.call(DescribeHousehold, "household_bridge/household")
+    assert (household.name, household.recallable) == ("wah_nl", list(ScriptedWorld.recallable))
     score = graph.call(EvaluateGoal, "household_bridge/evaluate")
     assert (score.has_goal, score.gsr, score.ssr) == (True, 0.0, 0.5)
 
@@ -174,8 +222,11 @@ def test_reset_brings_a_house_to_its_task(graph: Graph) -> None:
     reset = graph.call(ResetWorld, "household_bridge/reset", task_id=-1)
     assert reset.error_code == ResetWorld.Response.NONE
     assert reset.instruction
+    assert reset.observation.text != before
     assert graph.call(Observe, "household_bridge/observe").observation.text != before
-    assert graph.call(ResetWorld, "household_bridge/reset", task_id=reset.task_id) == reset
+    again = graph.call(ResetWorld, "household_bridge/reset", task_id=reset.task_id)
+    assert (again.instruction, again.task_name, again.task_id) == (reset.instruction, reset.task_name, reset.task_id)
+    assert again.observation.text == reset.observation.text
 
 
 @pytest.mark.parametrize("task_id", [99, -2])
@@ -199,7 +250,7 @@ def test_the_latest_observation_reaches_who_comes_late(graph: Graph) -> None:
 # ---------------------------------------------------------------------- lifecycle
 
 
-@pytest.mark.parametrize("name", ["reset", "observe", "available_skills", "evaluate"])
+@pytest.mark.parametrize("name", ["reset", "observe", "available_skills", "evaluate", "household"])
 def test_services_of_an_inactive_bridge_say_so(graph: Graph, name: str) -> None:
     node = graph.bridge(ScriptedWorld(), active=False)
     assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
@@ -235,7 +286,7 @@ def test_configuring_with_a_bad_file_fails_and_can_be_repeated(
     assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
     good = Path(__file__).parents[2] / "config/skill_policy.yaml"
     if parameter != "policy":
-        good = Path(__file__).parents[2] / "reactree_ros/world/houses/apartment.json"
+        good = Path(__file__).parents[2] / "reactree_ros/world/virtualhome/houses/apartment.json"
     file.write_text(good.read_text())
     assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
     assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
@@ -292,3 +343,23 @@ def test_parameters_are_read_only(graph: Graph) -> None:
     node = graph.bridge(ScriptedWorld())
     (answer,) = node.set_parameters([Parameter("policy", value="")])
     assert not answer.successful
+
+
+def test_a_setting_of_another_world_is_refused_with_what_it_belongs_to(graph: Graph) -> None:
+    with pytest.raises(
+        UserError, match=r"scene is 'FloorPlan1', but world 'virtualhome' has no such setting; it is one of ai2thor"
+    ):
+        graph.bridge(scene="FloorPlan1")
+
+
+def test_an_unknown_world_is_refused_with_what_could_be_meant(graph: Graph) -> None:
+    with pytest.raises(UserError, match="world 'virtualhom' is unknown; did you mean 'virtualhome'"):
+        BridgeNode(context=graph.context, parameter_overrides=[Parameter("world", value="virtualhom")])
+
+
+def test_every_parameter_says_what_it_means(graph: Graph) -> None:
+    node = graph.bridge(ScriptedWorld())
+    descriptions = {name: node.describe_parameter(name).description for name in ("world", "house", "skill_timeout")}
+    assert all(descriptions.values()), descriptions
+    (bounds,) = node.describe_parameter("skill_timeout").floating_point_range
+    assert (bounds.from_value, bounds.to_value) == (0.1, 86400.0)

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, LanguageModelError, Reply
 from reactree_ros.pending import Pending
 
 if importlib.util.find_spec("rclpy"):
     from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
     from rclpy.lifecycle import TransitionCallbackReturn
+    from reactree_interfaces.msg import Turn
     from reactree_interfaces.srv import AbortGeneration, Generate
 
     OK, FAILED = Generate.Response.NONE, Generate.Response
@@ -46,16 +49,22 @@ class PromptModel(LanguageModel):
     """Says its prompt, or fails, or raises, as the prompt says."""
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        if request.prompt == "raise":
+        (turn,) = request.turns
+        if turn.text == "raise":
             raise RuntimeError("the tokenizer is not loaded")
-        if request.prompt == "fail":
+        if turn.text == "fail":
             return Pending.failed(LanguageModelError("the server is gone"))
-        return Pending.of(Reply(request.prompt))
+        return Pending.of(Reply(turn.text))
 
 
 def ask(graph: Graph, request_id: str = "1", **request: Any) -> Any:
     """Send a request; returns the future."""
-    return graph.send(Generate, "inference/generate", **{"id": request_id, "prompt": "p", "max_tokens": 8} | request)
+    given = {"id": request_id, "turns": told("p"), "max_tokens": 8} | request
+    return graph.send(Generate, "inference/generate", **given)
+
+
+def told(text: str) -> list[Turn]:
+    return [Turn(kind=Turn.TASK, text=text)]
 
 
 def answer(graph: Graph, future: Any) -> Any:
@@ -73,18 +82,41 @@ def test_a_request_reaches_the_model_and_the_reply_comes_back_whole(graph: Graph
     model = HeldModel()
     graph.inference(model)
     asked = {"options": ["open fridge 1"], "control_flows": ["fallback"], "seed": 7, "top_p": 0.5}
-    future = ask(graph, prompt="Your task is to: a", **asked)
+    turns = [
+        Turn(kind=Turn.SYSTEM, text="You are a robot."),
+        Turn(kind=Turn.TASK, text="Your task is to: a"),
+        Turn(kind=Turn.SAID, text="Think: so\nbe it"),
+        Turn(kind=Turn.ANSWER, text="OK."),
+        Turn(kind=Turn.SAID, text="Act: dance"),
+        Turn(kind=Turn.REFUSAL, text="No."),
+        Turn(kind=Turn.SAW, text="Zähl: eins"),
+        Turn(kind=Turn.SUMMARY, text="Much."),
+        Turn(kind=Turn.LIMIT, text="Enough."),
+    ]
+    future = ask(graph, turns=turns, begun="Act: ", **asked)
     graph.until(lambda: model.in_flight)
     request = model.requests["1"]
-    assert (request.prompt, request.max_tokens, request.seed) == ("Your task is to: a", 8, 7)
+    assert request.turns == (
+        Told("You are a robot.", About.SYSTEM),
+        Told("Your task is to: a", About.TASK),
+        Said("Think: so\nbe it"),
+        Told("OK.", About.ANSWER),
+        Said("Act: dance"),
+        Told("No.", About.REFUSAL),
+        Saw("Zähl: eins"),
+        Told("Much.", About.SUMMARY),
+        Told("Enough.", About.LIMIT),
+    )
+    assert (request.begun, request.max_tokens, request.seed) == ("Act: ", 8, 7)
     assert (request.temperature, request.top_p) == (0.0, 0.5)
     assert isinstance(request.may_say, DecisionGrammar)
     assert request.may_say.skills == ("open fridge 1",)
     assert [flow.value for flow in request.may_say.control_flows] == ["fallback"]
-    model.answer("1", Reply("Act: open fridge 1", "length", 12, 5, 4))
+    model.answer("1", Reply("Act: open fridge 1", "length", 12, 5, 4, longest_prompt=8))
     response = answer(graph, future)
     assert (response.error_code, response.text, response.finish_reason) == (OK, "Act: open fridge 1", "length")
     assert (response.prompt_tokens, response.cached_tokens, response.output_tokens) == (12, 5, 4)
+    assert response.longest_prompt == 8
     assert response.seconds > 0
 
 
@@ -115,10 +147,13 @@ def test_choice_and_text_reach_the_model_as_such(graph: Graph) -> None:
         ),
         ({"top_p": 0.0}, "top_p is 0; it must be above 0 and at most 1"),
         ({"kind": 1}, "options is empty; a choice needs at least one"),
+        ({"turns": [(0, "a"), (8, "b")]}, "turns[1].kind is 8; it must be one of the constants of Turn.msg (0 to 7)"),
     ],
 )
 def test_a_malformed_request_is_refused_with_its_field(graph: Graph, request_: dict[str, Any], message: str) -> None:
     graph.inference(PromptModel())
+    if "turns" in request_:
+        request_ = {"turns": [Turn(kind=kind, text=text) for kind, text in request_["turns"]]}
     response = answer(graph, ask(graph, **request_))
     assert (response.error_code, response.message) == (FAILED.INVALID_REQUEST, message)
     assert answer(graph, ask(graph)).error_code == OK
@@ -147,7 +182,7 @@ def test_an_id_that_is_in_use_is_refused_and_free_again_afterwards(graph: Graph)
 )
 def test_a_model_that_fails_is_named_and_the_node_lives_on(graph: Graph, prompt: str, message: str) -> None:
     graph.inference(PromptModel(), max_concurrent=1)
-    response = answer(graph, ask(graph, prompt=prompt))
+    response = answer(graph, ask(graph, turns=told(prompt)))
     assert (response.error_code, response.message) == (FAILED.MODEL_ERROR, message)
     assert answer(graph, ask(graph)).text == "p"
 
@@ -157,7 +192,7 @@ def test_a_model_that_fails_is_named_and_the_node_lives_on(graph: Graph, prompt:
 )
 def test_the_expert_answers_whatever_the_prompt(graph: Graph, prompt: str) -> None:
     graph.inference()
-    response = answer(graph, ask(graph, prompt=prompt))
+    response = answer(graph, ask(graph, turns=told(prompt)))
     assert response.error_code in (OK, FAILED.MODEL_ERROR)
     assert response.text or response.message
 
@@ -283,7 +318,7 @@ def test_a_node_can_be_cleaned_up_and_brought_up_again(graph: Graph) -> None:
     node = graph.inference()
     for transition in (node.trigger_deactivate, node.trigger_cleanup, node.trigger_configure, node.trigger_activate):
         assert transition() == TransitionCallbackReturn.SUCCESS
-    assert answer(graph, ask(graph, prompt="Your task is to: Open the fridge.\n")).error_code == OK
+    assert answer(graph, ask(graph, turns=told("Your task is to: Open the fridge."))).error_code == OK
 
 
 def test_diagnostics_tell_what_runs_what_waits_and_what_it_took(graph: Graph) -> None:
@@ -305,3 +340,27 @@ def test_diagnostics_tell_what_runs_what_waits_and_what_it_took(graph: Graph) ->
 
 def values(array: DiagnosticArray) -> dict[str, str]:
     return {pair.key: pair.value for pair in array.status[0].values}
+
+
+# ---------------------------------------------------------------------- parameters
+
+
+def test_a_setting_of_another_language_model_is_refused_with_what_it_belongs_to(graph: Graph) -> None:
+    with pytest.raises(UserError, match="base_url is 'http://localhost', but language model 'expert' has no such"):
+        graph.inference(base_url="http://localhost")
+
+
+def test_an_unknown_language_model_is_refused_with_what_could_be_meant(graph: Graph) -> None:
+    with pytest.raises(UserError, match="language model 'experd' is unknown; did you mean 'expert'"):
+        graph.inference(llm="experd")
+
+
+def test_lists_and_mappings_are_texts_that_the_settings_read(graph: Graph) -> None:
+    node = graph.inference(active=False, llm="vllm", engine_args="{max_num_seqs: 64}", max_model_len=4096)
+    assert node.get_parameter("engine_args").value == "{max_num_seqs: 64}"
+    assert node.describe_parameter("engine_args").description
+
+
+def test_a_bound_that_cannot_be_kept_is_refused(graph: Graph) -> None:
+    with pytest.raises(UserError, match=r"request_timeout is '0\.0': input should be greater than 0"):
+        graph.inference(request_timeout=0.0)

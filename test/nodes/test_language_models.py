@@ -11,6 +11,7 @@ from openai_peer import Peer
 from processes import Process, Processes
 
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.llm.expert.policy import decide
 from reactree_ros.llm.port import (
     DecisionRequest,
@@ -28,7 +29,7 @@ from reactree_ros.pending import Pending
 if importlib.util.find_spec("rclpy"):
     from diagnostic_msgs.msg import DiagnosticArray
     from rclpy.lifecycle import TransitionCallbackReturn
-    from reactree_interfaces.srv import Generate, ModelReady
+    from reactree_interfaces.srv import ModelReady
     from ros_graph import activate
 
     from reactree_ros.nodes.adapters import RosLanguageModel
@@ -95,7 +96,7 @@ def readiness(graph: Graph) -> Any:
 )
 def test_an_error_of_the_model_is_the_same_over_ros(graph: Graph, error: LanguageModelError) -> None:
     graph.inference(Failing(error))
-    pending = ros_model(graph).decide(DecisionRequest("p", DecisionGrammar(()), id="1"))
+    pending = ros_model(graph).decide(DecisionRequest((Told("p"),), DecisionGrammar(()), id="1"))
     graph.until(pending.done)
     with pytest.raises(type(error)) as caught:
         pending.take()
@@ -108,24 +109,16 @@ def test_request_and_reply_travel_whole(graph: Graph) -> None:
     model = Loading()
     model.loaded.succeed(None)
     graph.inference(model)
-    request = DecisionRequest(
-        "Zähl: eins\nzwei", DecisionGrammar(("a",)), id="1", said=((0, 5), (11, 15)), planner="me"
-    )
+    turns = (Told("Zähl: eins", About.SYSTEM), Said("zwei"), Saw("drei\nvier"))
+    request = DecisionRequest(turns, DecisionGrammar(("a",)), begun="Act:", id="1", planner="me")
     pending = ros_model(graph).decide(request)
     graph.until(pending.done)
     reply = pending.take()
     assert (reply.text, reply.answered_by, reply.objection) == ("Think: so", "the loaded one", "of no use")
     assert (reply.prompt_tokens, reply.cached_tokens) == (None, 3)
     (came,) = model.asked
-    assert (came.prompt, came.said, came.planner) == (request.prompt, request.said, "me")
-
-
-@pytest.mark.parametrize("said", [[1], [3, 1], [0, 99]])
-def test_places_that_are_not_in_the_prompt_are_refused(graph: Graph, said: list[int]) -> None:
-    graph.inference()
-    response = graph.call(Generate, "inference/generate", id="1", prompt="prompt", max_tokens=8, said=said)
-    assert response.error_code == Generate.Response.INVALID_REQUEST
-    assert response.message == f"said is {said}; it must be starts and ends within the prompt, in order"
+    assert (came.turns, came.begun, came.planner) == (request.turns, "Act:", "me")
+    assert came.prompt == request.prompt
 
 
 # ---------------------------------------------------------------------- loading, settings
@@ -164,8 +157,9 @@ def test_a_model_that_cannot_be_loaded_is_named_and_can_be_tried_again(graph: Gr
         {"llm": "openai", "base_url": "http://localhost", "constraints": "regex, magic"},
         {"llm": "openai", "base_url": "http://localhost", "api_key_file": "/no/such/file"},
         {"models_file": "/no/such/file"},
-        {"engine_args": "[1, 2]"},
-        {"engine_args": "{"},
+        {"llm": "vllm", "engine_args": "[1, 2]"},
+        {"llm": "vllm", "engine_args": "{"},
+        {"llm": "openai", "base_url": "http://localhost", "chat": "perhaps"},
     ],
 )
 def test_settings_that_make_no_sense_fail_the_configuration(graph: Graph, parameters: dict[str, str]) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from processes import Process, Processes, release
 
+from reactree_ros.registry import MODELS, WORLDS
+
 pytestmark = pytest.mark.ros
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
@@ -95,18 +97,30 @@ def test_every_argument_says_what_it_is(processes: Processes) -> None:
     assert "no description given" not in shown.output
 
 
+def test_the_settings_of_every_world_and_language_model_are_arguments(processes: Processes) -> None:
+    shown = processes.start("ros2", "launch", "reactree_ros", "household.launch.py", "--show-args")
+    assert shown.end() == 0
+    for registry in (WORLDS, MODELS):
+        assert ", ".join(registry.own) in shown.output
+        for spec in map(registry.get, registry.own):
+            for name, field in spec.settings.model_fields.items():
+                assert f"'{name}':" in shown.output
+                assert field.description in shown.output
+
+
 @pytest.mark.parametrize(
     ("argument", "said"),
     [
-        ("world:=moon", "world is 'moon'; it must be one of virtualhome, virtualhome_unity, ai2thor"),
-        ("port:=many", "port is 'many'; it must be a whole number"),
-        ("scene:=FloorPlan1", "scene 'FloorPlan1' is one of AI2-THOR; choose the world ai2thor"),
+        ("world:=moon", "world 'moon' is unknown; use one of virtualhome, virtualhome_unity, ai2thor"),
+        ("world:=ai2tor", "world 'ai2tor' is unknown; did you mean 'ai2thor'"),
+        ("port:=8080", "port is '8080', but world 'virtualhome' has no such setting; it is one of virtualhome_unity"),
+        ("scene:=FloorPlan1", "scene is 'FloorPlan1', but world 'virtualhome' has no such setting"),
+        ("model:=big", "model is 'big', but language model 'expert' has no such setting; it is one of openai"),
         ("house:=nowhere", "house nowhere: is neither a file nor one of apartment, villa"),
         ("tasks:=/nowhere.json", "/nowhere.json: cannot be read"),
-        ("task_id:=99", "has no task 99"),
+        ("task_id:=99", "there is no task 99 in virtualhome"),
         ("task_id:=first", "task_id is 'first'; it must be a whole number"),
-        ("world:=mars", "parameter world is 'mars'; it must be one of virtualhome"),
-        ("llm:=parrot", "parameter llm is 'parrot'; it must be one of expert"),
+        ("llm:=parrot", "language model 'parrot' is unknown; use one of expert, openai"),
         ("planner:=none", "planner 'none' is unknown; use one of reactree, react"),
         ("policy:=/nowhere.yaml", "/nowhere.yaml: cannot be read"),
         ("params_file:=/nowhere.yaml", "params_file: there is no file '/nowhere.yaml'"),
@@ -118,6 +132,28 @@ def test_a_wrong_argument_is_named_and_the_launch_ends_with_1(processes: Process
     launch = processes.launch(f"instruction:={INSTRUCTION}", argument)
     assert launch.ended_cleanly(1)
     assert said in launch.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("world:=ai2thor", "port:=many"), "port is 'many'; it must be a whole number"),
+        (("world:=ai2thor", "headless:=perhaps"), "headless is 'perhaps'; it must be true or false"),
+        (("llm:=openai", "request_timeout:=long"), "request_timeout is 'long'; it must be a number"),
+    ],
+)
+def test_an_argument_of_the_wrong_kind_is_named(processes: Processes, arguments: tuple[str, ...], said: str) -> None:
+    launch = processes.launch(*arguments)
+    assert launch.ended_cleanly(1)
+    assert said in launch.output
+
+
+def test_a_parameter_file_may_say_which_world_an_argument_belongs_to(processes: Processes, tmp_path: Path) -> None:
+    file = parameters(tmp_path, bridge={"world": "ai2thor"})
+    launch = processes.launch(file, "scene:=Attic7", "instruction:=Wait")
+    assert launch.ended_cleanly(1)
+    assert "has no such setting" not in launch.output
+    assert "'household_bridge' could not be configured" in launch.output
 
 
 def test_arguments_outrank_the_parameter_file_and_that_the_defaults(processes: Processes, tmp_path: Path) -> None:

@@ -12,21 +12,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from planners.test_recode_example import Author
 
-from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.decision import Act, Decision, Think
-from reactree_ros.llm.expert_model import ExpertModel
+from reactree_ros.agent.turns import Said
+from reactree_ros.episode import Episode
+from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
-from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending
 from reactree_ros.planners.plan import tidied
-from reactree_ros.planners.variants import variant
-from reactree_ros.run import Run
-from reactree_ros.saved_run import save_run
-from reactree_ros.tree.agent_node import AgentNode
-from reactree_ros.tree.context import Listener, RunContext
-from reactree_ros.world.generator import generate_house, solution
-from reactree_ros.world.symbolic import SymbolicWorld
-from reactree_ros.world.tasks import Task, load_tasks
+from reactree_ros.planners.spec import planner
+from reactree_ros.record.saved_run import save_run
+from reactree_ros.tree.context import Listener
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.world.virtualhome.generator import generate_house, solution
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import Task, load_tasks
 
 if importlib.util.find_spec("rclpy"):
     from reactree_interfaces.action import ExecuteTask
@@ -49,17 +48,18 @@ class Decisions(Listener):
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.budget = Budget(max_decisions=200, max_steps=200)
+        self.episode: Any = None
 
-    def decided(self, node: AgentNode, decision: Decision, reply: Reply) -> None:
+    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         kind = "think" if isinstance(decision, Think) else "act" if isinstance(decision, Act) else "expand"
         self._add(node, kind, reply.text)
 
-    def refused(self, node: AgentNode, said: str, reason: str) -> None:
-        self._add(node, reason, said)
+    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
+        self._add(node, reason, said.text)
 
-    def _add(self, node: AgentNode, kind: str, text: str) -> None:
-        self.lines.append(_line(node.index, node.subgoal, node.depth, self.budget.decisions, kind, text))
+    def _add(self, node: GoalNode, kind: str, text: str) -> None:
+        count = self.episode.context.budget.decisions
+        self.lines.append(_line(node.index, node.subgoal, node.depth, count, kind, text))
 
 
 def _line(*parts: Any) -> str:
@@ -67,20 +67,21 @@ def _line(*parts: Any) -> str:
 
 
 def in_this_process(
-    task: Task, folder: Path, *, planner: str = "reactree_wm", model: LanguageModel | None = None
+    task: Task, folder: Path, *, name: str = "reactree_wm", model: LanguageModel | None = None
 ) -> tuple[list[str], dict[str, Any]]:
     """Carry a task out without ROS; returns the decisions and the result."""
-    decisions, chosen = Decisions(), variant(planner)
-    context = RunContext(
-        model=model or ExpertModel(),
+    decisions = Decisions()
+    decisions.episode = episode = Episode(
+        task.instruction,
         world=SymbolicWorld(task),
-        budget=decisions.budget,
-        working_memory=WorkingMemory() if chosen.working_memory else None,
+        model=model or ExpertModel(),
+        planner=planner(name),
         listener=decisions,
+        task_id=task.task_id,
+        task_name=task.task_name,
     )
-    run = Run(task.instruction, context, task_id=task.task_id, planner=chosen.build)
-    result = run.run()
-    save_run(run, result, folder, task_name=task.task_name)
+    result = episode.run()
+    save_run(episode, result, folder)
     return decisions.lines, {"success": result.achieved} | dataclasses.asdict(result)
 
 
@@ -108,7 +109,7 @@ class Comparison:
         self._heard.clear()
         folder = self._folder / f"{task.task_id}"
         decisions, expected = in_this_process(task, folder, **options)
-        goal = {"planner": options["planner"]} if "planner" in options else {}
+        goal = {"planner": options["name"]} if "name" in options else {}
         result: ExecuteTask.Result = self._graph.task("", task_id=task.task_id, **goal).result
         self._graph.until(lambda: len(self._heard) >= len(decisions), "every decision was heard")
         over_ros = [
@@ -154,14 +155,14 @@ MODELS: dict[str, Callable[[], LanguageModel]] = {
 }
 
 
-@pytest.mark.parametrize("planner", MODELS)
-def test_every_planner_is_the_same_over_ros_as_in_this_process(graph: Graph, tmp_path: Path, planner: str) -> None:
-    if planner == "recode":
+@pytest.mark.parametrize("name", MODELS)
+def test_every_planner_is_the_same_over_ros_as_in_this_process(graph: Graph, tmp_path: Path, name: str) -> None:
+    if name == "recode":
         pytest.importorskip("pydantic_monty")
     file = tmp_path / "house.json"
     file.write_text(json.dumps(HOUSE), encoding="utf-8")
-    graph.inference(MODELS[planner]())
+    graph.inference(MODELS[name]())
     graph.bridge(tasks=str(file))
     graph.planner(save_to=str(tmp_path / "ros"), working_memory=False)
-    result = Comparison(graph, tmp_path)(load_tasks(file)[0], planner=planner, model=MODELS[planner]())
+    result = Comparison(graph, tmp_path)(load_tasks(file)[0], name=name, model=MODELS[name]())
     assert result.success

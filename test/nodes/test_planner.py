@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from doubles import ScriptedModel, ScriptedWorld, expand, scripted_run
+from doubles import ScriptedModel, ScriptedWorld, expand, scripted_episode
 
-from reactree_ros.agent.decision import Act, Decision, Think
+from reactree_ros.agent.decision import Act, Decision, Expand, Think
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.turns import Said
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
-from reactree_ros.planners.variants import NAMES
-from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.planners.spec import planner_names
 from reactree_ros.tree.context import Listener
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.port import Score
+from reactree_ros.world.virtualhome.household import WAH_NL
 
 if importlib.util.find_spec("rclpy"):
     from action_msgs.msg import GoalStatus
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.ros
 
 DONE = {"root": ["Act: done"]}
+EMPTY = "the instruction is empty; say what to do, e.g. 'Put 1 apple on the coffee table'"
 #: Thinks, acts, expands twice, is refused once, and has agent nodes that end either way.
 FAMILY = {
     "root": ["Think: two things to do", "Act: open fridge 1", expand("sequence", "fetch it", "try it")],
@@ -53,21 +58,27 @@ class Notes(Listener):
 
     def __init__(self) -> None:
         self.lines: list[tuple[Any, ...]] = []
-        self.run: Any = None
+        self.episode: Any = None
 
-    def decided(self, node: AgentNode, decision: Decision, reply: Reply) -> None:
-        self._note(node, "expand" if not isinstance(decision, Think | Act) else type(decision).__name__.lower(), reply)
+    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
+        self._note(node, type(decision).__name__.lower(), reply.text, decision)
 
-    def refused(self, node: AgentNode, said: str, reason: str) -> None:
-        self._note(node, reason, Reply(said))
+    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
+        self._note(node, reason, said.text, said.decision)
 
-    def _note(self, node: AgentNode, kind: str, reply: Reply) -> None:
-        count = self.run.context.budget.decisions
-        self.lines.append((node.index, node.subgoal, node.depth, count, kind, reply.text))
+    def _note(self, node: GoalNode, kind: str, text: str, decision: Decision | None) -> None:
+        thought = decision.thought if isinstance(decision, Think) else ""
+        skill = decision.skill if isinstance(decision, Act) else ""
+        flow, subgoals = "", []
+        if isinstance(decision, Expand):
+            flow, subgoals = decision.control_flow.value, list(decision.subgoals)
+        count = self.episode.context.budget.decisions
+        self.lines.append((node.index, node.subgoal, node.depth, count, kind, text, thought, skill, flow, subgoals))
 
 
 def line(msg: DecisionMsg) -> tuple[Any, ...]:
-    return msg.node_id, msg.subgoal, msg.depth, msg.count, msg.reason or KINDS[msg.kind], msg.text
+    what = (msg.thought, msg.skill, msg.control_flow, list(msg.subgoals))
+    return msg.node_id, msg.subgoal, msg.depth, msg.count, msg.reason or KINDS[msg.kind], msg.text, *what
 
 
 # ---------------------------------------------------------------------- results
@@ -126,6 +137,22 @@ def test_limits_of_the_parameters_hold_where_the_goal_gives_none_and_may_be_chan
     assert graph.task().result.decisions == 3
 
 
+def test_limits_are_the_households_where_neither_goal_nor_parameter_gives_one(graph: Graph) -> None:
+    world = ScriptedWorld()
+    world.household = replace(WAH_NL, max_decisions=3, max_steps=2)  # type: ignore[misc]
+    graph.household({"root": ["Think: a"] * 4 + ["Act: open fridge 1"] * 3}, world=world)
+    assert (graph.task().result.end, graph.task(max_decisions=1).result.decisions) == ("out_of_decisions", 1)
+    assert graph.task().result.end == "out_of_steps"
+
+
+def test_how_a_decision_is_sampled_is_as_the_parameters_say(graph: Graph) -> None:
+    model = ScriptedModel(DONE)
+    graph.household({}, model=model, max_tokens=7, temperature=0.5, seed=3)
+    assert graph.task().result.success
+    (request,) = model.requests
+    assert (request.max_tokens, request.temperature, request.seed) == (7, 0.5, 3)
+
+
 def test_a_tree_that_may_not_grow_deeper_is_told_so(graph: Graph) -> None:
     graph.household({"root": [expand("sequence", "a"), "Act: failure"]})
     heard = graph.decisions()
@@ -171,10 +198,10 @@ def test_what_may_be_tried_is_asked_anew_when_a_task_begins(graph: Graph) -> Non
 @pytest.mark.parametrize(
     ("goal", "message"),
     [
-        ({"instruction": ""}, "the instruction is empty; say what to do"),
-        ({"instruction": " \n"}, "the instruction is empty; say what to do"),
-        ({"planner": "zsp2"}, f"planner 'zsp2' is unknown; use one of {', '.join(NAMES)}"),
-        ({"task_id": -2}, "task_id is -2; it must be a task of the bridge's task file, or -1"),
+        ({"instruction": ""}, EMPTY),
+        ({"instruction": " \n"}, EMPTY),
+        ({"planner": "zsp2"}, f"planner 'zsp2' is unknown; did you mean 'zsp'? There are {', '.join(planner_names())}"),
+        ({"task_id": -2}, "task_id is -2; it must be one of the tasks of the bridge's world, or -1"),
         ({"working_memory": 9}, "working_memory is 9; it must be one of the constants (0, 1, 2)"),
     ],
 )
@@ -188,7 +215,7 @@ def test_a_malformed_goal_ends_with_what_to_change_and_the_planner_lives_on(
         Result.INVALID_GOAL,
         message,
     )
-    assert (sent.result.end, sent.result.success) == ("error", False)
+    assert (sent.result.end, sent.result.success) == ("", False)
     assert graph.task().result.success
 
 
@@ -199,24 +226,42 @@ def test_a_task_that_the_bridge_does_not_know_is_an_invalid_goal(graph: Graph, t
     graph.planner()
     result = graph.task("", task_id=task_id).result
     assert result.error_code == Result.INVALID_GOAL
-    assert result.message == f"there is no task {task_id}; task_id must be a task of the bridge's task file"
+    assert result.message == f"there is no task {task_id}; task_id must be one of the tasks of the bridge's world"
     assert graph.task("").result.success
 
 
 def test_parameters_that_make_no_sense_are_refused(graph: Graph) -> None:
-    with pytest.raises(UserError, match="parameter on_busy is 'wait'; it must be one of reject, queue, preempt"):
+    with pytest.raises(UserError, match="on_busy is 'wait': input should be 'reject', 'queue' or 'preempt'"):
         graph.planner(on_busy="wait")
+    with pytest.raises(UserError, match="parallel is 'most': input should be 'majority' or 'all'"):
+        graph.planner(parallel="most")
+    with pytest.raises(UserError, match="planner 'reactre' is unknown; did you mean 'reactree'"):
+        graph.planner(planner="reactre")
+
+
+def test_a_change_that_makes_no_sense_is_refused_and_the_parameter_stays(graph: Graph) -> None:
+    planner = graph.household({})
+    for name, value in (("parallel", "most"), ("max_decisions", -1), ("decision_timeout", 0.0), ("memory", "other.db")):
+        before = planner.get_parameter(name).value
+        (answer,) = planner.set_parameters([Parameter(name, value=value)])
+        assert not answer.successful, name
+        assert planner.get_parameter(name).value == before
+
+
+def test_every_choice_of_a_run_is_a_parameter_with_its_meaning(graph: Graph) -> None:
+    planner = graph.household({})
+    for name, field in RunOptions.model_fields.items():
+        assert planner.describe_parameter(name).description == field.description
+    assert planner.describe_parameter("parallel").additional_constraints == "one of majority, all"
 
 
 # ---------------------------------------------------------------------- decisions, feedback, snapshots
 
 
 def test_the_decisions_topic_is_what_the_run_in_this_process_decides(graph: Graph) -> None:
-    from reactree_ros.memory.working import WorkingMemory
-
     notes = Notes()
-    notes.run = scripted_run(FAMILY, listener=notes, working_memory=WorkingMemory())
-    notes.run.run()
+    notes.episode = scripted_episode(FAMILY, listener=notes, working_memory=True)
+    notes.episode.run()
     graph.household(FAMILY)
     heard = graph.decisions()
     assert graph.task().result.success

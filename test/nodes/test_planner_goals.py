@@ -14,6 +14,7 @@ from doubles import ScriptedModel, ScriptedWorld, expand
 
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
+from reactree_ros.world.port import Observation
 
 if importlib.util.find_spec("rclpy"):
     from action_msgs.msg import GoalStatus
@@ -122,9 +123,9 @@ def test_cancel_during_the_first_look_ends_the_task(graph: Graph) -> None:
 
 def test_cancel_during_the_reset_ends_the_task_at_once(graph: Graph) -> None:
     class Slow(ScriptedWorld):
-        asked: Pending[None] | None = None
+        asked: Pending[Observation] | None = None
 
-        def reset(self) -> Pending[None]:
+        def reset(self, seed: int | None = None) -> Pending[Observation]:
             self.asked = Pending()
             return self.asked
 

@@ -45,7 +45,7 @@ def test_a_node_killed_in_the_middle_ends_the_task_and_the_next_goal_succeeds(
     assert "Traceback" not in planner.output
 
 
-def test_a_bridge_that_is_back_at_once_is_given_the_next_skill(processes: Processes) -> None:
+def test_a_bridge_that_is_back_at_once_has_lost_the_skill_and_is_given_the_next_task(processes: Processes) -> None:
     bridge, inference = processes.held("bridge"), processes.held("inference")
     start_planner(processes)
     assert processes.node("bring_up", "held_inference", "held_bridge").end() == 0
@@ -56,9 +56,15 @@ def test_a_bridge_that_is_back_at_once_is_given_the_next_skill(processes: Proces
 
     bridge = processes.held("bridge")
     assert processes.node("bring_up", "held_bridge").end() == 0
-    bridge.wait_for("holds: go to living room 1")  # the lost skill has ended its subgoal, the fallback takes the next
+    assert task.end() == 1
+    assert "(end: world_gone)" in task.output
+    assert "'go to kitchen 1' failed: held_bridge/execute_skill " in task.output
+    assert "holds: " not in bridge.output, "nothing else is tried"
+
+    task = processes.node("execute_task", INSTRUCTION)
+    bridge.wait_for("holds: go to kitchen 1")
     task.interrupt()
-    bridge.wait_for("stopped: go to living room 1")
+    bridge.wait_for("stopped: go to kitchen 1")
     assert task.end() == 130
 
 

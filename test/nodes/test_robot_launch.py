@@ -102,7 +102,7 @@ def test_a_server_that_vanishes_is_named_and_the_launch_ends(processes: Processe
     body.signal(signal.SIGKILL)
     assert whole.ended_cleanly(1)
     assert "navigate_to_pose has gone (for 1 s)" in whole.output
-    assert "it is not known whether the robot has stopped" in whole.output
+    assert "Not achieved (end: world_gone)" in whole.output
 
 
 @pytest.mark.parametrize(

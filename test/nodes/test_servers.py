@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pytest
-from doubles import ScriptedModel, ScriptedWorld
+from doubles import ScriptedModel, ScriptedWorld, expand
 
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 
@@ -30,10 +31,17 @@ pytestmark = pytest.mark.ros
 ACT = ["Act: open fridge 1", "Act: done"]
 
 
-def assert_error(goal: Goal, message: str) -> None:
-    """The task ended because of an error in an agent node, which is named."""
+def assert_world_gone(goal: Goal, message: str) -> None:
+    """The task ended because the bridge or its world is gone, which is named."""
     assert (goal.status, goal.result.success) == (GoalStatus.STATUS_ABORTED, False)
-    assert (goal.result.end, goal.result.error_code) == ("error", Result.AGENT_NODE_ERROR)
+    assert (goal.result.end, goal.result.error_code) == ("world_gone", Result.WORLD_UNAVAILABLE)
+    assert goal.result.message == message
+
+
+def assert_model_gone(goal: Goal, message: str) -> None:
+    """The task ended because the inference node or its language model is gone, which is named."""
+    assert (goal.status, goal.result.success) == (GoalStatus.STATUS_ABORTED, False)
+    assert (goal.result.end, goal.result.error_code) == ("model_gone", Result.MODEL_GONE)
     assert goal.result.message == message
 
 
@@ -62,9 +70,8 @@ def test_a_bridge_that_rejects_is_named_and_the_next_task_works(graph: Graph) ->
     graph.household({"root": ["Act: open fridge 1", *ACT]}, world=world)
     others = graph.skill("go to kitchen 1")
     graph.until(lambda: world.held)
-    assert_error(
-        graph.task(), "'open fridge 1' failed: household_bridge rejected 'open fridge 1': it is busy or not active"
-    )
+    busy = "household_bridge rejected 'open fridge 1': it is busy or not active"
+    assert_world_gone(graph.task(), f"'open fridge 1' failed: {busy}")
     world.finish()
     assert others.result.outcome == 0
     goal = graph.task()
@@ -90,15 +97,34 @@ def test_a_world_that_breaks_under_the_bridge_is_named(graph: Graph) -> None:
             return Pending.failed(WorldError("the simulator is gone"))
 
     graph.household({"root": ACT}, world=Broken())
-    assert_error(graph.task(), "'open fridge 1' failed: household_bridge: the simulator is gone")
+    assert_world_gone(graph.task(), "'open fridge 1' failed: household_bridge: the simulator is gone")
 
 
-def test_a_skill_that_never_ends_is_cancelled_after_the_planners_bound(graph: Graph) -> None:
-    world = HeldWorld()
-    graph.household({"root": ["Act: open fridge 1"]}, world=world, skill_timeout=0.3)
-    assert_error(graph.task(), "'open fridge 1' took longer than 0.3 s")
-    graph.until(lambda: world.cancelled)
+def test_a_skill_that_never_ends_is_cancelled_after_the_planners_bound_and_the_agent_node_told(graph: Graph) -> None:
+    world, model = HeldWorld(), ScriptedModel({"root": ACT})
+    graph.household({}, model=model, world=world, skill_timeout=0.3)
+    assert graph.task().result.success
     assert world.cancelled == {"open fridge 1": 1}
+    assert model.requests[-1].turns[-1].text == (
+        "The skill was not carried out: took longer than 0.3 s and was stopped."
+    )
+
+
+def test_nothing_is_asked_of_the_bridge_before_a_skill_that_took_too_long_has_ended(graph: Graph) -> None:
+    class Restless(HeldWorld):
+        resting: Pending[None] = Pending()
+
+        def at_rest(self) -> Pending[None]:
+            return self.resting
+
+    world, model = Restless(), ScriptedModel({"root": ACT})
+    planner = graph.household({}, model=model, world=world, skill_timeout=0.3)
+    goal = graph.task()
+    graph.until(lambda: world.cancelled)
+    let_tick(graph, planner)
+    assert len(model.requests) == 1
+    world.resting.succeed(None)
+    assert goal.result.success
 
 
 def test_a_bridge_that_never_answers_a_goal_is_named_after_the_planners_bound(graph: Graph) -> None:
@@ -106,12 +132,12 @@ def test_a_bridge_that_never_answers_a_goal_is_named_after_the_planners_bound(gr
     world = ScriptedWorld()
     graph.inference(model)
     bridge = graph.bridge(world, alone=True)
-    graph.planner(skill_timeout=0.3, decision_timeout=2.0)
+    graph.planner(skill_timeout=0.3, decision_timeout=20.0)
     goal = graph.task()
     graph.until(lambda: model.in_flight)
     graph.halt(bridge)
     model.settle_all()
-    assert_error(goal, "'open fridge 1' took longer than 0.3 s")
+    assert_world_gone(goal, "'open fridge 1' failed: 'open fridge 1' did not stop within 10 s")
     graph.resume(bridge)
     graph.until(lambda: world.executed, "the bridge goes on")
 
@@ -121,7 +147,7 @@ def test_a_bridge_that_never_answers_a_look_is_named_after_the_planners_bound(gr
     bridge = graph.bridge(ScriptedWorld(), alone=True)
     graph.planner(decision_timeout=0.3)
     graph.halt(bridge)
-    assert_error(graph.task(), "no observation, skills within 0.3 s")
+    assert_world_gone(graph.task(), "the bridge did not answer within 0.3 s")
 
 
 def test_a_bridge_that_never_answers_a_reset_is_named_after_the_planners_bound(graph: Graph) -> None:
@@ -134,7 +160,7 @@ def test_a_bridge_that_never_answers_a_reset_is_named_after_the_planners_bound(g
         Result.WORLD_UNAVAILABLE,
         "the bridge did not answer within 0.3 s",
     )
-    assert goal.result.end == "error"
+    assert goal.result.end == "world_gone"
 
 
 def test_a_score_that_never_comes_is_named_after_the_planners_bound(graph: Graph) -> None:
@@ -167,7 +193,7 @@ def test_a_cancel_does_not_wait_for_a_score_that_never_comes(graph: Graph) -> No
 def test_a_bridge_that_is_not_there_is_named_and_the_planner_goes_on_when_it_comes(graph: Graph) -> None:
     graph.inference(ScriptedModel({"root": ACT}))
     graph.planner(server_timeout=0.3)
-    assert_error(graph.task(), "no observation: household_bridge/observe is not there (for 0.3 s)")
+    assert_world_gone(graph.task(), "household_bridge/household is not there (for 0.3 s)")
     graph.bridge(ScriptedWorld())
     assert graph.task().result.success
 
@@ -177,7 +203,7 @@ def test_a_task_waits_for_a_bridge_that_comes_in_time(graph: Graph) -> None:
     planner = graph.planner(server_timeout=600.0)
     goal = graph.task()
     assert goal.accepted
-    graph.until(lambda: planner._tree.count > 2)
+    graph.until(lambda: planner._task.asked is not None)
     graph.bridge(ScriptedWorld())
     assert goal.result.success
 
@@ -187,7 +213,7 @@ def test_an_inactive_bridge_is_named(graph: Graph) -> None:
     bridge = graph.bridge(ScriptedWorld(), active=False)
     bridge.trigger_configure()
     graph.planner()
-    assert_error(graph.task(), "no observation: household_bridge: the bridge is not active")
+    assert_world_gone(graph.task(), "household_bridge: the bridge is not active")
     bridge.trigger_activate()
     assert graph.task().result.success
 
@@ -209,7 +235,7 @@ def test_a_bridge_that_dies_in_the_midst_of_a_skill_is_named_and_the_next_task_f
     world.finish()
     graph.until(lambda: world.held)
     graph.kill(bridge)
-    assert_error(goal, "'open fridge 1' failed: household_bridge/execute_skill has gone (for 0.3 s)")
+    assert_world_gone(goal, "'open fridge 1' failed: household_bridge/execute_skill has gone (for 0.3 s)")
     graph.bridge(Other())
     assert graph.task().result.success
     may_say = model.requests[2].may_say
@@ -228,7 +254,7 @@ def test_a_bridge_that_is_restarted_in_the_midst_of_a_skill_has_forgotten_it(gra
     graph.kill(bridge)
     let_tick(graph, planner)
     graph.bridge(ScriptedWorld())
-    assert_error(
+    assert_world_gone(
         goal,
         "'open fridge 1' failed: household_bridge/execute_skill was restarted; what it was asked for is lost",
     )
@@ -247,7 +273,7 @@ def test_a_bridge_whose_successor_is_there_before_it_has_gone_has_forgotten_the_
     graph.bridge(ScriptedWorld())
     let_tick(graph, planner)
     graph.kill(bridge)
-    assert_error(
+    assert_world_gone(
         goal,
         "'open fridge 1' failed: household_bridge/execute_skill was restarted; what it was asked for is lost",
     )
@@ -264,7 +290,7 @@ def test_a_skill_that_is_given_up_is_stopped_where_it_still_runs(graph: Graph) -
     graph.halt(other)
     let_tick(graph, planner)
     graph.kill(other)  # which of the two has the skill cannot be seen
-    assert goal.result.error_code == Result.AGENT_NODE_ERROR
+    assert goal.result.error_code == Result.WORLD_UNAVAILABLE
     graph.until(lambda: world.cancelled)
     assert world.cancelled == {"open fridge 1": 1}
 
@@ -275,7 +301,7 @@ def test_a_skill_that_is_given_up_is_stopped_where_it_still_runs(graph: Graph) -
 def test_an_inference_node_that_is_not_there_is_named_and_the_planner_goes_on_when_it_comes(graph: Graph) -> None:
     graph.bridge(ScriptedWorld())
     graph.planner(server_timeout=0.3)
-    assert_error(graph.task(), "no reply: inference/generate is not there (for 0.3 s)")
+    assert_model_gone(graph.task(), "no reply: inference/generate is not there (for 0.3 s)")
     graph.inference(ScriptedModel({"root": ACT}))
     assert graph.task().result.success
 
@@ -294,7 +320,7 @@ def test_a_slow_inference_node_is_waited_for_while_the_planner_ticks_on(graph: G
 def test_a_decision_that_never_comes_is_aborted_after_the_planners_bound(graph: Graph) -> None:
     model = ScriptedModel({"root": ["Act: done"]}, settle=False)
     graph.household({}, model=model, decision_timeout=1.0)
-    assert_error(graph.task(), "no reply within 1 s")
+    assert_model_gone(graph.task(), "no reply within 1 s")
     graph.until(lambda: model.cancelled)
     assert list(model.cancelled.values()) == [1]
 
@@ -302,7 +328,7 @@ def test_a_decision_that_never_comes_is_aborted_after_the_planners_bound(graph: 
 def test_an_inference_node_that_fails_is_named_and_the_next_task_works(graph: Graph) -> None:
     model = ScriptedModel({"root": []})
     graph.household({}, model=model)
-    assert_error(graph.task(), "no reply: pop from empty list")
+    assert_model_gone(graph.task(), "no reply: pop from empty list")
     model.script["root"] += ["Act: done"]
     assert graph.task().result.success
 
@@ -317,7 +343,7 @@ def test_an_inference_node_that_dies_in_the_midst_of_a_decision_is_named_and_the
     goal = graph.task()
     graph.until(lambda: model.in_flight)
     graph.kill(inference)
-    assert_error(goal, "no reply: inference/generate has gone (for 0.3 s)")
+    assert_model_gone(goal, "no reply: inference/generate has gone (for 0.3 s)")
     graph.inference(ScriptedModel({"root": ["Act: done"]}))
     assert graph.task().result.success
 
@@ -332,8 +358,36 @@ def test_an_inference_node_that_is_restarted_in_the_midst_of_a_decision_has_forg
     graph.kill(inference)
     let_tick(graph, planner)
     graph.inference(ScriptedModel({"root": ["Act: done"]}))
-    assert_error(goal, "no reply: inference/generate was restarted; what it was asked for is lost")
+    assert_model_gone(goal, "no reply: inference/generate was restarted; what it was asked for is lost")
     assert graph.task().result.success
+
+
+def test_a_dead_inference_node_under_a_fallback_of_five_is_asked_once(graph: Graph) -> None:
+    class Dead(LanguageModel):
+        asked = 0
+
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            self.asked += 1
+            if self.asked == 1:
+                return Pending.of(Reply(expand("fallback", *"abcde")))
+            return Pending.failed(ServerUnavailable("the server is dead"))
+
+    model = Dead()
+    graph.household({}, model=model)
+    assert_model_gone(graph.task(), "no reply: the server is dead")
+    assert model.asked == 2
+
+
+def test_a_prompt_that_does_not_fit_is_a_result_and_no_error(graph: Graph) -> None:
+    class Short(LanguageModel):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            return Pending.failed(PromptTooLong(17, 64))
+
+    graph.household({}, model=Short())
+    goal = graph.task()
+    assert (goal.status, goal.result.end) == (GoalStatus.STATUS_ABORTED, "context_full")
+    assert goal.result.error_code == Result.NONE
+    assert "17 tokens too long" in goal.result.message
 
 
 def test_an_inference_node_that_is_deactivated_in_the_midst_of_a_decision_is_named(graph: Graph) -> None:
@@ -344,4 +398,4 @@ def test_an_inference_node_that_is_deactivated_in_the_midst_of_a_decision_is_nam
     goal = graph.task()
     graph.until(lambda: model.in_flight)
     inference.trigger_deactivate()
-    assert_error(goal, "no reply: aborted")
+    assert_model_gone(goal, "no reply: aborted")

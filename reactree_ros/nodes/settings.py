@@ -1,0 +1,84 @@
+"""What can be set of each node; parameters and launch arguments are made from it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from reactree_ros.llm.engine_settings import AnsweringLimits
+from reactree_ros.registry import MODELS, WORLDS
+from reactree_ros.settings import Settings
+from reactree_ros.tree.options import RunOptions
+
+
+class BridgeSettings(Settings):
+    """Of every bridge."""
+
+    policy: str = Field(default="", description="skill policy, a YAML file; empty: every skill is carried out")
+    confirm_service: str = Field(
+        default="confirm_skill", description="service that asks a person, for skills to be confirmed"
+    )
+    confirm_timeout: float = Field(default=30.0, ge=0.1, le=3600.0, description="longest wait for a person, in seconds")
+    skill_timeout: float = Field(
+        default=300.0, ge=0.1, le=86400.0, description="longest time for one skill, in seconds"
+    )
+    stop_timeout: float = Field(
+        default=10.0, ge=0.1, le=3600.0, description="longest wait for what was stopped to come to rest, in seconds"
+    )
+
+
+class HouseholdBridgeSettings(Settings):
+    """Of the household bridge, beside those of its world."""
+
+    world: str = Field(default=WORLDS.default, description="which world to host")
+
+
+class RobotBridgeSettings(Settings):
+    """Of the robot bridge."""
+
+    robot_config: str = Field(
+        default="", description="which ROS action or service carries out which skill, a file like robot.yaml"
+    )
+    dry_run: bool = Field(default=False, description="log every goal and send none")
+    server_timeout: float = Field(
+        default=5.0,
+        ge=0.1,
+        le=600.0,
+        description="how long a robot's server may be away, or take to accept a goal, in seconds",
+    )
+
+
+class InferenceNodeSettings(AnsweringLimits):
+    """Of the inference node, beside those of its language model; its limits hold whatever answers."""
+
+    llm: str = Field(default=MODELS.default, description="which language model to host")
+    models_file: str = Field(
+        default="", description="YAML file with every setting of one or several language models; outranks the others"
+    )
+
+
+class PlannerNodeSettings(Settings):
+    """Of the planner node."""
+
+    bridge: str = Field(default="household_bridge", description="name of the bridge node")
+    inference: str = Field(default="inference", description="name of the inference node")
+    tick_rate: float = Field(
+        default=10.0, ge=0.1, le=1000.0, description="ticks a second; the tree is also ticked when something ends"
+    )
+    memory: str = Field(default="", description="episodic memory, a file; empty: none")
+    on_busy: Literal["reject", "queue", "preempt"] = Field(
+        default="reject", description="what happens to a goal while a task runs"
+    )
+    queue_size: int = Field(default=16, ge=1, le=10000, description="goals that may wait")
+    server_timeout: float = Field(
+        default=5.0, ge=0.1, le=3600.0, description="how long bridge or inference node may be away, in seconds"
+    )
+
+
+class TaskSettings(RunOptions):
+    """Of tasks whose goal does not say otherwise; they may change while the node runs."""
+
+    planner: str = Field(default="reactree", description="planner by name, with options as NAME:OPTION=VALUE")
+    working_memory: bool = Field(default=True, description="remember where things were seen, where the planner can")
+    save_to: str = Field(default="", description="folder in which each run is saved; empty: none is")

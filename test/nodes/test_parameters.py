@@ -1,0 +1,126 @@
+"""Parameters and launch arguments made from classes of settings."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+from pydantic import Field, field_validator
+
+from reactree_ros.errors import UserError
+from reactree_ros.settings import Settings
+from reactree_ros.tree.options import ParallelPolicy
+
+if importlib.util.find_spec("rclpy"):
+    from launch import LaunchContext
+    from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
+    from rclpy.node import Node
+    from rclpy.parameter import Parameter
+
+    from reactree_ros.nodes.launching import Arguments, NodeArguments, fields
+    from reactree_ros.nodes.parameters import declare, settings_of
+
+if TYPE_CHECKING:
+    from ros_graph import Graph
+
+pytestmark = pytest.mark.ros
+
+
+class Oven(Settings):
+    heat: int = Field(default=180, ge=50, le=250, description="in degrees")
+    minutes: float = Field(default=10.0, gt=0, description="how long")
+    light: bool = Field(default=False, description="switch the light on")
+    cake: str = Field(default="", description="which cake")
+    fan: Literal["off", "slow", "fast"] = Field(default="slow", description="how fast the fan is")
+    policy: ParallelPolicy = Field(default=ParallelPolicy.ALL, description="of several cakes")
+    shelves: tuple[int, ...] | None = Field(default=None, description="which shelves are used")
+
+    @field_validator("shelves", mode="before")
+    @classmethod
+    def _read(cls, value: Any) -> Any:
+        return value.split(",") if isinstance(value, str) else value
+
+
+def node(graph: Graph, *, read_only: bool = True, **given: Any) -> Node:
+    overrides = [Parameter(name, value=value) for name, value in given.items()]
+    made = graph.add(Node("oven", context=graph.context, parameter_overrides=overrides))
+    declare(made, Oven, read_only=read_only)
+    return made
+
+
+def test_what_is_not_given_is_as_the_settings_say(graph: Graph) -> None:
+    assert settings_of(node(graph), Oven) == Oven()
+
+
+def test_what_is_given_arrives_as_the_settings_have_it(graph: Graph) -> None:
+    given = {"heat": 200, "minutes": 0.5, "light": True, "cake": "apple", "fan": "fast", "policy": "majority"}
+    settings = settings_of(node(graph, **given, shelves="1,3"), Oven)
+    assert settings == Oven(**given, shelves=(1, 3))
+    assert settings.policy is ParallelPolicy.MAJORITY
+
+
+@pytest.mark.parametrize("shelves", [[2, 4], "2,4"])
+def test_a_list_is_a_list_or_a_text(graph: Graph, shelves: Any) -> None:
+    assert settings_of(node(graph, shelves=shelves), Oven).shelves == (2, 4)
+
+
+@pytest.mark.parametrize(("name", "value"), [("heat", 300), ("heat", 10)])
+def test_what_is_out_of_bounds_is_refused_by_ros(graph: Graph, name: str, value: Any) -> None:
+    with pytest.raises(InvalidParameterValueException, match=name):
+        node(graph, **{name: value})
+
+
+def test_what_is_of_another_type_is_refused_by_ros(graph: Graph) -> None:
+    with pytest.raises(InvalidParameterTypeException, match="heat"):
+        node(graph, heat="hot")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("fan", "medium", "parameters: fan is 'medium': input should be 'off', 'slow' or 'fast'"),
+        ("minutes", 0.0, "parameters: minutes is '0.0': input should be greater than 0"),
+        ("shelves", "one", "parameters: shelves.0 is 'one': input should be a valid integer"),
+    ],
+)
+def test_what_makes_no_sense_otherwise_is_named_with_its_value(graph: Graph, name: str, value: Any, said: str) -> None:
+    with pytest.raises(UserError) as caught:
+        settings_of(node(graph, **{name: value}), Oven)
+    assert str(caught.value).startswith(said)
+
+
+def test_meaning_bounds_and_choices_can_be_asked_for(graph: Graph) -> None:
+    made = node(graph)
+    assert {name: made.describe_parameter(name).description for name in Oven.model_fields} == {
+        name: field.description for name, field in Oven.model_fields.items()
+    }
+    (bounds,) = made.describe_parameter("heat").integer_range
+    assert (bounds.from_value, bounds.to_value) == (50, 250)
+    assert made.describe_parameter("fan").additional_constraints == "one of off, slow, fast"
+    assert made.describe_parameter("policy").additional_constraints == "one of majority, all"
+
+
+def test_what_may_change_is_checked_when_it_changes(graph: Graph) -> None:
+    made = node(graph, read_only=False)
+    (answer,) = made.set_parameters([Parameter("fan", value="medium")])
+    assert (answer.successful, "fan is 'medium'" in answer.reason) == (False, True)
+    (answer,) = made.set_parameters([Parameter("fan", value="off")])
+    assert answer.successful
+    assert settings_of(made, Oven).fan == "off"
+
+
+def test_an_argument_that_two_nodes_have_is_named_after_what_is_hosted() -> None:
+    class Stove(Settings):
+        heat: int = Field(default=1, ge=0, le=9, description="of the stove")
+        gas: bool = Field(default=False, description="whether it burns gas")
+
+    oven = NodeArguments("node", "oven", fields(Oven, "heat", "cake"), chosen_by="world")
+    stove = NodeArguments("node", "stove", fields(Stove), chosen_by="llm")
+    arguments = Arguments([oven, stove], [("cake", "", "of the launch itself", ())])
+    assert [one.name for one in arguments.declared] == ["cake", "heat", "world_cake", "llm_heat", "gas"]
+    context = LaunchContext()
+    context.launch_configurations.update({"heat": "200", "world_cake": "apple", "llm_heat": "3", "gas": ""})
+    assert arguments.given(context, oven) == {"heat": "200", "cake": "apple"}
+    assert arguments.given(context, stove) == {"heat": "3"}
+    assert stove.parameters({"heat": "3"}) == {"heat": 3}
