@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import enum
+import types
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 
 from reactree_ros.errors import UserError
 
@@ -21,6 +24,18 @@ class Settings(BaseModel):
 
 class NoSettings(Settings):
     """For what has nothing to set."""
+
+
+def choices(field: FieldInfo) -> tuple[str, ...]:
+    """Return the texts that a setting is one of; empty where it is not one of a few."""
+    annotation: Any = field.annotation
+    found: list[str] = []
+    for kind in get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,):
+        if isinstance(kind, type) and issubclass(kind, enum.Enum):
+            found += [str(one.value) for one in kind]
+        elif get_origin(kind) is Literal:
+            found += map(str, get_args(kind))
+    return tuple(found)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -11,9 +11,10 @@ from pydantic.fields import FieldInfo
 from rich.console import Console
 from rich.table import Table
 
-from reactree_ros.cli.options import allowed_text, choices, default_text
+from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.errors import UserError
 from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry, Spec
+from reactree_ros.settings import choices
 
 app = typer.Typer(add_completion=False)
 REGISTRIES: dict[str, Registry[Any]] = {"planners": PLANNERS, "worlds": WORLDS, "models": MODELS, "suites": SUITES}

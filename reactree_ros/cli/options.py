@@ -15,11 +15,9 @@ import abc
 import enum
 import functools
 import inspect
-import types
-import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import typer
 from pydantic.fields import FieldInfo
@@ -27,7 +25,7 @@ from pydantic.fields import FieldInfo
 from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import load_models_file
 from reactree_ros.registry import MODELS, Registry, Spec
-from reactree_ros.settings import Settings, read_settings
+from reactree_ros.settings import Settings, choices, read_settings
 
 S = TypeVar("S", bound=Settings)
 
@@ -120,22 +118,6 @@ def _kind(name: str, field: FieldInfo) -> Any:
 
 def _enum(name: str, values: Sequence[str]) -> enum.EnumMeta:
     return enum.Enum(name, {value: value for value in values}, type=str)  # type: ignore[return-value]
-
-
-def choices(field: FieldInfo) -> tuple[str, ...]:
-    """Return the texts that a setting is one of; empty where it is not one of a few."""
-    kinds = typing.get_args(field.annotation) if _is_union(field.annotation) else (field.annotation,)
-    found: list[str] = []
-    for kind in kinds:
-        if isinstance(kind, enum.EnumMeta):
-            found += [str(one.value) for one in kind]  # type: ignore[var-annotated]
-        elif typing.get_origin(kind) is Literal:
-            found += map(str, typing.get_args(kind))
-    return tuple(found)
-
-
-def _is_union(annotation: Any) -> bool:
-    return typing.get_origin(annotation) in (typing.Union, types.UnionType)
 
 
 def _bound(field: FieldInfo, name: str) -> Any:

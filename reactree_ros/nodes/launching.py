@@ -26,10 +26,10 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 from pydantic.fields import FieldInfo
 
-from reactree_ros.nodes.parameters import choices, from_text, refuse_foreign
+from reactree_ros.nodes.parameters import from_text, refuse_foreign
 from reactree_ros.nodes.settings import InferenceNodeSettings, PlannerNodeSettings, TaskSettings
 from reactree_ros.registry import MODELS, Registry
-from reactree_ros.settings import Settings
+from reactree_ros.settings import Settings, choices
 
 VIEWER = "py-trees-tree-viewer"
 YES_OR_NO = ("true", "false")

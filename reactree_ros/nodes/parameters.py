@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import sys
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Any, TypeVar
 
 from pydantic.fields import FieldInfo
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
@@ -14,7 +14,7 @@ from rclpy.parameter import Parameter
 
 from reactree_ros.errors import UserError
 from reactree_ros.registry import Registry
-from reactree_ros.settings import Settings, read_settings
+from reactree_ros.settings import Settings, choices, read_settings
 
 M = TypeVar("M", bound=Settings)
 #: What a parameter can be as it is; whatever else settings hold is a text or a list, which they read themselves.
@@ -75,7 +75,7 @@ def refuse_foreign(registry: Registry[Any], name: str, given: Mapping[str, Any])
 def settings_of(node: Node, kind: type[M], *, where: str = "parameters") -> M:
     """Return what a node's parameters are set to.
 
-    An empty text, where a field is none of :data:`PLAIN`, leaves it at its default.
+    An empty text leaves a field at its default where that is none of :data:`PLAIN`.
 
     Raises:
         UserError: A value makes no sense; the message names the parameter and the value.
@@ -84,7 +84,8 @@ def settings_of(node: Node, kind: type[M], *, where: str = "parameters") -> M:
 
 
 def _read(kind: type[M], values: dict[str, Any], where: str) -> M:
-    left = {name for name, value in values.items() if value == "" and _plain(kind.model_fields[name]) is None}
+    fields = kind.model_fields
+    left = {name for name, value in values.items() if value == "" == _default(fields[name]) != fields[name].default}
     return read_settings(kind, {name: value for name, value in values.items() if name not in left}, where=where)
 
 
@@ -95,13 +96,6 @@ def _considered(node: Node, kind: type[Settings], changes: list[Parameter]) -> S
     except UserError as error:
         return SetParametersResult(successful=False, reason=str(error))
     return SetParametersResult(successful=True)
-
-
-def choices(field: FieldInfo) -> tuple[str, ...]:
-    """Return the values that a field may have, where they are a few texts."""
-    if isinstance(field.annotation, type) and issubclass(field.annotation, enum.Enum):
-        return tuple(str(one.value) for one in field.annotation)
-    return get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
 
 
 def from_text(field: FieldInfo, text: str) -> bool | int | float | str:
@@ -132,10 +126,11 @@ def _plain(field: FieldInfo) -> type | None:
 
 
 def _default(field: FieldInfo) -> bool | int | float | str:
+    """Return a field's default as a parameter has it; an empty text for what no parameter can be."""
     default = field.get_default(call_default_factory=True)
     if isinstance(default, enum.Enum):
         return str(default.value)
-    return default if _plain(field) is not None else ""
+    return default if isinstance(default, PLAIN) else ""
 
 
 def _descriptor(field: FieldInfo, read_only: bool) -> ParameterDescriptor:
