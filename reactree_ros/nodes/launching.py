@@ -109,7 +109,7 @@ INFERENCE = NodeArguments(
     "inference_node", "inference", fields(InferenceNodeSettings, "llm", "models_file"), MODELS, "llm"
 )
 PLANNER = NodeArguments(
-    "planner_node", "reactree_planner", {**fields(TaskSettings, "planner"), **fields(PlannerNodeSettings, "memory")}
+    "planner_node", "reactree_planner", {**fields(TaskSettings), **fields(PlannerNodeSettings, "memory")}
 )
 
 

@@ -17,6 +17,7 @@ import pytest
 from processes import Process, Processes, release
 
 from reactree_ros.registry import MODELS, WORLDS
+from reactree_ros.tree.options import RunOptions
 
 pytestmark = pytest.mark.ros
 
@@ -106,6 +107,15 @@ def test_the_settings_of_every_world_and_language_model_are_arguments(processes:
             for name, field in spec.settings.model_fields.items():
                 assert f"'{name}':" in shown.output
                 assert field.description in shown.output
+    for name, field in RunOptions.model_fields.items():
+        assert f"'{name}':" in shown.output
+        assert field.description in shown.output
+
+
+def test_the_options_of_a_run_are_arguments(processes: Processes) -> None:
+    launch = processes.launch("max_decisions:=2", f"instruction:={INSTRUCTION}")
+    assert launch.ended_cleanly(1)
+    assert "(end: out_of_decisions" in launch.output
 
 
 @pytest.mark.parametrize(
