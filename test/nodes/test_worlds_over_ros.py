@@ -1,0 +1,105 @@
+"""Worlds behind a bridge keep to the port as every world does: a household, and a robot."""
+
+from __future__ import annotations
+
+import importlib.util
+import queue
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reactree_ros.pending import Pending, pass_on
+from reactree_ros.world.check import check_world
+from reactree_ros.world.port import Observation, Score, World
+from reactree_ros.world.virtualhome.houses import HOUSES
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import load_tasks
+from reactree_ros.world.wrappers import WorldWrapper, asked
+
+if importlib.util.find_spec("rclpy"):
+    from reactree_ros.nodes.adapters import RosWorld
+    from reactree_ros.nodes.calls import Calls
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ros_graph import Graph
+
+pytestmark = pytest.mark.ros
+
+#: Longest time for a whole check, in seconds.
+BOUND = 120.0
+
+
+class InTheExecutorsThread(WorldWrapper):
+    """Is asked in any thread, and asks a world in the one in which its node's executor spins, as a planner does."""
+
+    def __init__(self, inner: World) -> None:
+        super().__init__(inner)
+        self._asked: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        return self._later(self.inner.reset, seed)
+
+    def observe(self) -> Pending[Observation]:
+        return self._later(self.inner.observe)
+
+    def survey(self) -> Pending[Observation]:
+        return self._later(self.inner.survey)
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        return self._later(self.inner.available_skills)
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        return self._later(self.inner.execute, skill)
+
+    def score(self) -> Pending[Score | None]:
+        return self._later(self.inner.score)
+
+    def close(self) -> None:
+        """The test closes the adapter when nothing spins any more."""
+
+    def ask_what_waits(self) -> None:
+        while not self._asked.empty():
+            self._asked.get()()
+
+    def _later(self, ask: Callable[..., Pending[Any]], *given: Any) -> Pending[Any]:
+        outer: Pending[Any] = Pending()
+        self._asked.put(lambda: outer.cancelled() or pass_on(asked(ask, *given), outer))
+        return outer
+
+
+def problems(graph: Graph, bridge: str) -> list[str]:
+    """What is wrong with the world behind a bridge."""
+    calls = Calls(graph.probe, patience=10.0)
+    graph.probe.create_timer(0.02, calls.watch)
+    world = RosWorld(graph.probe, bridge, calls)
+    graph.wait(world.learn(), "the household is known")
+    here = InTheExecutorsThread(world)
+    with ThreadPoolExecutor(1) as checking:
+        found = checking.submit(check_world, here)
+        end = time.monotonic() + BOUND
+        while not found.done():
+            assert time.monotonic() < end, f"the check did not end within {BOUND:g} s"
+            here.ask_what_waits()
+            graph.step()
+    world.close()
+    return found.result()
+
+
+def test_a_household_behind_a_bridge_keeps_to_the_port(graph: Graph) -> None:
+    graph.bridge(SymbolicWorld(load_tasks(HOUSES["apartment"])[0]))
+    assert problems(graph, "household_bridge") == []
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("nav2_msgs"), reason="needs nav2_msgs")
+def test_a_robot_behind_a_bridge_keeps_to_the_port(graph: Graph, tmp_path: Path) -> None:
+    from test_robot_bridge import House
+
+    house = House(graph, tmp_path)
+    house.add_robot()
+    house.start()
+    assert problems(graph, "robot_bridge") == []
