@@ -12,8 +12,11 @@ from reactree_ros.bench.folder import BenchFolder
 from reactree_ros.bench.job_runner import Finished
 from reactree_ros.bench.jobs import Job, Key
 from reactree_ros.bench.results import RunLine
+from reactree_ros.episode import EpisodeEnd
 from reactree_ros.errors import UserError
 
+#: Runs in a row whose language model is gone, after which no more are begun: the others would find it gone, too.
+OUTAGE = 5
 #: How often a job is given to a worker, where the worker dies over it.
 ATTEMPTS = 2
 
@@ -102,7 +105,7 @@ def carry_out(
     recorded: Callable[[RunLine], object] = lambda line: None,
     died: Callable[[Died], object] = lambda worker: None,
 ) -> list[Key]:
-    """Carry out every job that is not done yet.
+    """Carry out every job that is not done yet; no more are begun once :data:`OUTAGE` in a row found no model.
 
     Args:
         jobs: All jobs of the bench.
@@ -118,6 +121,7 @@ def carry_out(
     waiting = deque(job for job in jobs if job.key not in folder.done)
     deaths: Counter[Key] = Counter()
     given_up: list[Key] = []
+    gone = 0
     try:
         while waiting or workers.busy:
             happened = workers.wait() if workers.busy or not workers.idle else []
@@ -135,7 +139,11 @@ def carry_out(
                 workers.submit(waiting.popleft())
             for one in happened:
                 if isinstance(one, Finished):
-                    recorded(folder.record(one, elapsed=time.monotonic() - begin))
+                    line = folder.record(one, elapsed=time.monotonic() - begin)
+                    recorded(line)
+                    gone = gone + 1 if line.end == EpisodeEnd.MODEL_GONE.value else 0
+            if gone >= OUTAGE:
+                waiting.clear()
     except BaseException:
         workers.close(at_once=True)
         raise

@@ -204,6 +204,17 @@ def test_a_run_whose_model_is_gone_is_no_result_and_is_carried_out_again(
     assert_same_bench(tmp_path, undisturbed)
 
 
+def test_a_server_that_is_gone_is_not_asked_by_every_run_that_is_left(
+    tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reactree_ros.bench.job_runner.make_model", lambda spec, settings: Dying())
+    monkeypatch.setattr("reactree_ros.bench.workers.OUTAGE", 2)
+    assert len(bench_here(tmp_path)) == 3  # the third was begun before the second had ended
+    monkeypatch.undo()
+    assert len(bench_here(tmp_path)) == 4
+    assert_same_bench(tmp_path, undisturbed)
+
+
 def test_a_run_that_a_bug_ended_is_no_result_and_keeps_its_traceback(
     tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
