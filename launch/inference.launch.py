@@ -5,22 +5,26 @@
 The launch ends when the node does, or when its language model cannot be loaded.
 """
 
+from dataclasses import replace
+
 from launch import LaunchContext, LaunchDescription
 from launch.actions import OpaqueFunction
 from launch_ros.actions import Node
 
 from reactree_ros.nodes.launching import COMMON, INFERENCE, Arguments, at_the_end_of, fail
 
+ON_THE_GPU_MACHINE = replace(INFERENCE, hosts="vllm")
+
 
 def generate_launch_description() -> LaunchDescription:
     """Describe the launch."""
-    arguments = Arguments([INFERENCE], COMMON)
+    arguments = Arguments([ON_THE_GPU_MACHINE], COMMON)
     return LaunchDescription([*arguments.declared, OpaqueFunction(function=start, args=[arguments])])
 
 
 def start(context: LaunchContext, arguments: Arguments) -> list:
     """Start the node and bring it up."""
-    node = arguments.launched(context, INFERENCE, ["inference.yaml"], default="vllm")
+    node = arguments.launched(context, ON_THE_GPU_MACHINE, ["inference.yaml"])
     bring_up = Node(executable="bring_up", arguments=[INFERENCE.name], **arguments.common(context))
     return [
         at_the_end_of(node, fail("inference_node has ended")),

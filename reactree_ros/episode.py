@@ -104,7 +104,9 @@ class EpisodeResult:
     @property
     def achieved(self) -> bool:
         """Whether the goal was reached: by the world's score, or by the root's status where there is none."""
-        return self.gsr == 1.0 if self.gsr is not None else self.status == "success"
+        if self.gsr is not None:
+            return self.gsr == 1.0
+        return self.status == "success" and not self.broken
 
     @property
     def broken(self) -> bool:
@@ -256,7 +258,7 @@ class Episode:
 
         Args:
             score: How far the goal is reached in the world as it is now, where the world knows one.
-            problem: What went wrong outside of the tree.
+            problem: Why the world cannot say that; then it is gone.
         """
         context, root = self.context, self.root
         replies = [reply for _, _, reply in context.replies]
@@ -276,16 +278,18 @@ class Episode:
             cached_tokens=_total(reply.cached_tokens for reply in replies),
             output_tokens=_total(reply.output_tokens for reply in replies),
             model_seconds=round(math.fsum(reply.seconds for reply in replies), 3),
-            end=self._end().value,
+            end=self._end(gone=bool(problem)).value,
             message="; ".join(dict.fromkeys([*told, *([problem] if problem else [])])),
         )
 
-    def _end(self) -> EpisodeEnd:
+    def _end(self, *, gone: bool) -> EpisodeEnd:
         root, failure = self.root, self.root.failure
-        if root.status == Status.SUCCESS:
-            return EpisodeEnd.DONE
-        if root.status != Status.FAILURE or failure is None:
+        if root.status not in (Status.SUCCESS, Status.FAILURE):
             return EpisodeEnd.INTERRUPTED
+        if gone and self.context.fatal is None:
+            return EpisodeEnd.WORLD_GONE
+        if failure is None:
+            return EpisodeEnd.DONE
         limit = self.context.budget.reached()
         if limit is not None and not failure.ends_the_tree:
             return EpisodeEnd.OUT_OF_STEPS if limit is Limit.STEPS else EpisodeEnd.OUT_OF_DECISIONS

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -11,8 +13,9 @@ import typer
 from pydantic import Field
 from typer.testing import CliRunner
 
-from reactree_ros.cli.options import FromSettings, takes
+from reactree_ros.cli.options import FromSettings, Named, takes
 from reactree_ros.errors import UserError
+from reactree_ros.registry import Registry, Spec
 from reactree_ros.settings import Settings
 
 
@@ -49,6 +52,35 @@ def painted(*arguments: str, without: tuple[str, ...] = ()) -> tuple[int, Any, s
     if isinstance(ended.exception, UserError):
         raise ended.exception
     return ended.exit_code, got[0] if got else None, ended.output
+
+
+def test_what_is_always_there_comes_before_what_something_that_is_named_brings_along() -> None:
+    class Mural(Settings):
+        coats: int = Field(default=7, description="of the mural")
+
+    spec = Spec(name="mural", summary="a wall with a picture", settings=Mural)
+
+    class Murals(Registry[Any]):
+        names = ("mural",)
+        default = "mural"
+
+        def get(self, name: str) -> Any:
+            return SimpleNamespace(**vars(spec), flags=("coats",))
+
+        def __iter__(self) -> Iterator[Any]:
+            return iter([self.get("mural")])
+
+    app, got = typer.Typer(), []
+
+    @app.command()
+    @takes(mural=Named(Murals("mural", "no.group", {}), "mural"), paint=FromSettings(Paint))
+    def paint_it(*, mural: Any, paint: Paint) -> None:
+        """Paint."""
+        got.append((mural.settings.coats, paint.coats))
+
+    assert CliRunner().invoke(app, ["--coats", "3"]).exit_code == 0
+    assert CliRunner().invoke(app, ["--mural-option", "coats=5"]).exit_code == 0
+    assert got == [(7, 3), (5, 2)]
 
 
 def test_what_is_not_given_is_as_by_default() -> None:

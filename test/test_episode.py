@@ -47,6 +47,7 @@ def test_a_score_that_cannot_be_had_is_named() -> None:
 
     result = scripted_episode({"root": ["Act: done"]}, world=Scoreless()).run()
     assert (result.gsr, result.message, result.status) == (None, "no score: no graph", "success")
+    assert (result.end, result.achieved, result.broken) == ("world_gone", False, True)
 
 
 def test_a_score_that_does_not_come_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

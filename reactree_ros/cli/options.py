@@ -63,7 +63,8 @@ def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., No
             if one.name not in groups
         ]
         names, taken = {one.name for one in own}, {}
-        for group, options in groups.items():
+        # What is always there comes before what something that is named brings along.
+        for group, options in sorted(groups.items(), key=lambda one: not isinstance(one[1], FromSettings)):
             taken[group] = [one for one in options.parameters() if one.name not in names]
             names |= {one.name for one in taken[group]}
 
@@ -74,7 +75,7 @@ def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., No
                 values[_GROUP + group] = options.read({n: v for n, v in given.items() if v not in (None, [])})
             command(**{name.removeprefix(_GROUP): value for name, value in values.items()})
 
-        parameters = [*own, *(one for added in taken.values() for one in added)]
+        parameters = [*own, *(one for group in groups for one in taken[group])]
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         called.__annotations__ = {one.name: one.annotation for one in parameters}
         return called

@@ -56,7 +56,7 @@ def run(
 
     chosen = planner_of(planner)
     place = Place.of(world.spec, world.settings)
-    task, task_id = place.choose(instruction, by_number=bool(getattr(world.settings, "tasks", "")))
+    task, task_id = place.choose(instruction, by_number=world.settings.of_many)
     if save is not None and save.exists() and (not save.is_dir() or any(save.iterdir())):
         raise UserError(f"--save {save}: is there already; name a new folder, so that no saved run is lost")
     console = Console(soft_wrap=False)

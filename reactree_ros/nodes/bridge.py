@@ -22,7 +22,6 @@ from reactree_interfaces.srv import (
 )
 from sensor_msgs.msg import Image
 
-from reactree_ros.errors import UserError
 from reactree_ros.nodes.calls import Calls, mapped
 from reactree_ros.nodes.messages import OUTCOME_CODES, household_to_msg, observation_to_msg, picture_to_msg
 from reactree_ros.nodes.parameters import declare, settings_of
@@ -81,8 +80,8 @@ class Bridge(LifecycleNode, abc.ABC):
         try:
             self._policy = load_policy(self._settings.policy) if self._settings.policy else None
             self._host(self.load())
-        except UserError as error:
-            self.get_logger().error(str(error))
+        except Exception as error:  # of whoever wrote the world, too
+            self.get_logger().error(str(error) or type(error).__name__)
             return TransitionCallbackReturn.FAILURE
         if not self._offered:
             self._offer()
@@ -276,8 +275,9 @@ class Bridge(LifecycleNode, abc.ABC):
         if request.task_id != -1:
             try:
                 world = self.change_task(request.task_id)
-            except UserError as error:
-                response.error_code, response.message = ResetWorld.Response.WORLD_UNAVAILABLE, str(error)
+            except Exception as error:  # of whoever wrote the world, too
+                response.error_code = ResetWorld.Response.WORLD_UNAVAILABLE
+                response.message = str(error) or type(error).__name__
                 return response
             if world is None:
                 response.error_code = ResetWorld.Response.UNKNOWN_TASK

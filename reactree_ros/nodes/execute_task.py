@@ -79,7 +79,7 @@ class TaskClient(Node):
             f"depth {result.max_depth}, {result.seconds:.2f} s"
         )
         if result.message:
-            _say(f"error {result.error_code}: {result.message}")
+            _say(f"{f'error {result.error_code}' if result.error_code else 'note'}: {result.message}")
         self.code = REACHED if result.success else NOT_REACHED
 
 

@@ -9,7 +9,6 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from reactree_interfaces.srv import AbortGeneration, Generate, ModelReady
 
-from reactree_ros.errors import UserError
 from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel, Reply
 from reactree_ros.llm.settings import load_models_file, make_model
@@ -70,11 +69,11 @@ class InferenceNode(LifecycleNode):
         try:
             settings = settings_of(self, InferenceNodeSettings)
             model = self._given or self._make(settings)
-        except UserError as error:
-            self.get_logger().error(str(error))
+            self._model = model if isinstance(model, FairQueue) else FairQueue(model, settings.max_concurrent)
+            self._ready = self._model.ready()
+        except Exception as error:  # of whoever wrote the language model, too
+            self.get_logger().error(str(error) or type(error).__name__)
             return TransitionCallbackReturn.FAILURE
-        self._model = model if isinstance(model, FairQueue) else FairQueue(model, settings.max_concurrent)
-        self._ready = self._model.ready()
         if not self._offered:
             self._offer()
         return TransitionCallbackReturn.SUCCESS

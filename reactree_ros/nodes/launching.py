@@ -62,6 +62,7 @@ class NodeArguments:
         own: Settings of the node itself.
         registry: What it hosts one of; the settings of all that are installed are arguments, too.
         chosen_by: The setting that names the one.
+        hosts: What this launch hosts where nothing names it; empty: the first one of the registry.
     """
 
     executable: str
@@ -69,10 +70,12 @@ class NodeArguments:
     own: Mapping[str, FieldInfo]
     registry: Registry[Any] | None = None
     chosen_by: str = ""
+    hosts: str = ""
 
     def descriptions(self) -> dict[str, str]:
         """Say what each argument means, whose setting it is, and what holds where it is not given."""
-        found = {name: _described(one) for name, one in self.own.items()}
+        hosts = {self.chosen_by: self.hosts} if self.hosts else {}
+        found = {name: _described(one, hosts.get(name)) for name, one in self.own.items()}
         hosted: dict[str, dict[str, list[str]]] = {}
         for spec in self.registry or ():
             for name, one in spec.settings.model_fields.items():
@@ -113,8 +116,8 @@ PLANNER = NodeArguments(
 )
 
 
-def _described(one: FieldInfo) -> str:
-    default = one.get_default(call_default_factory=True)
+def _described(one: FieldInfo, default: Any = None) -> str:
+    default = default or one.get_default(call_default_factory=True)
     said = [one.description or "", *([f"one of {', '.join(choices(one))}"] if choices(one) else [])]
     return "; ".join([*said, *([] if default in (None, "", (), {}) else [f"by default {_text(default)}"])])
 
@@ -169,14 +172,13 @@ class Arguments:
         }
         return {name: value for name, value in values.items() if value}
 
-    def launched(self, context: LaunchContext, node: NodeArguments, files: Sequence[str], *, default: str = "") -> Node:
+    def launched(self, context: LaunchContext, node: NodeArguments, files: Sequence[str]) -> Node:
         """Return a node with its parameters: from the package's files, a parameter file, and the arguments.
 
         Args:
             context: Of the launch.
             node: The node.
             files: Files in ``config/`` whose parameters it gets before all others.
-            default: What it hosts where neither an argument nor a parameter file says so; empty: as the node has it.
 
         Raises:
             ValueError: An argument makes no sense; the message names it with its value.
@@ -185,10 +187,10 @@ class Arguments:
         if file and not Path(file).is_file():
             raise ValueError(f"params_file: there is no file '{file}'")
         given = self.given(context, node)
-        if default and not file:
-            given = {node.chosen_by: default} | given
-        hosted = "" if file or node.registry is None else node.registry.default
-        own = [PathJoinSubstitution([FindPackageShare("reactree_ros"), "config", name]) for name in files]
+        hosted = "" if file or node.registry is None else node.hosts or node.registry.default
+        own: list[Any] = [PathJoinSubstitution([FindPackageShare("reactree_ros"), "config", name]) for name in files]
+        if node.hosts:
+            own.append({node.chosen_by: node.hosts})
         return Node(
             executable=node.executable,
             name=node.name,

@@ -155,4 +155,4 @@ def _bounds(field: FieldInfo) -> tuple[float, float] | None:
     for one in field.metadata:
         low = getattr(one, "ge", getattr(one, "gt", low))
         high = getattr(one, "le", getattr(one, "lt", high))
-    return type(low)(low), type(high)(high)
+    return field.annotation(low), field.annotation(high)

@@ -87,7 +87,7 @@ class PlannerNode(Node):
         declare(self, PlannerNodeSettings)
         declare(self, TaskSettings, read_only=False)
         self._settings = settings = settings_of(self, PlannerNodeSettings)
-        planner(settings_of(self, TaskSettings).planner)
+        settings_of(self, TaskSettings)  # a planner that there is not is told at the start
         self._memory = _open_memory(settings.memory) if settings.memory else None
         self._examples: EpisodicExamples | None = None
         self._waker = Waker(self)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from reactree_ros.llm.engine_settings import AnsweringLimits
+from reactree_ros.planners.spec import planner
 from reactree_ros.registry import MODELS, WORLDS
 from reactree_ros.settings import Settings
 from reactree_ros.tree.options import RunOptions
@@ -82,3 +83,9 @@ class TaskSettings(RunOptions):
     planner: str = Field(default="reactree", description="planner by name, with options as NAME:OPTION=VALUE")
     working_memory: bool = Field(default=True, description="remember where things were seen, where the planner can")
     save_to: str = Field(default="", description="folder in which each run is saved; empty: none is")
+
+    @field_validator("planner")
+    @classmethod
+    def _there_is_such_a_planner(cls, name: str) -> str:
+        planner(name)
+        return name

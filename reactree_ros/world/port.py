@@ -33,6 +33,10 @@ class Score:
     gsr: float
     ssr: float
 
+    def __post_init__(self) -> None:
+        for name in ("gsr", "ssr"):  # a whole number would not be one in a message
+            object.__setattr__(self, name, float(getattr(self, name)))
+
 
 class World(abc.ABC):
     """A place in which skills are carried out.

@@ -34,6 +34,11 @@ class WorldSettings(Settings):
 
     task_id: int = Field(default=-1, ge=-1, description="which of its tasks, by number; -1: the first that fits")
 
+    @property
+    def of_many(self) -> bool:
+        """Whether the tasks are those of a file of many, so that a person has to say which one is meant."""
+        return False
+
 
 @dataclass(frozen=True, kw_only=True)
 class WorldSpec(Spec):

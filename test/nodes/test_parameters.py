@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
@@ -18,7 +19,7 @@ if importlib.util.find_spec("rclpy"):
     from rclpy.node import Node
     from rclpy.parameter import Parameter
 
-    from reactree_ros.nodes.launching import Arguments, NodeArguments, fields
+    from reactree_ros.nodes.launching import INFERENCE, Arguments, NodeArguments, fields
     from reactree_ros.nodes.parameters import declare, settings_of
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.ros
 class Oven(Settings):
     heat: int = Field(default=180, ge=50, le=250, description="in degrees")
     minutes: float = Field(default=10.0, gt=0, description="how long")
+    watts: float = Field(default=900.0, gt=0, le=3000, description="how much it takes")
     light: bool = Field(default=False, description="switch the light on")
     cake: str = Field(default="", description="which cake")
     fan: Literal["off", "slow", "fast"] = Field(default="slow", description="how fast the fan is")
@@ -97,6 +99,8 @@ def test_meaning_bounds_and_choices_can_be_asked_for(graph: Graph) -> None:
     }
     (bounds,) = made.describe_parameter("heat").integer_range
     assert (bounds.from_value, bounds.to_value) == (50, 250)
+    (bounds,) = made.describe_parameter("watts").floating_point_range
+    assert (bounds.from_value, bounds.to_value) == (0.0, 3000.0)
     assert made.describe_parameter("fan").additional_constraints == "one of off, slow, fast"
     assert made.describe_parameter("policy").additional_constraints == "one of majority, all"
 
@@ -108,6 +112,22 @@ def test_what_may_change_is_checked_when_it_changes(graph: Graph) -> None:
     (answer,) = made.set_parameters([Parameter("fan", value="off")])
     assert answer.successful
     assert settings_of(made, Oven).fan == "off"
+
+
+def test_a_planner_that_there_is_not_is_refused_at_the_start_and_later(graph: Graph) -> None:
+    with pytest.raises(UserError, match="planner 'reactre' is unknown; did you mean 'reactree'"):
+        graph.planner(planner="reactre")
+    planner = graph.planner()
+    (answer,) = planner.set_parameters([Parameter("planner", value="reactre")])
+    assert (answer.successful, "did you mean 'reactree'" in answer.reason) == (False, True)
+    (answer,) = planner.set_parameters([Parameter("planner", value="react_wm")])
+    assert answer.successful
+
+
+def test_a_launch_says_what_it_hosts_where_nothing_names_it() -> None:
+    inference = replace(INFERENCE, hosts="vllm")
+    assert "by default vllm" in inference.descriptions()["llm"]
+    assert "by default expert" in INFERENCE.descriptions()["llm"]
 
 
 def test_an_argument_that_two_nodes_have_is_named_after_what_is_hosted() -> None:

@@ -233,6 +233,11 @@ class Ai2ThorSettings(WorldSettings):
     )
     pictures: bool = Field(default=False, description="take a picture after each skill")
 
+    @property
+    def of_many(self) -> bool:
+        """Whether trials are named."""
+        return bool(self.tasks)
+
     @model_validator(mode="after")
     def _one_of_them(self) -> Ai2ThorSettings:
         if bool(self.scene) == bool(self.tasks):

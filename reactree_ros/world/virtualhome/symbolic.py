@@ -177,6 +177,11 @@ class VirtualHomeSettings(WorldSettings):
     )
     tasks: str = Field(default="", description="a task file in the WAH-NL schema, instead of a house")
 
+    @property
+    def of_many(self) -> bool:
+        """Whether a task file is named."""
+        return bool(self.tasks)
+
     @model_validator(mode="after")
     def _one_of_them(self) -> VirtualHomeSettings:
         if self.house and self.tasks:
