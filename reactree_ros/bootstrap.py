@@ -81,19 +81,26 @@ class Bootstrap:
     def attempts(self, tasks: Mapping[int, Task]) -> Iterator[Attempt]:
         """Carry every task out; yield what came of each, first of those that were carried out before.
 
-        A run that broke off (the world was gone, a bug) is yielded, but not recorded: it is carried out again when the
-        bootstrap is gone on with.
+        A run that broke off (the language model or the world was gone, a bug) is yielded, but not recorded: it is
+        carried out again when the bootstrap is gone on with.
 
         Raises:
-            UserError: The record beside the memory cannot be read, or the language model is gone.
+            UserError: The record beside the memory cannot be read, or the language model is gone in two tasks in a row.
         """
         done = {one.task_id: one for one in self._recorded() if one.planner == self._planner.name}
         yield from (done[task_id] for task_id in tasks if task_id in done)
+        gone = False
         for task_id, task in tasks.items():
-            if task_id not in done:
-                yield self._attempt(task_id, task)
+            if task_id in done:
+                continue
+            attempt, message = self._attempt(task_id, task)
+            before, gone = gone, attempt.end == EpisodeEnd.MODEL_GONE.value
+            if before and gone:
+                raise UserError(f"task {task_id}: the language model is gone: {message}; the same command goes on here")
+            yield attempt
 
-    def _attempt(self, task_id: int, task: Task) -> Attempt:
+    def _attempt(self, task_id: int, task: Task) -> tuple[Attempt, str]:
+        """Carry a task out; return what came of it, and what went wrong in words."""
         with self._make_world(task) as world:
             episode = Episode(
                 task.instruction,
@@ -106,16 +113,12 @@ class Bootstrap:
                 task_name=task.task_name,
             )
             result = episode.run()
-        if result.end == EpisodeEnd.MODEL_GONE.value:
-            raise UserError(
-                f"task {task_id}: the language model is gone: {result.message}; the same command goes on here"
-            )
         if result.broken:
-            return Attempt(task_id, self._planner.name, result.achieved, 0, result.end)
+            return Attempt(task_id, self._planner.name, result.achieved, 0, result.end), result.message
         attempt = Attempt(task_id, self._planner.name, result.achieved, episode.remember(result), result.end)
         with self._record.open("ab") as file:
             append_line(file, json.dumps(asdict(attempt)))
-        return attempt
+        return attempt, result.message
 
     def _recorded(self) -> list[Attempt]:
         cut_torn_line(self._record)

@@ -47,16 +47,18 @@ class EpisodeEnd(enum.Enum):
     INTERRUPTED = "interrupted"
     MODEL_GONE = "model_gone"
     WORLD_GONE = "world_gone"
+    MEMORY_GONE = "memory_gone"
     BUG = "bug"
 
 
 #: Ends that say nothing of the planner: such an episode is no result and is carried out again.
-BROKEN = frozenset({EpisodeEnd.MODEL_GONE, EpisodeEnd.WORLD_GONE, EpisodeEnd.BUG})
+BROKEN = frozenset({EpisodeEnd.MODEL_GONE, EpisodeEnd.WORLD_GONE, EpisodeEnd.MEMORY_GONE, EpisodeEnd.BUG})
 _ENDS = {
     FailureKind.GAVE_UP: EpisodeEnd.FAILURE,
     FailureKind.CONTEXT_FULL: EpisodeEnd.CONTEXT_FULL,
     FailureKind.MODEL_GONE: EpisodeEnd.MODEL_GONE,
     FailureKind.WORLD_GONE: EpisodeEnd.WORLD_GONE,
+    FailureKind.MEMORY_GONE: EpisodeEnd.MEMORY_GONE,
     FailureKind.BUG: EpisodeEnd.BUG,
 }
 
@@ -286,13 +288,15 @@ class Episode:
         root, failure = self.root, self.root.failure
         if root.status not in (Status.SUCCESS, Status.FAILURE):
             return EpisodeEnd.INTERRUPTED
-        if gone and self.context.fatal is None:
+        if self.context.fatal is not None:
+            return _ENDS[self.context.fatal.kind]
+        if gone:
             return EpisodeEnd.WORLD_GONE
         if failure is None:
             return EpisodeEnd.DONE
-        limit = self.context.budget.reached()
-        if limit is not None and not failure.ends_the_tree:
-            return EpisodeEnd.OUT_OF_STEPS if limit is Limit.STEPS else EpisodeEnd.OUT_OF_DECISIONS
+        if failure.kind is FailureKind.BUDGET:
+            steps = self.context.budget.reached() is Limit.STEPS
+            return EpisodeEnd.OUT_OF_STEPS if steps else EpisodeEnd.OUT_OF_DECISIONS
         return _ENDS[failure.kind]
 
     # ------------------------------------------------------------------ what is learnt

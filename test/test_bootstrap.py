@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from memory.word_hash_embedder import WordHashEmbedder
 
-from reactree_ros.bootstrap import Bootstrap
+from reactree_ros.bootstrap import Attempt, Bootstrap
 from reactree_ros.errors import UserError
 from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import DecisionRequest, Reply, ServerUnavailable
@@ -111,14 +112,17 @@ def test_later_tasks_have_earlier_ones_as_examples(memory: EpisodicMemory) -> No
     assert f"Your task is to: {FIRST.instruction}\n" in latest
 
 
-def test_a_model_that_dies_ends_it_at_once_and_it_goes_on_with_that_task(memory: EpisodicMemory) -> None:
+def test_a_model_that_is_gone_twice_in_a_row_ends_it_and_it_goes_on_with_the_first_of_them(
+    memory: EpisodicMemory,
+) -> None:
     dying = Counting(dies_over=SECOND.instruction)
     attempts = bootstrap(memory, model=dying).attempts(first(4))
     assert next(attempts).task_id == FIRST.task_id
     kept = len(memory)
-    with pytest.raises(UserError, match=f"task {SECOND.task_id}: the language model is gone: .*connection refused; "):
+    assert next(attempts) == Attempt(SECOND.task_id, "reactree_wm", False, 0, "model_gone")
+    with pytest.raises(UserError, match=f"task {THIRD.task_id}: the language model is gone: .*connection refused; "):
         next(attempts)
-    assert dying.instructions == [FIRST.instruction, SECOND.instruction]
+    assert dying.instructions == [FIRST.instruction, SECOND.instruction, THIRD.instruction]
     assert len(memory) == kept
 
     revived = Counting()
@@ -126,6 +130,24 @@ def test_a_model_that_dies_ends_it_at_once_and_it_goes_on_with_that_task(memory:
     assert [one.task_id for one in again] == list(first(4))
     assert all(one.achieved for one in again)
     assert revived.instructions == [task.instruction for task in list(TASKS.values())[1:4]]
+
+
+def test_a_model_that_is_gone_over_one_task_loses_only_that(memory: EpisodicMemory) -> None:
+    class Choking(Counting):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            if f": {SECOND.instruction}\n" in request.prompt.rpartition("Target_domain:\n")[2]:
+                return Pending.failed(ServerUnavailable("HTTP 500"))
+            return super().decide(request)
+
+    attempts = list(bootstrap(memory, model=Choking()).attempts(first(3)))
+    assert [one.end for one in attempts] == ["done", "model_gone", "done"]
+
+
+def test_what_earlier_versions_wrote_of_a_broken_run_is_carried_out_again(memory: EpisodicMemory) -> None:
+    record = memory.path.with_name(f"{memory.path.name}.bootstrap.jsonl")
+    old = {"task_id": FIRST.task_id, "planner": "reactree_wm", "achieved": False, "added": 0, "end": "error"}
+    record.write_text(json.dumps(old) + "\n")
+    assert [one.end for one in bootstrap(memory).attempts(first(1))] == ["done"]
 
 
 def test_what_broke_off_in_its_world_is_told_and_carried_out_again(memory: EpisodicMemory) -> None:

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from multiprocessing import connection
+from multiprocessing import connection, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
@@ -150,6 +150,7 @@ class LocalWorkers:
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
     """Start processes that Ctrl-C does not reach: this process ends them in order."""
+    resource_tracker.ensure_running()  # the first process starts it otherwise, and it unblocks what is blocked here
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -126,13 +126,17 @@ class Reply:
     objection: str = ""
     longest_prompt: int | None = None
 
+    def __post_init__(self) -> None:
+        if not self.text.isascii():  # a server may cut an emoji in half, which no file and no message takes
+            object.__setattr__(self, "text", self.text.encode("utf-8", "replace").decode("utf-8"))
+
 
 class LanguageModel(abc.ABC):
     """Answers decision requests, at its own pace."""
 
     @abc.abstractmethod
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Start answering; cancelling the pending reply stops the generation.
+        """Start answering; cancelling the pending reply stops the generation. Both return at once.
 
         A failure is a :class:`LanguageModelError` in the pending reply.
         """

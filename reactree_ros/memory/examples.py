@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.experience import Experience
 from reactree_ros.pending import Pending
+from reactree_ros.worker import Worker
 
 
 class EpisodicExamples:
@@ -27,25 +27,17 @@ class EpisodicExamples:
         self._token_limit = token_limit
         self._count_tokens = count_tokens
         self._seed = seed
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="episodic-memory")
+        self._worker = Worker("episodic-memory")
 
     def __call__(self, subgoal: str) -> Pending[tuple[Experience, ...]]:
-        """Start looking for examples for a subgoal: the most similar first."""
-        pending: Pending[tuple[Experience, ...]] = Pending()
-        self._worker.submit(self._find, subgoal, pending)
-        return pending
+        """Start looking for examples for a subgoal: the most similar experiences first."""
+        return self._worker.do(lambda: self._find(subgoal))
 
-    def _find(self, subgoal: str, pending: Pending[tuple[Experience, ...]]) -> None:
-        if pending.done():  # cancelled while it waited
-            return
-        try:
-            found = self._memory.retrieve(
-                subgoal, token_limit=self._token_limit, count_tokens=self._count_tokens, seed=self._seed
-            )
-            pending.succeed(found)
-        except Exception as error:
-            pending.fail(error)
+    def _find(self, subgoal: str) -> tuple[Experience, ...]:
+        return self._memory.retrieve(
+            subgoal, token_limit=self._token_limit, count_tokens=self._count_tokens, seed=self._seed
+        )
 
     def close(self) -> None:
-        """Stop looking; what has not begun is given up."""
-        self._worker.shutdown(wait=True, cancel_futures=True)
+        """Stop looking; what is under way is not waited for."""
+        self._worker.close()

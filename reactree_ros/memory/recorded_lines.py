@@ -1,7 +1,8 @@
 """Recorded experiences as JSON lines.
 
 One object per experience with ``file``, ``task_id`` and ``task_name`` (or ``trial``, in ALFRED), ``decision``,
-``depth`` and ``text``.
+``depth`` and ``text``. What reading the text again would not give (the turns of a planner whose text is no agent node's
+transcript) stands beside it: ``subgoal``, ``end`` and ``turns``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from reactree_ros.memory.experience import Experience, ExperienceError, one_line, shown
+from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
+from reactree_ros.memory.experience import End, Experience, ExperienceError, one_line, shown
 from reactree_ros.memory.recorded_names import encoded, is_trial, trial_name, write_name
 
 
@@ -90,15 +92,25 @@ def _experience(record: Any) -> Experience:
     if not task_id:
         raise ExperienceError("'task_id' is empty")
     text: str = _field(record, "text", str)
-    experience = Experience.from_text(
-        text,
-        task_id=task_id,
-        task_name=task_name,
-        decision=_field(record, "decision", int),
-        depth=_field(record, "depth", int),
-    )
+    where = {
+        "task_id": task_id,
+        "task_name": task_name,
+        "decision": _field(record, "decision", int),
+        "depth": _field(record, "depth", int),
+    }
+    experience = _with_turns(record, where) if "turns" in record else Experience.from_text(text, **where)
+    if experience.text != text:
+        raise ExperienceError("'turns' do not give 'text'; leave 'turns' out to have the text read")
     encoded(experience)
     return experience
+
+
+def _with_turns(record: dict[str, Any], where: dict[str, Any]) -> Experience:
+    subgoal, end = _field(record, "subgoal", str), _field(record, "end", str)
+    if end not in [one.value for one in End]:
+        raise ExperienceError(f"'end' must be one of {', '.join(one.value for one in End)}, not {shown(end)}")
+    turns = tuple(turn_from_dict(mapping(turn, "'turns'")) for turn in _field(record, "turns", list))
+    return Experience(subgoal=subgoal, turns=turns, end=End(end), **where)
 
 
 def _record(experience: Experience, *, flat: bool) -> dict[str, object]:
@@ -110,7 +122,19 @@ def _record(experience: Experience, *, flat: bool) -> dict[str, object]:
         number = task_id.isascii() and task_id.isdecimal() and str(int(task_id)) == task_id
         record.update(task_id=int(task_id) if number else task_id, task_name=experience.task_name)
     record.update(decision=experience.decision, depth=experience.depth, text=experience.text)
+    if not _is_read_from_text(experience):
+        turns = [turn_to_dict(turn) for turn in experience.turns]
+        record.update(subgoal=experience.subgoal, end=experience.end.value, turns=turns)
     return record
+
+
+def _is_read_from_text(experience: Experience) -> bool:
+    """Whether reading the text gives the same again."""
+    try:
+        read = Experience.from_text(experience.text, task_id="0", task_name="", decision=0, depth=1)
+    except ExperienceError:
+        return False
+    return (read.turns, read.subgoal, read.end) == (experience.turns, experience.subgoal, experience.end)
 
 
 def _field(record: dict[str, Any], key: str, *types: type) -> Any:

@@ -46,6 +46,7 @@ from reactree_ros.world.port import Observation, Score, WorldError
 ERROR_CODES = {
     EpisodeEnd.MODEL_GONE.value: ExecuteTask.Result.MODEL_GONE,
     EpisodeEnd.WORLD_GONE.value: ExecuteTask.Result.WORLD_UNAVAILABLE,
+    EpisodeEnd.MEMORY_GONE.value: ExecuteTask.Result.MEMORY_GONE,
     EpisodeEnd.BUG.value: ExecuteTask.Result.BUG,
 }
 #: What a goal may say itself, where it is not 0.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -10,7 +10,7 @@ from pydantic import Field
 from reactree_ros.agent.decision import DONE, Act, Think
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
-from reactree_ros.llm.port import Choice, FreeText, NoAnswerInTime, Reply
+from reactree_ros.llm.port import Choice, FreeText, NoAnswerInTime, PromptTooLong, Reply
 from reactree_ros.planners.action_tree import ActionTree
 from reactree_ros.planners.plan import PROMPTS, PlanNode, steps_of, tidied
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
@@ -66,7 +66,8 @@ class TreePlannerNode(PlanNode):
         self.action_tree = at
         near: Observation = yield from self.look_around()
         self._examples = ()
-        self._prompt_start = (Told(prompt(PROMPTS, "tree_planner.txt"), About.SYSTEM),)
+        system = Told(prompt(PROMPTS, "tree_planner.txt"), About.SYSTEM)
+        self._prompt_start = (system,) if self._context.system_text else ()
         self.turns = [
             Saw(f"Currently, {near.text[:1].lower()}{near.text[1:]}", near),
             Told(f"Your task is to: {self.subgoal}"),
@@ -91,9 +92,16 @@ class TreePlannerNode(PlanNode):
 
     def _sample(self, survey: Observation) -> Generator[Step, Any, list[list[str]]]:
         """Ask for all plans at once; together they count as one decision. Steps that make no sense are left out."""
-        context, settings, known = self._context, self._settings, set(steps_of(survey))
         self.check_budget()
-        context.budget.count_decision()
+        self._context.budget.count_decision()
+        while True:
+            try:
+                return (yield from self._sampled(set(steps_of(survey))))
+            except PromptTooLong as error:
+                self.shorten(error)
+
+    def _sampled(self, known: Collection[str]) -> Generator[Step, Any, list[list[str]]]:
+        context, settings = self._context, self._settings
         asked = [
             context.model.decide(
                 self.request(

@@ -14,8 +14,8 @@ from reactree_ros.planners.plan import PlanNode, steps_of, tidied
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import Program, Wait
+from reactree_ros.worker import Worker
 from reactree_ros.world.port import Outcome
-from reactree_ros.world.worker import Worker
 
 _LINE_TOKENS = 48
 

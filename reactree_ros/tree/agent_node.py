@@ -20,7 +20,7 @@ from reactree_ros.llm.port import FreeText, Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.control_flow import control_flow
-from reactree_ros.tree.failure import Failure, FailureKind
+from reactree_ros.tree.failure import EndedBelow, Failure, FailureKind
 from reactree_ros.tree.goal_node import GoalNode, Grow, Program, Step
 
 
@@ -190,6 +190,8 @@ class AgentNode(GoalNode):
         ]
         expansion = control_flow(expand.control_flow, children, context.options.parallel)
         status: Status = yield Grow(expansion)
+        if context.fatal is not None:  # a parallel may have succeeded without the child that met it
+            raise EndedBelow(context.fatal)
         self.end = End.EXPAND
         self.feedback_message = expansion.feedback_message or f"{expansion.name} ended in {status.value.lower()}"
         if status == Status.SUCCESS:

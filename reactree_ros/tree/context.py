@@ -16,7 +16,7 @@ from reactree_ros.memory.episodic import approximate_tokens
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending
-from reactree_ros.tree.failure import Failure
+from reactree_ros.tree.failure import Failure, FailureKind
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import GONE, Observation, World
@@ -68,7 +68,7 @@ class RunContext:
         planner: Who asks; a language model that answers several planners is fair to each.
         replies: Every reply of the model, with the goal node's index and the decision's number, from 1.
         pictures: What the agent's camera saw after a skill, PNGs, with the step's number and the skill.
-        failures: Errors that ended goal nodes, in order, whatever became of the run.
+        failures: What ended goal nodes before their programs did, in order, whatever became of the run.
         fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
     """
 
@@ -102,8 +102,8 @@ class RunContext:
         return approximate_tokens(text) if count is None else count
 
     def failed(self, failure: Failure) -> None:
-        """Take in why a goal node failed."""
-        if failure.is_error:
+        """Take in what ended a goal node before its program did."""
+        if failure.kind is not FailureKind.BUDGET:
             self.failures.append(failure)
         if failure.ends_the_tree and self.fatal is None:
             self.fatal = failure

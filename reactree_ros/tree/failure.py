@@ -23,12 +23,18 @@ class FailureKind(enum.Enum):
     """The language model does not answer."""
     WORLD_GONE = "world_gone"
     """The world does not answer."""
+    MEMORY_GONE = "memory_gone"
+    """Episodic memory cannot say whether it has examples."""
     BUG = "bug"
     """Anything else that was raised."""
 
 
 class GaveUp(Exception):
     """A program gives up; the message says why."""
+
+
+class MemoryGone(Exception):
+    """Episodic memory did not answer; the message says why."""
 
 
 class LimitReached(Exception):
@@ -70,11 +76,11 @@ class Failure:
     @property
     def ends_the_tree(self) -> bool:
         """Whether the whole tree ends with it, at once, whatever stands above the node: nothing could do better."""
-        return self.kind in (FailureKind.MODEL_GONE, FailureKind.WORLD_GONE, FailureKind.BUG)
+        return self.kind in _FATAL
 
     @property
     def is_error(self) -> bool:
-        """Whether it is to be told even where the run went on without it."""
+        """Whether it is none of what a goal node may come to, so that nothing is to be learnt from it."""
         return self.ends_the_tree or self.kind is FailureKind.CONTEXT_FULL
 
 
@@ -89,10 +95,12 @@ def failure_of(error: Exception) -> Failure:
     return Failure(FailureKind.BUG, f"{type(error).__name__}: {error}" if str(error) else message)
 
 
+_FATAL = (FailureKind.MODEL_GONE, FailureKind.WORLD_GONE, FailureKind.MEMORY_GONE, FailureKind.BUG)
 _KINDS: tuple[tuple[tuple[type[Exception], ...], FailureKind], ...] = (
     ((LimitReached,), FailureKind.BUDGET),
     ((GaveUp, InvalidReply), FailureKind.GAVE_UP),
     ((PromptTooLong,), FailureKind.CONTEXT_FULL),
     ((LanguageModelError,), FailureKind.MODEL_GONE),
     ((WorldError,), FailureKind.WORLD_GONE),
+    ((MemoryGone,), FailureKind.MEMORY_GONE),
 )

@@ -21,7 +21,7 @@ from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, NoAnswerInT
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.pending import Pending
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.failure import EndedBelow, Failure, FailureKind, LimitReached, failure_of
+from reactree_ros.tree.failure import EndedBelow, Failure, FailureKind, LimitReached, MemoryGone, failure_of
 from reactree_ros.tree.skill_leaf import SkillLeaf
 from reactree_ros.world.port import Observation, WorldError
 
@@ -68,7 +68,7 @@ Program = Generator[Step, Any, bool]
 class GoalNode(Composite, abc.ABC):
     """Works on one goal by its :meth:`program`; its first child is the leaf that carries its skills out.
 
-    At most one reply of the language model is taken in a tick.
+    At most one decision is taken in a tick.
 
     Status:
         RUNNING while the program waits for something.
@@ -157,7 +157,11 @@ class GoalNode(Composite, abc.ABC):
         """Set what stands before the node's own turns in its prompts: system text and examples, as far as wanted."""
         self._system = system if self._context.system_text else ""
         self._examples = examples
-        self._prompt_start = (start_turn(self._system, examples),)
+        self._prompt_start = self.prompt_start(self._system, examples)
+
+    def prompt_start(self, system: str, examples: Sequence[str]) -> tuple[Turn, ...]:
+        """Return what system text and examples come to at the beginning of a prompt."""
+        return (start_turn(system, examples),)
 
     def prompt(self) -> Sequence[Turn]:
         """Return the prompt of the next request."""
@@ -181,11 +185,19 @@ class GoalNode(Composite, abc.ABC):
             try:
                 return (yield from self.ask_of(self.prompt(), may_say, begun=begun, **sampling))
             except PromptTooLong as error:
-                if not self._examples:
-                    raise
-                kept = shortened(self._examples, error.excess, count=self._context.count_tokens)
-                self._context.listener.shortened(self, len(self._examples) - len(kept), error.excess)
-                self.begin_prompt(self._system, kept)
+                self.shorten(error)
+
+    def shorten(self, error: PromptTooLong) -> None:
+        """Leave the least similar examples out from now on.
+
+        Raises:
+            PromptTooLong: There are none.
+        """
+        if not self._examples:
+            raise error
+        kept = shortened(self._examples, error.excess, count=self._context.count_tokens)
+        self._context.listener.shortened(self, len(self._examples) - len(kept), error.excess)
+        self.begin_prompt(self._system, kept)
 
     def ask_of(
         self, turns: Sequence[Turn], may_say: MaySay, *, begun: str = "", **sampling: Any
@@ -292,10 +304,19 @@ class GoalNode(Composite, abc.ABC):
         return [DONE, FAILURE, *(RECALL + word for word in recall)]
 
     def find_examples(self) -> Generator[Step, Any, tuple[Experience, ...]]:
-        """Ask episodic memory for experiences; nothing where there is none, or it has nothing."""
+        """Ask episodic memory for experiences; nothing where there is none, or it has nothing.
+
+        Raises:
+            MemoryGone: It failed, or did not answer in time.
+        """
         if self._context.examples is None:
             return ()
-        found: tuple[Experience, ...] = yield Wait("examples", self._context.examples(self.subgoal))
+        try:
+            found: tuple[Experience, ...] = yield Wait("examples", self._context.examples(self.subgoal), MemoryGone)
+        except MemoryGone:
+            raise
+        except Exception as error:
+            raise MemoryGone(f"no examples: {error}") from error
         return found
 
     def carry_out(self, skill: str) -> Generator[Step, Any, Observation]:
@@ -435,6 +456,9 @@ class GoalNode(Composite, abc.ABC):
                 return
             except Exception as error:
                 self._failed(error)
+                return
+            if not isinstance(step, Wait | Execute | Grow):
+                self._failed(TypeError(f"a program yields Wait, Execute or Grow, not {str(step)[:80]!r}"))
                 return
             if isinstance(step, Wait) and not step.next_tick and step.pending.done():
                 resume = self._outcome_of(step)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from reactree_ros.pending import Pending
+from reactree_ros.worker import Worker
 from reactree_ros.world.port import Household, Observation, Outcome, Score, Seen, World, WorldError
-from reactree_ros.world.worker import Worker
 
 T = TypeVar("T")
 #: How a world may end a skill that it does not know, or that cannot be done now; nothing has moved then.
@@ -48,6 +48,7 @@ def check_world(
     except _CannotGoOn:
         pass
     finally:
+        check.let_go()
         check.caller.close()
     return check.problems
 
@@ -62,6 +63,7 @@ class _Check:
         self.caller = Worker("check_world")  # so that a call that blocks does not block the check
         self._world = world
         self._seed, self._tries, self._at_once, self._timeout = seed, tries, at_once, timeout
+        self._closed = False
 
     def run(self) -> None:
         """Try everything, one after the other."""
@@ -76,6 +78,11 @@ class _Check:
         if start is not None and self._reset() != start:
             self._wrong("reset does not bring the world back: another first observation than before the skills")
         self._closes()
+
+    def let_go(self) -> None:
+        """Close the world where the check did not come to that."""
+        if not self._closed:
+            _settles(self.caller.do(self._world.close), self._timeout)
 
     def _wrong(self, problem: str) -> None:
         if problem not in self.problems:
@@ -253,8 +260,11 @@ class _Check:
                 self._wrong(f"available_skills lists '{skill}', which the world then does not know")
 
     def _stops(self) -> None:
-        """Cancel a skill, and see that the world goes on."""
-        skill = self._skills()[0]
+        """Cancel a skill, where there still is one, and see that the world goes on."""
+        skills = self._skills()
+        if not skills:
+            return
+        skill = skills[0]
         pending = self._call(f"'{skill}'", lambda: self._world.execute(skill))
         self._call(f"cancelling '{skill}'", pending.cancel)
         if not pending.done():
@@ -265,6 +275,7 @@ class _Check:
 
     def _closes(self) -> None:
         entered = self._call("'with world'", self._world.__enter__)
+        self._closed = True
         if entered is not self._world:
             self._wrong(f"'with world as it' gives {_shown(entered)}, which is not the world")
         self._close("the end of 'with world'", lambda: self._world.__exit__(None, None, None))

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from word_hash_embedder import LAST_LINES, experience
 
-from reactree_ros.agent.turns import Told
+from reactree_ros.agent.decision import WriteCode
+from reactree_ros.agent.turns import Said, Saw, Told
 from reactree_ros.memory.experience import End, Experience, ExperienceError, end_of, subgoal_of
 from reactree_ros.memory.recorded import export_experiences, import_experiences, recorded_success
 
@@ -137,6 +138,36 @@ def test_runs_are_grouped_by_task_in_the_order_of_the_file(tmp_path: Path) -> No
     one, two, three = experience(task=2), experience(task=1), experience("open the fridge", task=2, depth=3)
     export_experiences([one, two, three], tmp_path / "three.jsonl")
     assert import_experiences(tmp_path / "three.jsonl").runs == ((one, three), (two,))
+
+
+def test_turns_that_the_text_does_not_tell_are_written_beside_it(tmp_path: Path) -> None:
+    turns = (Told("You are in a garden.\nTask: rake"), Said("rake()", WriteCode("rake()")), Saw("Leaves."), Said("Fin"))
+    one = Experience("rake", turns, End.SUCCESS, "1", "rake", 1, 1)
+    export_experiences([one, experience()], tmp_path / "out.jsonl")
+    written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert ["turns" in line for line in written] == [True, False]
+    read, other = (each for run in import_experiences(tmp_path / "out.jsonl").runs for each in run)
+    assert (read.turns, read.subgoal, read.end, read) == (one.turns, "rake", End.SUCCESS, one)
+    assert other == experience()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"turns": "none", "end": "success", "subgoal": "a"}, "'turns' must be list, not 'none'"),
+        ({"turns": ["none"], "end": "success", "subgoal": "a"}, "'turns': must be an object, not 'none'"),
+        ({"turns": [{"heard": "a"}], "end": "success", "subgoal": "a"}, "is no turn: \"{'heard': 'a'}\""),
+        ({"turns": [], "end": "sleep", "subgoal": "a"}, "'end' must be one of success, failure, expand, not 'sleep'"),
+        ({"turns": [{"saw": "a"}], "end": "success", "subgoal": "a"}, "'turns' do not give 'text'"),
+        ({"turns": [{"saw": "a"}], "end": "success"}, "'subgoal' is missing"),
+    ],
+)
+def test_turns_that_make_no_sense_are_refused(values: dict[str, Any], message: str, tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text(json.dumps(GOOD | values) + "\n")
+    with pytest.raises(ExperienceError, match=re.escape(message)) as refused:
+        import_experiences(file)
+    assert str(refused.value).startswith(f"{file}, line 1: ")
 
 
 def test_two_experiences_of_one_name_both_get_a_file(tmp_path: Path) -> None:

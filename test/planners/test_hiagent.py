@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from doubles import START, Clock, Heard, ScriptedWorld
@@ -25,6 +27,7 @@ from reactree_ros.tree.context import Listener
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.ai2thor.household import ALFRED
 from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.household import WAH_NL
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import parse_tasks
 
@@ -424,6 +427,21 @@ def test_the_expert_says_when_it_does_not_understand() -> None:
     world = SymbolicWorld(task)
     result = Episode("Sing me a song.", model=ExpertModel(), world=world, planner=planner_of("hiagent")).run()
     assert (result.end, result.steps) == ("failure", 0)
+
+
+def test_a_household_without_worked_examples_gets_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "garden" / "prompts"
+    folder.mkdir(parents=True)
+    (folder / "hiagent_system.txt").write_text("Rake the garden.\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    class Garden(ScriptedWorld):
+        household = replace(WAH_NL, name="garden", prompts="garden:prompts")
+
+    model = Sayings([" s", "Action: done"])
+    assert run_of(model, world=Garden()).run().status == "success"
+    assert model.requests[0].prompt.startswith("Rake the garden.")
+    assert "Source domain:\n\nTarget_domain:" in model.requests[0].prompt
 
 
 def test_a_household_without_prompts_is_named() -> None:

@@ -7,18 +7,19 @@ from pathlib import Path
 import pytest
 from doubles import ScriptedWorld
 from py_trees.common import Status
-from recode_doubles import Bedroom, coder, lesson_of, own_part, root, run_of
+from recode_doubles import Bedroom, Coder, coder, lesson_of, own_part, root, run_of
 
 from reactree_ros.agent.decision import Act, ControlFlow, Decision, Expand, Think, WriteCode
+from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import Said, Told
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.llm.expert.model import ExpertModel
-from reactree_ros.llm.port import LanguageModel, Reply
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.pending import Pending
 from reactree_ros.planners.recode import sandbox
-from reactree_ros.planners.recode.planner import CodeNode
+from reactree_ros.planners.recode.planner import PROMPTS, CodeNode
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.goal_node import GoalNode
@@ -415,9 +416,22 @@ def test_examples_of_a_memory_take_the_place_of_the_fixed_ones_where_they_are_co
     for found, there in (((own, other), own.text), ((other,), "find_and_pick_up")):
         run = run_of({"solve": "x = 1"}, ScriptedWorld(), examples=lambda _, found=found: Pending.of(found))
         run.run()
-        prompt = coder(run).requests[0].prompt
-        assert there.rstrip("\n") in prompt
-        assert "Your task is to" not in prompt
+        asked = coder(run).requests[0].prompt
+        assert there.rstrip("\n") in asked
+        assert "Your task is to" not in asked
+
+
+def test_examples_are_left_out_where_the_prompt_is_too_long() -> None:
+    class Narrow(Coder):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            if "Examples:" in request.prompt:
+                return Pending.failed(PromptTooLong(7, 100))
+            self.requests.append(request)
+            return Pending.of(Reply("<execute>\nx = 1\n</execute>"))
+
+    model = Narrow({})
+    assert run_of({}, ScriptedWorld(), model=model).run().end == "done"
+    assert model.requests[0].prompt.partition("\n")[0] == prompt(PROMPTS, "system.txt").partition("\n")[0]
 
 
 class Slow(LanguageModel):

@@ -8,14 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, Reply
+from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, PromptTooLong, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.action_tree import ActionTree
 from reactree_ros.planners.plan import steps_of, tidied
 from reactree_ros.planners.spec import planner
 from reactree_ros.planners.tree_planner import TreePlannerNode
+from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.virtualhome.generator import generate_house, solution
+from reactree_ros.world.virtualhome.household import WAH_NL
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import parse_tasks
 
@@ -61,10 +64,10 @@ class Sampler(LanguageModel):
         self.cancelled += 1
 
 
-def run_of(model: LanguageModel, *, plans: int = 4) -> Episode:
+def run_of(model: LanguageModel, *, plans: int = 4, options: TreeOptions | None = None) -> Episode:
     task = parse_tasks(HOUSE)[0]
     chosen = planner(f"tree_planner:plans={plans}")
-    return Episode(task.instruction, model=model, world=SymbolicWorld(task), planner=chosen)
+    return Episode(task.instruction, model=model, world=SymbolicWorld(task), planner=chosen, options=options)
 
 
 def carried_out(model: LanguageModel, *, plans: int = 4) -> tuple[EpisodeResult, TreePlannerNode]:
@@ -164,6 +167,25 @@ def test_an_error_is_told_with_what_is_left_to_choose_from() -> None:
 def test_without_a_plan_that_works_the_run_fails(plans: list[list[str]], message: str) -> None:
     result, root = carried_out(Sampler(plans), plans=2)
     assert (result.end, root.feedback_message) == ("failure", message)
+
+
+def test_a_run_whose_plans_are_used_up_with_its_last_step_failed_by_its_plans() -> None:
+    run = run_of(Sampler([["pick up apple"]]), plans=1, options=TreeOptions(max_steps=1))
+    assert (run.run().end, run.root.feedback_message) == ("failure", "no plan is left")
+
+
+@pytest.mark.parametrize(("narrow", "end"), [(False, "done"), (True, "context_full")])
+def test_examples_are_left_out_where_the_prompt_is_too_long(narrow: bool, end: str) -> None:
+    example = prompt(WAH_NL.prompts, "plan.txt")
+
+    class Narrow(Sampler):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            if example in request.prompt or narrow:
+                return Pending.failed(PromptTooLong(7, 100))
+            return super().decide(request)
+
+    result = run_of(Narrow([GOOD])).run()
+    assert (result.end, result.achieved) == (end, end == "done")
 
 
 def test_an_interruption_cancels_every_plan_that_is_sampled() -> None:

@@ -276,6 +276,18 @@ def test_an_error_under_a_parallel_that_succeeds_is_told() -> None:
     assert "the prompt is 7 tokens too long" in result.message
 
 
+def test_a_server_that_dies_under_a_parallel_that_had_its_majority_is_the_end() -> None:
+    class Dies(ScriptedModel):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            if request.prompt.endswith(f"Your task is to: c\n{START}\n"):
+                return Pending.failed(ServerUnavailable("the server is gone"))
+            return super().decide(request)
+
+    script = {"root": [expand("parallel", "a", "b", "c")], "a": ["Act: done"], "b": ["Act: done"]}
+    result = scripted_episode({}, model=Dies(script)).run()
+    assert (result.status, result.end, result.broken, result.achieved) == ("failure", "model_gone", True, False)
+
+
 def test_a_context_that_is_full_is_a_result() -> None:
     class Narrow(ScriptedModel):
         def decide(self, request: DecisionRequest) -> Pending[Reply]:

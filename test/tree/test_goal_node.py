@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from reactree_ros.agent.decision import Act
 from reactree_ros.agent.turns import Told
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import FreeText, Reply, ServerUnavailable
+from reactree_ros.memory.experience import Experience
 from reactree_ros.pending import Pending
+from reactree_ros.record.saved_run import save_run
 from reactree_ros.tree.context import Listener, RunContext
 from reactree_ros.tree.failure import GaveUp
 from reactree_ros.tree.goal_node import GoalNode, Grow, Program, Wait
@@ -193,10 +196,46 @@ def test_a_program_may_go_on_after_a_failure() -> None:
     assert (run.run().end, run.context.failures) == ("done", [])
 
 
+def test_a_program_that_yields_anything_else_is_a_bug() -> None:
+    def write(node: Node) -> Program:
+        yield "look around"  # type: ignore[misc]
+        return True
+
+    result = run_of(write).run()
+    assert (result.status, result.end) == ("failure", "bug")
+    assert result.message == "TypeError: a program yields Wait, Execute or Grow, not 'look around'"
+
+
+@pytest.mark.parametrize(
+    ("pending", "message"),
+    [
+        (Pending[tuple[Experience, ...]].failed(OSError("disk I/O error")), "no examples: disk I/O error"),
+        (Pending[tuple[Experience, ...]](), "no examples within 5 s"),
+    ],
+)
+def test_a_memory_that_fails_or_is_late_ends_the_tree(pending: Pending[tuple[Experience, ...]], message: str) -> None:
+    def write(node: Node) -> Program:
+        yield from node.find_examples()
+        return True
+
+    clock = Clock()
+    run = run_of(write, examples=lambda _: pending, clock=clock, options=TreeOptions(decision_timeout=5))
+    run.tick()
+    clock.now += 6
+    result = run.run()
+    assert (result.status, result.end, result.message, result.broken) == ("failure", "memory_gone", message, True)
+
+
+def test_half_an_emoji_in_a_reply_is_something_that_files_take(tmp_path: Path) -> None:
+    run = run_of(says, model=ScriptedModel({"root": ["Think: \ud83d ok"]}))
+    save_run(run, run.run(), tmp_path / "saved")
+    assert node_of(run).text == "Your task is to: root\nThink: ? ok\n"
+
+
 @pytest.mark.parametrize(
     ("error", "end", "message"),
     [
-        (GaveUp("no way"), "failure", ""),
+        (GaveUp("no way"), "failure", "no way"),
         (ServerUnavailable("it rains"), "model_gone", "it rains"),
         (WorldError("it rains"), "world_gone", "it rains"),
         (KeyError("fridge"), "bug", "KeyError: 'fridge'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pydantic import Field
@@ -163,8 +164,11 @@ class HiAgentNode(GoalNode):
         told = [text for text in map(told_as_subgoals, found) if text]
         if told or not self._context.fixed_example:
             return told
-        names = ["example", *(["example_retrieval"] if self._settings.retrieval else [])]
-        return [_prompt(self._context.household, name) for name in names]
+        examples = []
+        for name in ("example", *(["example_retrieval"] if self._settings.retrieval else [])):
+            with suppress(FileNotFoundError):  # a household of somebody else may have none
+                examples.append(_prompt(self._context.household, name))
+        return examples
 
 
 def _prompt(household: Household, name: str) -> str:

@@ -186,14 +186,16 @@ class CodeNode(CodeRunner):
         context = self._context
         found = yield from self.find_examples()
         code = [one for one in found if any(_is_code(turn) for turn in one.turns)]  # not those of other planners
-        shown = "\n\n".join(one.text.rstrip("\n") for one in code)
-        if not shown and context.fixed_example:
-            shown = prompt(PROMPTS, "examples.txt")
+        fixed = [prompt(PROMPTS, "examples.txt")] if context.fixed_example else []
         skills = prompt(context.household.prompts, _SKILLS)
-        system = prompt(PROMPTS, "system.txt").replace("{skills}", skills) if context.system_text else ""
-        parts = [system, *(["Examples:", shown, "(End of the examples)"] if shown else [])]
+        system = prompt(PROMPTS, "system.txt").replace("{skills}", skills)
+        self.begin_prompt(system, [one.text.rstrip("\n") for one in code] or fixed)
+
+    def prompt_start(self, system: str, examples: Sequence[str]) -> tuple[Turn, ...]:
+        """Return system text and examples as one turn; nothing where there is neither."""
+        parts = [system, *(["Examples:", *examples, "(End of the examples)"] if examples else [])]
         text = "\n\n".join(part for part in parts if part)
-        self._prompt_start = (Told(f"{text}\n", About.SYSTEM),) if text else ()
+        return (Told(f"{text}\n", About.SYSTEM),) if text else ()
 
     def _correction(self, error: BlockError) -> Generator[Step, Any, str]:
         """Say what the model gets to know after an error (paper, section 3.3)."""

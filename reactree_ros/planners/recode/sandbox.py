@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from reactree_ros.pending import Pending
-from reactree_ros.world.worker import Worker
+from reactree_ros.worker import Worker
 
 T = TypeVar("T")
 

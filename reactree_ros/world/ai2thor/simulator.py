@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactree_ros.errors import UserError
+from reactree_ros.worker import Worker
 from reactree_ros.world.port import WorldError
-from reactree_ros.world.worker import Worker
 
 #: What ALFRED initialises the simulator with, in metres.
 GRID_SIZE = 0.25
@@ -200,7 +200,7 @@ class Simulator:
             problem = getattr(getattr(self._controller, "server", None), "problem", "")
             if problem == "late":
                 raise WorldError(self._lose(self._late(what, seconds))) from None
-            reason = f"sent what is no AI2-THOR message: {problem}" if problem else f"broke: {_described(error)}"
+            reason = f"sent what is no AI2-THOR message: {problem}" if problem else f"broke: {described(error)}"
             raise WorldError(self._lose(f"{self._name} {reason}, at '{what}'")) from None
         finally:
             done.set()
@@ -209,7 +209,7 @@ class Simulator:
         try:
             self.metadata, self.frame = _checked(event.metadata), event.frame
         except (AttributeError, KeyError, TypeError) as error:
-            reason = f"{self._name} sent metadata that cannot be used, at '{what}': {_described(error)}"
+            reason = f"{self._name} sent metadata that cannot be used, at '{what}': {described(error)}"
             raise WorldError(self._lose(reason)) from None
         return self.metadata
 
@@ -248,7 +248,8 @@ def _checked(metadata: Any) -> dict[str, Any]:
     return dict(metadata)
 
 
-def _described(error: BaseException) -> str:
+def described(error: BaseException) -> str:
+    """Say what broke, in one line."""
     if isinstance(error, KeyError):
         return f"{error} is missing"
     text = " ".join(str(error).split())[:200]
@@ -299,7 +300,7 @@ def _controller_class(simulator: Simulator) -> Any:
         def _refuse(self, error: Exception) -> Any:
             if self.path == "/train":
                 broken_off = type(error).__name__ == "ClientDisconnected"
-                self.report("it breaks off" if broken_off else _described(error))
+                self.report("it breaks off" if broken_off else described(error))
             return "this is no AI2-THOR message", 400
 
         def report(self, problem: str) -> None:

@@ -16,14 +16,14 @@ from pydantic import Field, model_validator
 
 from reactree_ros.errors import UserError
 from reactree_ros.pending import Pending
+from reactree_ros.worker import Stopped, Worker
 from reactree_ros.world.ai2thor.alfred import Trial, load_trials
 from reactree_ros.world.ai2thor.household import ALFRED
-from reactree_ros.world.ai2thor.simulator import Simulator, SimulatorOptions
+from reactree_ros.world.ai2thor.simulator import Simulator, SimulatorOptions, described
 from reactree_ros.world.ai2thor.skills import Agent
 from reactree_ros.world.ai2thor.wording import RECALLABLE, room_of
 from reactree_ros.world.port import Observation, Score, World, WorldError
 from reactree_ros.world.spec import WorldSettings, WorldSpec
-from reactree_ros.world.worker import Worker
 
 _CLOSE_LIMIT = 5.0
 
@@ -187,7 +187,17 @@ class Ai2ThorWorld(World):
                 self._simulator = Simulator(self._options, self._worker, before=self._simulator)
                 self._agent = self._make_agent(self._simulator)
             agent = self._agent
-            return self._worker.do(lambda: work(agent))
+            return self._worker.do(lambda: _told(work, agent))
+
+
+def _told(work: Callable[[Agent], T], agent: Agent) -> T:
+    """Do something with the agent; whatever breaks is a WorldError."""
+    try:
+        return work(agent)
+    except (Stopped, UserError, WorldError):
+        raise
+    except Exception as error:
+        raise WorldError(f"the AI2-THOR world broke: {described(error)}") from error
 
 
 def _check_start(executable: str | None, display: str | None, headless: bool) -> None:

@@ -9,7 +9,9 @@ from typing import TypeVar
 
 from pydantic import Field
 
+from reactree_ros.errors import UserError
 from reactree_ros.pending import Pending
+from reactree_ros.worker import Worker
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.spec import WorldSpec
 from reactree_ros.world.virtualhome import rules
@@ -20,12 +22,12 @@ from reactree_ros.world.virtualhome.scene import Scene, Thing
 from reactree_ros.world.virtualhome.symbolic import VirtualHomeSettings, tasks_of
 from reactree_ros.world.virtualhome.tasks import AGENT_CLASS, Graph, Task
 from reactree_ros.world.virtualhome.vocabulary import CLASSES, RECALLABLE
-from reactree_ros.world.worker import Worker
 
 T = TypeVar("T")
 
 #: Where VirtualHome listens where nothing else is said.
 PORT = 8080
+_CLOSE_LIMIT = 5.0
 _ACTIONS = {"go to": "walk", "pick up": "grab", "open": "open", "close": "close", "turn on": "switchon"}
 
 
@@ -118,8 +120,12 @@ class VirtualHomeUnityWorld(World):
         return self._worker.at_rest()
 
     def close(self) -> None:
-        """Let go of the simulator; it is stopped where the world had started it."""
-        self._worker.close(self._client.close)
+        """Let go of the simulator; where the world had started it, it is stopped, or killed where it hangs."""
+        try:
+            self._worker.close(self._client.close).result(timeout=_CLOSE_LIMIT)
+        except Exception:
+            self._client.close()
+        self._worker.give_up("the VirtualHome world was closed")
 
     # ------------------------------------------------------------------ in the worker's thread
 
@@ -127,12 +133,15 @@ class VirtualHomeUnityWorld(World):
         def asked() -> T:
             if anew:
                 self._done, self._receptacle, self._scene, self._lost = [], None, None, ""
-            scene = self._restored()
             try:
-                return ask(scene)
-            except WorldError:
-                self._scene, self._connected = None, False
+                return ask(self._restored())
+            except UserError:
                 raise
+            except Exception as error:
+                self._scene, self._connected = None, False
+                if isinstance(error, WorldError):
+                    raise
+                raise WorldError(f"the VirtualHome world broke: {type(error).__name__}: {error}") from error
 
         return self._worker.do(asked)
 
@@ -142,25 +151,21 @@ class VirtualHomeUnityWorld(World):
             return self._scene
         if self._lost:
             raise WorldError(self._lost)
-        try:
-            if not self._connected:
-                self._client.connect()
-                self._connected = True
-            graph = self._task.init_graph.model_dump()
-            agents = {node["id"] for node in graph["nodes"] if node["class_name"] == AGENT_CLASS}
-            nodes = [node for node in graph["nodes"] if node["id"] not in agents]
-            edges = [edge for edge in graph["edges"] if not {edge["from_id"], edge["to_id"]} & agents]
-            self._client.load(self._task.env_id, {"nodes": nodes, "edges": edges})
-            start = Scene(self._task.init_graph, init_room=self._task.init_room).agent_room
-            self._client.add_character(start.class_name, start.number)
-            for line in self._done:
-                if reason := self._client.carry_out(line):
-                    self._lost = f"the task cannot be resumed, '{line}' is refused now: {reason}; reset the world"
-                    raise WorldError(self._lost)
-            return self._read()
-        except WorldError:
-            self._connected = False
-            raise
+        if not self._connected:
+            self._client.connect()
+            self._connected = True
+        graph = self._task.init_graph.model_dump()
+        agents = {node["id"] for node in graph["nodes"] if node["class_name"] == AGENT_CLASS}
+        nodes = [node for node in graph["nodes"] if node["id"] not in agents]
+        edges = [edge for edge in graph["edges"] if not {edge["from_id"], edge["to_id"]} & agents]
+        self._client.load(self._task.env_id, {"nodes": nodes, "edges": edges})
+        start = Scene(self._task.init_graph, init_room=self._task.init_room).agent_room
+        self._client.add_character(start.class_name, start.number)
+        for line in self._done:
+            if reason := self._client.carry_out(line):
+                self._lost = f"the task cannot be resumed, '{line}' is refused now: {reason}; reset the world"
+                raise WorldError(self._lost)
+        return self._read()
 
     def _read(self) -> Scene:
         graph = self._client.graph()

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from reactree_ros.pending import Pending
+from reactree_ros.worker import Worker
 from reactree_ros.world.port import WorldError
-from reactree_ros.world.worker import Worker
 
 PATIENCE = 20.0
 

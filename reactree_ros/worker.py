@@ -1,4 +1,4 @@
-"""One thread for everything that is asked of a simulator, which does one thing at a time and may take long."""
+"""One thread for what does one thing at a time and may take long: a simulator, a sandbox, an embedder."""
 
 from __future__ import annotations
 
