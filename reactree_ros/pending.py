@@ -118,7 +118,7 @@ class _Alarms:
         while True:
             with self._changed:
                 while not self._due or (left := self._due[0][0] - time.monotonic()) > 0:
-                    self._changed.wait(left if self._due else None)
+                    self._changed.wait(min(left, threading.TIMEOUT_MAX) if self._due else None)
                 _, _, watched, call = heapq.heappop(self._due)
             try:
                 if (late := watched()) is not None and not late.done():
@@ -133,6 +133,8 @@ _alarms = _Alarms()
 
 def where_late(pending: Pending[T], seconds: float, call: Callable[[Pending[T]], object]) -> None:
     """Call a function with a pending result where it is not settled in time; from another thread.
+
+    The thread is one for all: what is called must return at once.
 
     Args:
         pending: The result; it is not kept alive until then.

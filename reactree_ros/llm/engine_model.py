@@ -48,6 +48,7 @@ class EngineModel(LanguageModel):
         self._retries = retries
         self._opening: asyncio.Task[None] | None = None
         self._closed = False
+        self._lock = threading.Lock()  # what is handed in comes before the closing, or is refused
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="language-model", daemon=True)
         self._thread.start()
@@ -78,10 +79,11 @@ class EngineModel(LanguageModel):
 
     def close(self) -> None:
         """Stop what runs, close the engine, end the thread."""
-        if self._closed:
-            return
-        self._closed = True
-        asyncio.run_coroutine_threadsafe(self._shut(), self._loop)
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            asyncio.run_coroutine_threadsafe(self._shut(), self._loop)
         self._thread.join(CLOSE_TIMEOUT)
         if not self._thread.is_alive():
             self._loop.close()
@@ -99,11 +101,11 @@ class EngineModel(LanguageModel):
     async def _answer(self, request: DecisionRequest) -> Reply:
         try:
             await self._open()
-            return await asyncio.wait_for(
-                decode(self.engine, request, method=self._method, retries=self._retries), self._request_timeout
-            )
-        except asyncio.TimeoutError:
-            raise NoAnswerInTime(f"{self.engine.name}: no answer within {self._request_timeout:g} s") from None
+            decoding = self._told(decode(self.engine, request, method=self._method, retries=self._retries))
+            try:
+                return await asyncio.wait_for(decoding, self._request_timeout)
+            except asyncio.TimeoutError:  # this limit's: one of the engine's is told as its failure
+                raise NoAnswerInTime(f"{self.engine.name}: no answer within {self._request_timeout:g} s") from None
         except UserError as error:  # a wrong setting that shows when the engine is opened
             raise RequestRejected(str(error)) from error
 
@@ -118,28 +120,36 @@ class EngineModel(LanguageModel):
         return opening.cancelled() or opening.exception() is not None
 
     async def _told(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Tell what is no error of the port as one: an engine's own, and that it was closed meanwhile."""
+        """Tell an engine's own error as one of the port."""
         try:
             return await work
         except (LanguageModelError, UserError):
-            raise
-        except asyncio.CancelledError:
-            if self._closed:
-                raise self._is_closed() from None
             raise
         except Exception as error:
             _log.exception("%s failed", self.engine.name)
             problem = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
             raise ServerUnavailable(f"{self.engine.name} failed: {problem}") from error
 
+    async def _settling(self, work: Coroutine[Any, Any, Any], pending: Pending[Any]) -> Any:
+        """Do what a pending result stands for; where nobody cancelled that, an engine that stops has failed."""
+        try:
+            return await self._told(work)
+        except asyncio.CancelledError:
+            if self._closed:
+                raise self._is_closed() from None
+            if pending.cancelled():
+                raise
+            raise ServerUnavailable(f"{self.engine.name} failed: it cancelled what it was asked") from None
+
     def _is_closed(self) -> ServerUnavailable:
         return ServerUnavailable(f"{self.engine.name}: the language model is closed")
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> Pending[Any]:
-        if self._closed:
-            work.close()
-            return Pending.failed(self._is_closed())
-        future = asyncio.run_coroutine_threadsafe(self._told(work), self._loop)
         pending: Pending[Any] = Pending()
+        with self._lock:
+            if self._closed:
+                work.close()
+                return Pending.failed(self._is_closed())
+            future = asyncio.run_coroutine_threadsafe(self._settling(work, pending), self._loop)
         pass_on(future, pending)
         return pending

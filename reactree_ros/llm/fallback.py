@@ -26,7 +26,7 @@ from reactree_ros.llm.port import (
 )
 from reactree_ros.llm.settings import make_model, model_from_dict, read_yaml
 from reactree_ros.llm.spec import ModelSpec
-from reactree_ros.pending import Pending, give_up_after, pass_on
+from reactree_ros.pending import Pending, pass_on, where_late
 from reactree_ros.settings import Settings
 
 #: How long a model that could not answer is passed over, in seconds.
@@ -118,10 +118,9 @@ class FallbackModel(LanguageModel):
         pass_on(answer, one)
 
         def ended(done: Future[Reply]) -> None:
-            if done.cancelled():
-                pending.cancel()
+            if pending.cancelled():
                 return
-            error = done.exception()
+            error = ServerUnavailable("it cancelled its own reply") if done.cancelled() else done.exception()
             if error is None:
                 reply = replace(done.result(), answered_by=backup.name)
                 if not reply.objection:
@@ -137,7 +136,9 @@ class FallbackModel(LanguageModel):
 
         pending.add_done_callback(lambda _: one.cancel() if pending.cancelled() else None)
         one.add_done_callback(ended)
-        give_up_after(one, backup.time_limit, lambda: NoAnswerInTime(f"no answer within {backup.time_limit:g} s"))
+        where_late(
+            one, backup.time_limit, partial(_give_up, NoAnswerInTime(f"no answer within {backup.time_limit:g} s"))
+        )
 
     def ready(self) -> Pending[None]:
         """Start getting all of them ready; settled when one is, failed where none ever will be."""
@@ -175,6 +176,11 @@ class FallbackModel(LanguageModel):
         """Release all of them."""
         for backup in self.backups:
             backup.model.close()
+
+
+def _give_up(error: Exception, late: Pending[Reply]) -> None:
+    """Let an answer fail in a thread of its own, in which the next model is asked: limits are all kept by one."""
+    threading.Thread(target=late.fail, args=(error,), name="fallback", daemon=True).start()
 
 
 def _named(name: str, error: BaseException) -> Exception:

@@ -41,10 +41,10 @@ class Score:
 class World(abc.ABC):
     """A place in which skills are carried out.
 
-    Every call returns at once; what takes time is in the pending result, which can be polled and cancelled. Skills are
-    texts such as ``pick up juice 1``. One skill is in flight at a time. A new world stands where its task starts.
-    ``with world:`` closes it at the end. :func:`reactree_ros.world.check.check_world` tries whether a world keeps to
-    all of this.
+    Every call returns at once, :meth:`at_rest` and cancelling, too; what takes time is in the pending result, which
+    can be polled and cancelled. Skills are texts such as ``pick up juice 1``. One skill is in flight at a time. A new
+    world stands where its task starts. ``with world:`` closes it at the end.
+    :func:`reactree_ros.world.check.check_world` tries whether a world keeps to all of this.
     """
 
     #: What its skills, wording, naming and limits are.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from reactree_ros.pending import Pending, give_up_after, pass_on, settle_as, where_late
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
@@ -89,28 +89,28 @@ class SkillTimeLimit(WorldWrapper):
         self._ending = ""  # the skill that was cancelled and may not have ended yet
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """See :meth:`World.reset`."""
-        return self._answered("reset", lambda: self.inner.reset(seed))
+        """See :meth:`World.reset`; waits for what was cancelled, and goes on where nobody knows that it has ended."""
+        return self._rested(lambda: self._answered("reset", lambda: self.inner.reset(seed)), in_any_case=True)
 
     def observe(self) -> Pending[Observation]:
         """See :meth:`World.observe`; waits until what was cancelled has ended."""
-        return self._rested(self._answered, "observe", self.inner.observe)
+        return self._rested(lambda: self._answered("observe", self.inner.observe))
 
     def survey(self) -> Pending[Observation]:
-        """See :meth:`World.survey`."""
-        return self._answered("survey", self.inner.survey)
+        """See :meth:`World.survey`; waits until what was cancelled has ended."""
+        return self._rested(lambda: self._answered("survey", self.inner.survey))
 
     def available_skills(self) -> Pending[Sequence[str]]:
         """See :meth:`World.available_skills`; waits until what was cancelled has ended."""
-        return self._rested(self._answered, "available_skills", self.inner.available_skills)
+        return self._rested(lambda: self._answered("available_skills", self.inner.available_skills))
 
     def score(self) -> Pending[Score | None]:
-        """See :meth:`World.score`."""
-        return self._answered("score", self.inner.score)
+        """See :meth:`World.score`; waits until what was cancelled has ended."""
+        return self._rested(lambda: self._answered("score", self.inner.score))
 
     def execute(self, skill: str) -> Pending[Observation]:
         """See :meth:`World.execute`; begins when what was cancelled has ended."""
-        return self._rested(self._timed, skill)
+        return self._rested(lambda: self._timed(skill))
 
     def _timed(self, skill: str) -> Pending[Observation]:
         inner = asked(self.inner.execute, skill)
@@ -126,7 +126,7 @@ class SkillTimeLimit(WorldWrapper):
         def stop() -> None:
             inner, late = running(), timed()
             if inner is not None and late is not None and self._cancel(skill, inner):
-                self._after_rest(lambda error: late.succeed(self._late()) if error is None else late.fail(error))
+                self._after_rest(late, lambda error: late.succeed(self._late()) if error is None else late.fail(error))
 
         inner.add_done_callback(settle)
         outer.stop = stop
@@ -144,8 +144,13 @@ class SkillTimeLimit(WorldWrapper):
             self._ending = ""
         return cancelled
 
-    def _after_rest(self, then: Callable[[BaseException | None], object]) -> None:
-        """Go on when what was cancelled has ended: with None, or with why nobody knows that it has."""
+    def _after_rest(self, waiting: Pending[Any], then: Callable[[BaseException | None], object]) -> None:
+        """Go on when what was cancelled has ended: with None, or with why nobody knows that it has.
+
+        Args:
+            waiting: Waits for it, and keeps that alive: the world and the alarm need not.
+            then: What is done.
+        """
         skill = self._ending
         rest: Pending[None] = Pending()
 
@@ -159,22 +164,23 @@ class SkillTimeLimit(WorldWrapper):
             then(error)
 
         rest.add_done_callback(go_on)
+        waiting.add_done_callback(lambda _, held=rest: None)  # type: ignore[misc]
         pass_on(asked(self.inner.at_rest), rest)
         give_up_after(rest, self._stop_seconds, restless)
 
-    def _rested(self, ask: Callable[P, Pending[T]], *given: P.args, **named: P.kwargs) -> Pending[T]:
-        """Ask for something as soon as what was cancelled has ended."""
+    def _rested(self, ask: Callable[[], Pending[T]], *, in_any_case: bool = False) -> Pending[T]:
+        """Ask for something as soon as what was cancelled has ended; in any case, or only where it is known to."""
         if not self._ending:
-            return ask(*given, **named)
+            return ask()
         outer: Pending[T] = Pending()
 
         def go_on(error: BaseException | None) -> None:
-            if error is not None:
+            if error is not None and not in_any_case:
                 outer.fail(error)
             elif not outer.done():
-                pass_on(ask(*given, **named), outer)
+                pass_on(ask(), outer)
 
-        self._after_rest(go_on)
+        self._after_rest(outer, go_on)
         return outer
 
     def _answered(self, what: str, ask: Callable[[], Pending[T]]) -> Pending[T]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import threading
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
 import pytest
 
@@ -32,7 +34,7 @@ class Moody(Engine):
 
     def __init__(self) -> None:
         self.on_open: Exception | None = None
-        self.mood: str | Exception | None = "Act: done"
+        self.mood: str | BaseException | None = "Act: done"
         self.opened = self.asked = 0
 
     async def open(self) -> None:
@@ -42,7 +44,7 @@ class Moody(Engine):
 
     async def generate(self, generation: Generation) -> Generated:
         self.asked += 1
-        if isinstance(self.mood, Exception):
+        if isinstance(self.mood, BaseException):
             raise self.mood
         if self.mood is None:
             await asyncio.Event().wait()
@@ -124,3 +126,42 @@ def test_closing_fails_what_is_under_way_and_what_comes_later(engine: Moody, mod
         with pytest.raises(ServerUnavailable, match="an engine: the language model is closed"):
             one.result(PATIENCE)
     model.close()
+
+
+@pytest.mark.parametrize("error", [asyncio.TimeoutError("of the engine"), TimeoutError("of the engine")])
+def test_a_time_limit_of_the_engine_is_its_failure(engine: Moody, model: EngineModel, error: Exception) -> None:
+    engine.mood = error
+    told = failure(model)
+    assert (type(told), str(told)) == (ServerUnavailable, "an engine failed: TimeoutError: of the engine")
+    engine.mood, engine.on_open = "Act: done", error
+    model._opening = None
+    told = failure(model)
+    assert (type(told), str(told)) == (ServerUnavailable, "an engine failed: TimeoutError: of the engine")
+
+
+def test_an_engine_that_cancels_what_it_was_asked_has_failed(engine: Moody, model: EngineModel) -> None:
+    engine.mood = asyncio.CancelledError()
+    told = failure(model)
+    assert (type(told), str(told)) == (ServerUnavailable, "an engine failed: it cancelled what it was asked")
+    engine.mood = "Act: done"
+    assert model.decide(REQUEST).result(PATIENCE).text == "Act: done"
+
+
+def test_a_request_that_is_handed_in_while_it_is_closed_settles(
+    engine: Moody, model: EngineModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = asyncio.run_coroutine_threadsafe
+    closing = threading.Thread(target=model.close)
+
+    def submit(work: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Any:
+        if closing.ident is None:  # the request is about to be handed in
+            closing.start()
+            closing.join(0.3)  # it would be through by then, if it did not wait for the request
+        return real(work, loop)
+
+    engine.mood = None
+    monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", submit)
+    with pytest.raises(ServerUnavailable, match="an engine: the language model is closed"):
+        model.decide(REQUEST).result(PATIENCE)
+    closing.join(PATIENCE)
+    assert not closing.is_alive()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import CancelledError
 
 import pytest
 from doubles import Clock
@@ -22,7 +21,7 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
-from reactree_ros.pending import Pending
+from reactree_ros.pending import Pending, give_up_after
 
 PATIENCE = 20.0
 REQUEST = DecisionRequest((Told("x"),), DecisionGrammar(["done"]))
@@ -213,12 +212,44 @@ def test_cancelling_stops_whoever_answers() -> None:
     assert "rests" not in model.status()["second"]
 
 
-def test_one_that_was_closed_ends_the_request() -> None:
+def test_the_next_one_answers_where_one_cancels_its_own_reply() -> None:
     first, second = Moody(None), Moody("hi")
     pending = together(first, second).decide(REQUEST)
     first.held[0].cancel()
-    with pytest.raises(CancelledError):
+    assert pending.take().answered_by == "second"
+
+
+def test_where_the_only_one_cancels_its_own_reply_the_error_says_so() -> None:
+    first = Moody(None)
+    pending = together(first).decide(REQUEST)
+    first.held[0].cancel()
+    with pytest.raises(ServerUnavailable, match="no language model answered: first: it cancelled its own reply"):
         pending.take()
+
+
+class Blocks(Moody):
+    """Does not return from being asked until it is let."""
+
+    def __init__(self) -> None:
+        super().__init__("at last")
+        self.entered, self.let = threading.Event(), threading.Event()
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.entered.set()
+        self.let.wait(PATIENCE)
+        return super().decide(request)
+
+
+def test_a_model_that_blocks_when_it_is_asked_stalls_no_other_limit() -> None:
+    blocks = Blocks()
+    pending = together(Moody(None), blocks, time_limit=0.05).decide(REQUEST)
+    assert blocks.entered.wait(PATIENCE)
+    other: Pending[None] = Pending()
+    give_up_after(other, 0.01, lambda: TimeoutError("late"))
+    with pytest.raises(TimeoutError, match="late"):
+        other.result(PATIENCE / 4)
+    blocks.let.set()
+    assert pending.result(PATIENCE).text == "at last"
 
 
 def test_it_is_ready_when_one_is() -> None:

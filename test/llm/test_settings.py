@@ -67,6 +67,7 @@ def test_texts_of_a_command_line_are_read_as_what_they_stand_for() -> None:
     assert model_settings("openai", texts, where="options")[1] == OpenAISettings(
         constraints=(ConstraintKind.REGEX, ConstraintKind.CHOICE), chat=False, request_timeout=5.0, retries=0
     )
+    assert model_settings("openai", {"base_url": URL, "constraints": []}, where="x")[1].constraints is None  # type: ignore[attr-defined]
     nothing = {"constraints": "", "chat": "", "method": "", "model": ""}
     assert model_settings("openai", nothing, where="options")[1] == OpenAISettings()
     _, settings = model_settings(

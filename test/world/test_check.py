@@ -316,6 +316,37 @@ def test_what_a_world_does_wrong_is_named(world: World, problem: str) -> None:
         world.opened.set()
 
 
+class Finite(Shed):
+    """Offers the rake alone, and nothing once it is taken."""
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        return Pending.of(() if self.taken else ("take rake 1",))
+
+
+def test_a_world_may_have_no_skills_left() -> None:
+    assert check_world(Finite()) == []
+
+
+class Closes(Shed):
+    """Counts how often it was closed, and may not know the rest."""
+
+    closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class ClosesButBroken(Closes):
+    def score(self) -> Pending[Score | None]:
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(("world", "times"), [(Closes(), 2), (ClosesButBroken(), 1)])
+def test_a_world_is_closed_also_where_the_check_could_not_go_on(world: Closes, times: int) -> None:
+    check_world(world)
+    assert world.closed == times
+
+
 def test_a_world_that_cannot_be_reset_may_say_so() -> None:
     class Robot(Shed):
         def reset(self, seed: int | None = None) -> Pending[Observation]:

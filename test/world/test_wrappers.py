@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import queue
 import weakref
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from concurrent.futures import CancelledError
 import pytest
 
 from reactree_ros.agent.household import Household
-from reactree_ros.pending import Pending
+from reactree_ros.pending import Pending, _Alarms
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.skill_policy import Rule, SkillPolicy, Verdict
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, WorldWrapper
@@ -212,6 +213,59 @@ def test_a_limit_keeps_nothing_alive_that_has_ended() -> None:
     del skill
     gc.collect()
     assert watched() is None
+
+
+class Forgetful(Slow):
+    """Keeps nothing of what it was asked for."""
+
+    def at_rest(self) -> Pending[None]:
+        super().at_rest()
+        self.rests.clear()
+        self.resting.get()
+        return Pending()
+
+
+def test_whoever_waits_for_rest_is_told_also_where_the_world_forgets_to_say() -> None:
+    world = SkillTimeLimit(Forgetful(), PATIENCE, SHORT)
+    world.execute("go to kitchen 1").cancel()
+    look = world.observe()
+    gc.collect()
+    with pytest.raises(WorldError, match=r"^'go to kitchen 1' did not stop within 0\.05 s$"):
+        look.result(PATIENCE)
+
+
+def test_score_survey_and_reset_wait_for_rest_too() -> None:
+    inner = Slow()
+    world = SkillTimeLimit(inner, PATIENCE)
+    world.execute("go to kitchen 1").cancel()
+    waiting = (world.score(), world.survey(), world.reset(7))
+    assert not any(one.done() for one in waiting)
+    for rest in inner.rests:
+        rest.succeed(None)
+    assert [one.take() for one in waiting] == [Score(1.0, 1.0), Observation("everything"), Observation("reset 7")]
+
+
+@pytest.mark.parametrize("inner", [Slow(), Broken()])
+def test_a_world_that_does_not_come_to_rest_can_be_reset(inner: Slow) -> None:
+    world = SkillTimeLimit(inner, PATIENCE, SHORT)
+    world.execute("go to kitchen 1").cancel()
+    for ask in (world.score, world.survey):
+        with pytest.raises(WorldError):
+            ask().result(PATIENCE)
+    assert world.reset(7).result(PATIENCE).text == "reset 7"
+
+
+def test_a_limit_that_never_comes_spoils_no_other() -> None:
+    alarms, never, late = _Alarms(), Pending[None](), Pending[None]()
+    alarms.set(math.inf, never, lambda pending: pending.cancel())
+    alarms.set(SHORT, late, lambda pending: pending.cancel())
+    with pytest.raises(CancelledError):
+        late.result(PATIENCE)
+    thread = alarms._thread
+    assert thread is not None
+    thread.join(SHORT)
+    assert thread.is_alive()
+    assert not never.done()
 
 
 # ---------------------------------------------------------------------- policy

@@ -17,6 +17,7 @@ from thor_trials import setup_of, trial_of
 
 from reactree_ros.errors import UserError
 from reactree_ros.world.ai2thor.alfred import Trial, load_trials, split_score
+from reactree_ros.world.ai2thor.skills import Agent
 from reactree_ros.world.ai2thor.world import Ai2ThorWorld
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import GONE, Observation, Outcome, Score, WorldError
@@ -64,6 +65,15 @@ def metadata(world: Ai2ThorWorld) -> dict[str, Any]:
 
 def objects(world: Ai2ThorWorld, kind: str) -> list[dict[str, Any]]:
     return [thing for thing in metadata(world)["objects"] if thing["objectType"] == kind]
+
+
+def test_what_breaks_in_the_world_is_told_in_words(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, _ = open_world(scene="FloorPlan1")
+    world.reset().result(LIMIT)
+    monkeypatch.setattr(Agent, "observe", lambda agent: {}["here"])
+    with pytest.raises(WorldError, match="the AI2-THOR world broke: 'here' is missing"):
+        world.observe().result(LIMIT)
+    assert world.available_skills().result(LIMIT)
 
 
 class Robot:

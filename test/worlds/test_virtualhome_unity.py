@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import stat
 import sys
@@ -20,6 +21,7 @@ from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.planners.spec import planner
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Outcome, World, WorldError
+from reactree_ros.world.virtualhome import rules, unity
 from reactree_ros.world.virtualhome.houses import HOUSES
 from reactree_ros.world.virtualhome.scene import Scene
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
@@ -286,6 +288,49 @@ def test_a_wrong_executable_is_named(tmp_path: Path, make_world: MakeWorld, prob
     said = {"ends": "ended with exit code 4 when it was started", "silent": "does not answer 1 s after its start"}
     with pytest.raises(WorldError, match=said[problem]):
         world.reset().result(PATIENCE)
+
+
+def test_an_executable_of_a_wrong_format_is_named(tmp_path: Path, make_world: MakeWorld) -> None:
+    program = tmp_path / "virtualhome.x86_64"
+    program.write_bytes(b"\x00\x01no program")
+    program.chmod(stat.S_IRWXU)
+    with pytest.raises(WorldError) as error:
+        make_world(free_port(), executable=program).reset().result(PATIENCE)
+    assert str(error.value) == f"VirtualHome ({program}) cannot be started: Exec format error"
+
+
+def test_what_breaks_in_the_world_is_told_in_words_and_the_task_goes_on(
+    peer: VirtualHomePeer, make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make_world(peer.port)
+    world.reset().result(PATIENCE)
+    with monkeypatch.context() as broken:
+        broken.setattr(rules, "look_around", lambda scene: {}[7])
+        with pytest.raises(WorldError, match="the VirtualHome world broke: KeyError: 7"):
+            world.observe().result(PATIENCE)
+    done(world, "go to kitchen 1")
+
+
+def test_closing_while_the_simulator_hangs_ends_it(
+    tmp_path: Path, make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unity, "_CLOSE_LIMIT", 0.1)
+    program = tmp_path / "virtualhome.x86_64"
+    pids = tmp_path / "pids"
+    os.mkfifo(pids)
+    program.write_text(f"#!/bin/sh\necho $$ > '{pids}'\nexec sleep 100\n")
+    program.chmod(stat.S_IRWXU)
+    with socket.create_server(("127.0.0.1", 0)) as hangs:  # takes requests and never answers
+        world = make_world(hangs.getsockname()[1], executable=program, time_limit=PATIENCE)
+        pending = world.reset()
+        pid = int(pids.read_text())
+        hangs.settimeout(PATIENCE)
+        hangs.accept()
+        world.close()
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+        with pytest.raises(WorldError):
+            pending.result(PATIENCE / 4)
 
 
 def executable(folder: Path, dies_after: int = 0) -> Path:

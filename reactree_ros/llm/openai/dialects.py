@@ -48,6 +48,8 @@ DIALECTS: Mapping[str, Dialect] = {
     },
     "openai": {_JSON: _named_schema},
 }
+#: Servers that can be told to continue the last message of a chat; a strict one of the others refuses the fields.
+CONTINUING = ("vllm", "sglang")
 #: Servers that call themselves something else but speak one of the dialects.
 OWNERS = {"library": "openai", "system": "openai", "openai-internal": "openai"}
 

@@ -48,7 +48,8 @@ class OpenAIEngine(Engine):
         request_timeout: Longest time for one request, in seconds.
 
     Raises:
-        UserError: There is no base URL, it is none, or the key's file cannot be read.
+        UserError: There is no base URL, it is none, the key's file cannot be read, or what it or the environment
+            holds is no key.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class OpenAIEngine(Engine):
         else:
             path = "/chat/completions"
             text = {"messages": chat_messages(generation.turns, generation.begun)}
-            if generation.begun:
+            if generation.begun and self._kind in dialects.CONTINUING:
                 extra |= {"continue_final_message": True, "add_generation_prompt": False}
         answer = await self._send(
             lambda: self._client.post(path, cast_to=object, body={**body, **text, **extra}), generation, text
@@ -231,14 +232,21 @@ class OpenAIEngine(Engine):
 
 def _key(file: str) -> str:
     if not file:
-        return os.environ.get("OPENAI_API_KEY", "").strip()
+        key = os.environ.get("OPENAI_API_KEY", "").strip()
+        if key and not _is_a_key(key):
+            raise UserError("$OPENAI_API_KEY: holds no key; a key has neither spaces nor control characters in it")
+        return key
     try:
         key = Path(file).expanduser().read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"api_key_file {file}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    if not key or not key.isascii() or any(character.isspace() for character in key):
+    if not _is_a_key(key):
         raise UserError(f"api_key_file {file}: holds no key; one line with the key is needed")
     return key
+
+
+def _is_a_key(text: str) -> bool:
+    return re.fullmatch("[!-~]+", text) is not None
 
 
 def _may_hold_a_key(base_url: str) -> bool:
@@ -288,7 +296,7 @@ class OpenAISettings(EngineSettings):
     @classmethod
     def _listed(cls, value: Any) -> Any:
         if not isinstance(value, str):
-            return value
+            return None if isinstance(value, (list, tuple)) and not value else value
         return [name for one in value.strip("[] ").split(",") if (name := one.strip())] or None
 
 

@@ -60,6 +60,7 @@ class VirtualHomeClient:
         self._executable, self._display, self._port = executable, display, port
         self._time_limit, self._start_limit = time_limit, start_limit
         self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()  # of the process: nothing is started once the client is closed
         self._closed = threading.Event()
         self._comm = self._module.UnityCommunication(url=host, port=str(port), timeout_wait=time_limit)
 
@@ -75,17 +76,20 @@ class VirtualHomeClient:
         self._stop()
         graphics = ["-nographics"] if self._display is None else []
         environment = {**os.environ, **({} if self._display is None else {"DISPLAY": f":{self._display.lstrip(':')}"})}
-        self._process = subprocess.Popen(
-            [str(self._executable), "-batchmode", *graphics, f"-http-port={self._port}", "-logFile", os.devnull],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            start_new_session=True,
-        )
+        command = [str(self._executable), "-batchmode", *graphics, f"-http-port={self._port}", "-logFile", os.devnull]
+        nothing = subprocess.DEVNULL
+        with self._lock:
+            if self._closed.is_set():
+                raise WorldError(f"VirtualHome ({self._executable}) was closed")
+            try:
+                process = self._process = subprocess.Popen(
+                    command, stdin=nothing, stdout=nothing, stderr=nothing, env=environment, start_new_session=True
+                )
+            except OSError as error:
+                raise WorldError(f"VirtualHome ({self._executable}) cannot be started: {error.strerror}") from None
         deadline = time.monotonic() + self._start_limit
         while True:
-            code = self._process.poll()
+            code = process.poll()
             if code is not None:
                 raise WorldError(f"VirtualHome ({self._executable}) ended with exit code {code} when it was started")
             try:
@@ -165,16 +169,17 @@ class VirtualHomeClient:
         return picture if picture.startswith(_PNG) else None
 
     def close(self) -> None:
-        """Stop the simulator, where the client started it."""
+        """Stop the simulator, where the client started it; from any thread."""
         self._closed.set()
         self._stop()
 
     def _stop(self) -> None:
-        if self._process is not None:
+        with self._lock:
+            process, self._process = self._process, None
+        if process is not None:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            self._process = None
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
     def _document(self) -> dict[str, Any]:
         done, document = self._answer("environment_graph")
