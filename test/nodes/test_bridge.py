@@ -12,6 +12,7 @@ from doubles import START, ScriptedWorld
 from reactree_ros.errors import UserError
 from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 
 if importlib.util.find_spec("rclpy"):
     from action_msgs.msg import GoalStatus
@@ -290,6 +291,27 @@ def test_configuring_with_a_bad_file_fails_and_can_be_repeated(
     file.write_text(good.read_text())
     assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
     assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
+    assert graph.skill("go to kitchen 1").result.outcome == Result.DONE
+
+
+def test_a_world_that_cannot_be_made_is_named_and_the_bridge_lives_on(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("the driver is not loaded")
+
+    node = graph.bridge(active=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(SymbolicWorld, "__init__", broken)
+        assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
+    assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+    assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
+    task_id = graph.call(ResetWorld, "household_bridge/reset", task_id=-1).task_id
+    with monkeypatch.context() as patch:
+        patch.setattr(SymbolicWorld, "__init__", broken)
+        reset = graph.call(ResetWorld, "household_bridge/reset", task_id=task_id)
+    assert (reset.error_code, reset.message) == (ResetWorld.Response.WORLD_UNAVAILABLE, "the driver is not loaded")
+    assert graph.call(ResetWorld, "household_bridge/reset", task_id=task_id).error_code == ResetWorld.Response.NONE
     assert graph.skill("go to kitchen 1").result.outcome == Result.DONE
 
 

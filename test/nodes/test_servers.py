@@ -11,6 +11,7 @@ from doubles import ScriptedModel, ScriptedWorld, expand
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply, ServerUnavailable
+from reactree_ros.memory.experience import Experience, ExperienceError
 from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 
@@ -49,6 +50,26 @@ def let_tick(graph: Graph, planner: PlannerNode) -> None:
     """Let a planner look around, so that it sees what has changed in the graph."""
     ticks = planner._tree.count
     graph.until(lambda: planner._tree.count > ticks + 1)
+
+
+# ---------------------------------------------------------------------- episodic memory
+
+
+def test_an_episodic_memory_that_cannot_be_read_is_named_and_the_planner_lives_on(graph: Graph) -> None:
+    class Torn:
+        def retrieve(self, subgoal: str, **_: object) -> tuple[Experience, ...]:
+            raise ExperienceError("memory.db: disk I/O error")
+
+        def close(self) -> None: ...
+
+    planner = graph.household({"root": ACT * 2})
+    planner._memory = Torn()  # type: ignore[assignment]
+    goal = graph.task()
+    assert (goal.status, goal.result.end) == (GoalStatus.STATUS_ABORTED, "memory_gone")
+    assert (goal.result.error_code, goal.result.success) == (Result.MEMORY_GONE, False)
+    assert goal.result.message == "no examples: memory.db: disk I/O error"
+    planner._memory = planner._examples = None
+    assert graph.task().result.success
 
 
 # ---------------------------------------------------------------------- the bridge
@@ -169,9 +190,7 @@ def test_a_score_that_never_comes_is_named_after_the_planners_bound(graph: Graph
             return Pending()
 
     graph.household({"root": ["Act: done"]}, world=Undecided(), decision_timeout=2.0)
-    result = graph.task().result
-    assert (result.success, result.gsr) == (True, -1.0)
-    assert result.message == "no score: the bridge did not answer within 2 s"
+    assert_world_gone(graph.task(), "no score: the bridge did not answer within 2 s")
 
 
 def test_a_cancel_does_not_wait_for_a_score_that_never_comes(graph: Graph) -> None:
