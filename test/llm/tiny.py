@@ -260,8 +260,16 @@ class TinyServer:
             self._process.wait()
 
     def kill(self) -> None:
-        """End it at once, with all of its processes."""
+        """End it at once, with all of its processes; afterwards nothing listens there."""
         self._signal(signal.SIGKILL)
+        end = time.monotonic() + 30.0
+        while time.monotonic() < end and self._listens():  # its parent, which is waited for, may be gone before it
+            time.sleep(0.01)
+
+    def _listens(self) -> bool:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+            return True
+        return False
 
     def stop(self) -> None:
         """End it, and kill what has not ended after a while."""
