@@ -81,6 +81,7 @@ class EpisodeResult:
         prompt_tokens: Tokens of all prompts together; None where the model does not count.
         cached_tokens: How many of them a prefix cache served; None where that is unknown.
         output_tokens: Tokens that the model generated; None where it does not count.
+        reasoning_tokens: How many of them it thought before its answers; None where it does not count them.
         model_seconds: Time that the model took for its replies, together.
         end: A value of :class:`EpisodeEnd`.
         message: What went wrong on the way, whatever the end; empty where nothing did.
@@ -99,6 +100,7 @@ class EpisodeResult:
     prompt_tokens: int | None
     cached_tokens: int | None
     output_tokens: int | None
+    reasoning_tokens: int | None
     model_seconds: float
     end: str
     message: str
@@ -279,6 +281,7 @@ class Episode:
             prompt_tokens=_total(reply.prompt_tokens for reply in replies),
             cached_tokens=_total(reply.cached_tokens for reply in replies),
             output_tokens=_total(reply.output_tokens for reply in replies),
+            reasoning_tokens=_total(reply.reasoning_tokens for reply in replies),
             model_seconds=round(math.fsum(reply.seconds for reply in replies), 3),
             end=self._end(gone=bool(problem)).value,
             message="; ".join(dict.fromkeys([*told, *([problem] if problem else [])])),

@@ -95,8 +95,9 @@ def show_result(result: EpisodeResult, console: Console) -> None:
     )
     if result.prompt_tokens:
         cached = "" if result.cached_tokens is None else f" ({result.cached_tokens / result.prompt_tokens:.0%} cached)"
+        reasoning = f" ({result.reasoning_tokens} of them reasoning)" if result.reasoning_tokens else ""
         console.print(
-            f"{result.prompt_tokens} prompt tokens{cached}, {result.output_tokens} output tokens, "
+            f"{result.prompt_tokens} prompt tokens{cached}, {result.output_tokens} output tokens{reasoning}, "
             f"{result.model_seconds:.2f} s of the language model",
             highlight=False,
         )

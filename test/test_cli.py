@@ -34,6 +34,7 @@ KEYS = [
     "prompt_tokens",
     "cached_tokens",
     "output_tokens",
+    "reasoning_tokens",
     "model_seconds",
     "end",
     "message",
@@ -129,10 +130,14 @@ def test_list_says_what_can_be_named_and_set(cli: Cli, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("command", ["run", "bootstrap", "bench"])
-def test_every_option_of_a_run_is_an_option_of_the_command(cli: Cli, command: str) -> None:
+def test_every_option_of_a_run_is_an_option_of_the_command(
+    cli: Cli, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     shown = "".join(cli(command, "--help").out.split())
     for name, field in RunOptions.model_fields.items():
-        option = f"--{name.replace('_', '-')}<"
+        flag = f"--{name.replace('_', '-')}"
+        option = f"{flag}--no-{flag[2:]}<" if field.annotation is bool else f"{flag}<"
         assert (option in shown) is not (command == "bench" and name == "seed"), name
         assert field.description
 
@@ -349,8 +354,8 @@ def test_a_server_that_is_not_there_is_named_in_one_line(cli: Cli, peer: Peer, t
     for command in (["run", INSTRUCTION], ["llm", "check"]):
         ended = cli(*command, "--models", path)
         assert (ended.code, ended.out) == (2, "")
-        message = f"error: the server at {peer.base_url} cannot be reached: nothing listens there\n"
-        assert ended.err.endswith(message)
+        gone = "cannot be reached: nothing listens there, or it closed the connection"
+        assert ended.err.endswith(f"error: the server at {peer.base_url} {gone}\n")
 
 
 def bad_house(tmp_path: Path, content: str) -> Path:

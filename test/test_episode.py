@@ -115,6 +115,9 @@ def test_a_saved_run_holds_every_reply(tmp_path: Path) -> None:
         "answered_by": "me",
         "objection": "",
         "longest_prompt": None,
+        "said": [],
+        "reasoning": "",
+        "reasoning_tokens": None,
     }
     saved = json.loads((tmp_path / "saved" / "result.json").read_text())
     assert (saved["prompt_tokens"], saved["cached_tokens"], saved["output_tokens"]) == (100, 40, 18)
@@ -173,7 +176,7 @@ class Dying(ScriptedModel):
 @pytest.mark.parametrize(
     ("model", "world", "kept"),
     [
-        (ScriptedModel({"root": ["Act:  done"]}), ScriptedWorld(score=Score(1.0, 1.0)), ["Act:  done"]),
+        (ScriptedModel({"root": ["**act:**  Done."]}), ScriptedWorld(score=Score(1.0, 1.0)), ["Act: done"]),
         (ScriptedModel({"root": ["Act: done"]}), Elsewhere(), ["Act: done"]),
         (Dying({"root": ["Think: a"]}), ScriptedWorld(score=Score(1.0, 1.0)), []),
     ],

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from reactree_ros.agent.turns import About, Said, Told, Turn, render
+from reactree_ros.agent.turns import About, Said, Told, Turn
 
 
 @dataclass
@@ -59,9 +59,9 @@ class ContextWindow:
             kept = start
         return kept
 
-    def trajectory(self, turns: Sequence[Turn], until: int) -> str:
+    def trajectory(self, turns: Sequence[Turn], until: int) -> Sequence[Turn]:
         """Return what a summary has to stand for: the summary before, and what is to be hidden."""
-        return render([*self._summary, *turns[self.hidden : until]])
+        return [*self._summary, *turns[self.hidden : until]]
 
     def hide(self, until: int, summary: str) -> None:
         """Hide more turns behind a summary."""

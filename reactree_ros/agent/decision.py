@@ -92,7 +92,9 @@ class Expand:
     subgoals: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"Expand:\n- control flow: {self.control_flow.value}\n- subgoals: {', '.join(self.subgoals)}"
+        commas = any("," in subgoal for subgoal in self.subgoals)
+        listed = "; ".join((*self.subgoals, "")).rstrip() if commas else ", ".join(self.subgoals)
+        return f"Expand:\n- control flow: {self.control_flow.value}\n- subgoals: {listed}"
 
 
 Decision = Think | Act | Expand

@@ -1,7 +1,8 @@
-"""The decision grammar: everything an agent node may say next, as regular expression, EBNF grammar or JSON schema."""
+"""The decision grammar: everything a goal node may say next, as regular expression, EBNF grammar or JSON schema."""
 
 from __future__ import annotations
 
+import abc
 import json
 import re
 from collections.abc import Sequence
@@ -10,12 +11,45 @@ from typing import Any
 
 from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, ControlFlow
 
-_NOT_OF_SCHEMA = "Not of the JSON schema that was asked for: {!r}"
+_TEXT = {"type": "string"}
+
+
+class Grammar(abc.ABC):
+    """What may be said in one decision, whoever plans; :func:`~reactree_ros.agent.reading.read` reads what is said.
+
+    Attributes:
+        skills: Every skill that may be said, with ``done``, ``failure`` and what memory may be asked.
+    """
+
+    skills: Sequence[str]
+
+    @abc.abstractmethod
+    def regex(self) -> str:
+        """Render as a regular expression that matches all of it, in the subset that servers agree on.
+
+        A line end may follow: a model without a chat template ends a line with it, and would have to go on without.
+        """
+
+    @abc.abstractmethod
+    def ebnf(self) -> str:
+        """Render as an EBNF grammar in the GBNF notation (llama.cpp, xgrammar, llguidance's converter)."""
+
+    def json_schema(self) -> dict[str, Any]:
+        """Render as a JSON schema, for servers that take nothing else."""
+        return self._schema({"type": "string", "enum": list(self.skills)})
+
+    def one_schema(self) -> dict[str, Any]:
+        """Render as a JSON schema that stays the same while the skills change; which there are is up to the reader."""
+        return self._schema(_TEXT)
+
+    @abc.abstractmethod
+    def _schema(self, skill: dict[str, Any]) -> dict[str, Any]:
+        """Return the schema with the part that stands for a skill."""
 
 
 @dataclass(frozen=True)
-class DecisionGrammar:
-    """What may be said in one decision.
+class DecisionGrammar(Grammar):
+    """What an agent node may say in one decision.
 
     Attributes:
         skills: Every skill that may follow ``Act: ``, with ``done``, ``failure`` and the recalls.
@@ -28,10 +62,7 @@ class DecisionGrammar:
     max_characters: int = 1000
 
     def regex(self) -> str:
-        """Render as a regular expression that matches a whole decision, in the subset that servers agree on.
-
-        A line end may follow: a model without a chat template ends a line with it, and would have to go on without.
-        """
+        """Render as a regular expression; see :meth:`Grammar.regex`."""
         line = f"[^\\n]{{1,{self.max_characters}}}"
         kinds = [f"Think: {line}"]
         if self.skills:
@@ -42,7 +73,7 @@ class DecisionGrammar:
         return f"(?:{'|'.join(kinds)})\\n?"
 
     def ebnf(self) -> str:
-        """Render as an EBNF grammar in the GBNF notation (llama.cpp, xgrammar, llguidance's converter)."""
+        """Render as an EBNF grammar; see :meth:`Grammar.ebnf`."""
         kinds, rules = ["think"], ['think ::= "Think: " line']
         if self.skills:
             kinds.append("act")
@@ -55,32 +86,59 @@ class DecisionGrammar:
         rules.append(f"line ::= [^\\n]{{1,{self.max_characters}}}")
         return "\n".join([f'root ::= ({" | ".join(kinds)}) "\\n"?', *rules])
 
-    def json_schema(self) -> dict[str, Any]:
-        """Render as a JSON schema, for servers that take nothing else; :func:`text_of_json` reads what comes back."""
-        text = {"type": "string", "minLength": 1}
-        kinds = [_object(Think=text)]
+    def _schema(self, skill: dict[str, Any]) -> dict[str, Any]:
+        kinds = [_object(Think=_TEXT)]
         if self.skills:
-            kinds.append(_object(Act={"type": "string", "enum": list(self.skills)}))
+            kinds.append(_object(Act=skill))
         if self.control_flows:
             flow = {"type": "string", "enum": [flow.value for flow in self.control_flows]}
-            kinds.append(_object(Expand=_object(control_flow=flow, subgoals={"type": "array", "items": text})))
+            kinds.append(_object(Expand=_object(control_flow=flow, subgoals={"type": "array", "items": _TEXT})))
         return _object(decision={"anyOf": kinds})
 
 
-def text_of_json(text: str) -> str:
-    """Return the decision that a reply in JSON stands for, in the words of the grammar.
+@dataclass(frozen=True)
+class SubgoalGrammar(Grammar):
+    """What HiAgent may say: an action, or the next subgoal with its first action (Hu et al., section 3.1).
 
-    Raises:
-        ValueError: The reply is not of the schema.
+    Attributes:
+        skills: Every action.
+        number: Number of the next subgoal, from 1.
+        begins: Whether a subgoal may begin.
+        goes_on: Whether an action may be said for the current one.
+        max_characters: Longest subgoal, in characters.
     """
-    try:
-        ((kind, what),) = json.loads(text)["decision"].items()
-        if kind == "Expand":
-            subgoals = ", ".join(" ".join(subgoal.split()) for subgoal in what["subgoals"])
-            return f"Expand:\n- control flow: {what['control_flow']}\n- subgoals: {subgoals}"
-        return f"{kind}: {' '.join(what.split())}"
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(_NOT_OF_SCHEMA.format(text[:200])) from error
+
+    skills: Sequence[str]
+    number: int = 1
+    begins: bool = True
+    goes_on: bool = True
+    max_characters: int = 1000
+
+    def regex(self) -> str:
+        """Render as a regular expression; see :meth:`Grammar.regex`."""
+        action = f"Action: (?:{'|'.join(map(re.escape, self.skills))})"
+        subgoal = f"{self.number} Subgoal: [^\\n]{{1,{self.max_characters}}}\\n"
+        start = f"(?:{subgoal}){'?' if self.goes_on else ''}" if self.begins else ""
+        return f"{start}{action}\\n?"
+
+    def ebnf(self) -> str:
+        """Render as an EBNF grammar; see :meth:`Grammar.ebnf`."""
+        start = f"subgoal{'?' if self.goes_on else ''} " if self.begins else ""
+        return "\n".join(
+            [
+                f'root ::= {start}action "\\n"?',
+                *([f'subgoal ::= "{self.number} Subgoal: " line "\\n"'] if self.begins else []),
+                'action ::= "Action: " skill',
+                f"skill ::= {' | '.join(map(_quoted, self.skills))}",
+                *([f"line ::= [^\\n]{{1,{self.max_characters}}}"] if self.begins else []),
+            ]
+        )
+
+    def _schema(self, skill: dict[str, Any]) -> dict[str, Any]:
+        kinds = [_object(Subgoal=_TEXT, Action=skill)] if self.begins else []
+        if self.goes_on:
+            kinds.append(_object(Action=skill))
+        return _object(decision={"anyOf": kinds})
 
 
 def choice_regex(options: Sequence[str]) -> str:
@@ -93,9 +151,12 @@ def choice_ebnf(options: Sequence[str]) -> str:
     return f'root ::= ({" | ".join(map(_quoted, options))}) "\\n"?'
 
 
-def choice_schema(options: Sequence[str]) -> dict[str, Any]:
-    """Render a choice as a JSON schema; :func:`chosen_of_json` reads what comes back."""
-    return _object(choice={"type": "string", "enum": list(options)})
+def choice_schema(options: Sequence[str] | None) -> dict[str, Any]:
+    """Render a choice as a JSON schema, or, with None, what is the same for all choices.
+
+    :func:`chosen_of_json` reads what comes back.
+    """
+    return _object(choice=_TEXT if options is None else {"type": "string", "enum": list(options)})
 
 
 def chosen_of_json(text: str) -> str:
@@ -107,7 +168,7 @@ def chosen_of_json(text: str) -> str:
     try:
         return str(json.loads(text)["choice"])
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(_NOT_OF_SCHEMA.format(text[:200])) from error
+        raise ValueError(f"Not of the JSON schema that was asked for: {text[:200]!r}") from error
 
 
 def _object(**properties: Any) -> dict[str, Any]:

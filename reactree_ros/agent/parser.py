@@ -50,15 +50,19 @@ def _parse_expand(text: str, keep_and: bool) -> Expand:
 
 
 def split_subgoals(line: str, *, keep_and: bool = False) -> tuple[str, ...]:
-    """Split a subgoal line at ``, ``.
+    """Split a subgoal line at ``, ``, or at ``;`` where there is one: then the subgoals may contain commas.
 
     Args:
         line: What follows ``- subgoals: ``.
-        keep_and: Leave a final ``and `` in the last subgoal, as the recordings do; otherwise it is dropped.
+        keep_and: As the recordings do: split at ``, `` alone, and leave a final ``and `` in the last subgoal; otherwise
+            it is dropped.
     """
-    subgoals = line.split(", ")
-    if not keep_and:
-        subgoals = [subgoal.strip() for subgoal in subgoals]
+    if keep_and:
+        return tuple(subgoal for subgoal in line.split(", ") if subgoal)
+    subgoals = [subgoal.strip() for subgoal in line.split(";" if ";" in line else ", ")]
+    while subgoals and not subgoals[-1]:
+        subgoals.pop()
+    if subgoals:
         subgoals[-1] = re.sub(r"^and ", "", subgoals[-1]).rstrip(".")
     return tuple(subgoal for subgoal in subgoals if subgoal)
 

@@ -3,29 +3,65 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.turns import About, Told
+from reactree_ros.agent.turns import About, Said, Told, Turn, render
 
+#: Where a base model goes on after a summary.
+SUMMARY_STOPS = ("\n##Trajectory",)
+
+_LEFT_OUT = Told("(earlier actions are left out)", About.SUMMARY)
 _NOT = re.compile(r"\b(?:not|never|no|un ?met)\b|n't\b", re.IGNORECASE)
 _MET = re.compile(r"\b(?:un)?met\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.;!])\s+")
+_WHOLE_SENTENCES = re.compile(r".*[.!?](?=\s|$)")
+_HEADING = re.compile(r"#[^.]*|\*\*[^*]*\*\*|```\w*|.*:")
 
 
-def summary_request(trajectory: str, subgoal: str) -> Told:
+def summary_request(trajectory: Sequence[Turn], subgoal: str) -> Told:
     """Return what asks for a summary of a trajectory and whether its subgoal is met.
 
     Args:
-        trajectory: What was done and seen, line by line.
+        trajectory: What was done and seen.
         subgoal: What it was done for.
     """
     asked = prompt("reactree_ros.agent:prompts", "summary.txt")
-    return Told(f"{asked}\n\n## Trajectory\n{trajectory}\n\n## Subgoal:\n{subgoal}\n\n### Output:", About.TASK)
+    return Told(f"{asked}\n\n##Trajectory\n{render(trajectory)}\n\n##Subgoal:\n{subgoal}\n\n###Output:", About.TASK)
 
 
-def read_summary(reply: str, otherwise: str) -> str:
-    """Return the one line of a reply; where it is empty, what stands in for a summary."""
-    return " ".join(reply.split()) or otherwise
+def without_oldest(trajectory: Sequence[Turn], excess: int, *, count: Callable[[str], int]) -> list[Turn]:
+    """Leave out the oldest actions with what came of them, until so many tokens are gone; a line says so.
+
+    Args:
+        trajectory: What was done and seen.
+        excess: Tokens that are too many.
+        count: Counts the tokens of a text.
+
+    Returns:
+        The rest, which begins with an action; nothing where no action is left.
+    """
+    rest = [turn for turn in trajectory if turn != _LEFT_OUT]
+    excess += count(_LEFT_OUT.text)
+    while rest and (excess > 0 or not isinstance(rest[0], Said)):
+        excess -= count(rest.pop(0).text)
+    return [_LEFT_OUT, *rest] if rest else []
+
+
+def read_summary(reply: str, otherwise: str, *, cut: bool = False) -> str:
+    """Return the summary in a reply, as one line; headings and marks of lists are none of it.
+
+    Args:
+        reply: What was said.
+        otherwise: What stands in for a summary where there is none.
+        cut: Whether the token limit ended the reply; then its last sentence is left out, unless it is whole.
+    """
+    lines = [line for line in map(str.strip, reply.splitlines()) if not _HEADING.fullmatch(line)]
+    summary = " ".join(" ".join(line.replace("**", "").lstrip("#-*• ") for line in lines).split())
+    if cut:
+        whole = _WHOLE_SENTENCES.match(summary)
+        summary = "" if whole is None else whole[0]
+    return summary or otherwise
 
 
 def judgement(summary: str) -> bool | None:

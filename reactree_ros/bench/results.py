@@ -132,6 +132,7 @@ def bug_line(job: Job, message: str) -> RunLine:
         prompt_tokens=None,
         cached_tokens=None,
         output_tokens=None,
+        reasoning_tokens=None,
         model_seconds=0.0,
         end=EpisodeEnd.BUG.value,
         message=message,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactree_ros.agent.grammar import choice_ebnf, choice_regex, choice_schema, chosen_of_json
+from reactree_ros.agent.text import well_formed
 from reactree_ros.agent.turns import Turn
 from reactree_ros.llm.port import prompt_text
 
@@ -36,7 +37,7 @@ class Constraint:
     @classmethod
     def choice(cls, kind: ConstraintKind, options: Sequence[str]) -> Constraint:
         """Return what holds a text to one of some options; :func:`chosen` reads what comes back."""
-        render: dict[ConstraintKind, Callable[[Sequence[str]], Any]] = {
+        render: Mapping[ConstraintKind, Callable[[Sequence[str]], Any]] = {
             ConstraintKind.GRAMMAR: choice_ebnf,
             ConstraintKind.REGEX: choice_regex,
             ConstraintKind.JSON_SCHEMA: choice_schema,
@@ -62,8 +63,9 @@ class Generation:
         turns: The prompt: what was told, said and seen so far, in order.
         begun: How the reply begins; it is said already, and the text generated follows it.
         constraint: What the text is held to; None: nothing.
-        stops: Strings that end the text; they are not part of it.
-        max_tokens: Longest text, in tokens.
+        stops: Strings that may end the text, to save what comes after them; the caller looks for them as well. An
+            engine that chats leaves them alone: a model may think first, or begin with a blank line.
+        max_tokens: Longest text, in tokens; what is thought before it has a limit of its own.
         temperature: 0 takes the likeliest token.
         top_p: Share of the probability that tokens are sampled from, the likeliest first.
         seed: Seed of the sampling.
@@ -87,14 +89,45 @@ class Generation:
 
 
 @dataclass(frozen=True)
+class ToolCall:
+    """A tool that the model called instead of saying something, though it was given none.
+
+    Attributes:
+        name: The tool's name.
+        arguments: Its arguments, in JSON.
+    """
+
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
 class Generated:
-    """A generated text, without what ended it; token counts are None where they are unknown."""
+    """A generated text, without what ended it; token counts are None where they are unknown.
+
+    Attributes:
+        text: The answer. Where the engine does not tell the two apart, reasoning in tags may stand before it.
+        finish_reason: ``stop``, or ``length`` where the token limit ended it.
+        prompt_tokens: Tokens of the prompt.
+        cached_tokens: How many of them a prefix cache served.
+        output_tokens: Tokens generated, those of the reasoning too.
+        reasoning: What was thought before the answer, as far as the engine tells the two apart.
+        reasoning_tokens: Tokens of that.
+        calls: Tools that were called.
+    """
 
     text: str
     finish_reason: str
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
+    reasoning: str = ""
+    reasoning_tokens: int | None = None
+    calls: tuple[ToolCall, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("text", "reasoning"):
+            object.__setattr__(self, name, well_formed(getattr(self, name)))
 
 
 class Engine(abc.ABC):
@@ -104,12 +137,14 @@ class Engine(abc.ABC):
         name: What it is, in a few words without secrets, e.g. ``vllm 0.32.0 at http://127.0.0.1:8000/v1``; final
             after :meth:`open`.
         constraints: What it obeys; final after :meth:`open`.
+        chat: Whether prompts are laid out as the messages of a chat; None before :meth:`open` where that is found out.
         context: Tokens that prompt and reply may have together; None where unknown; final after :meth:`open`.
         lost: Whether it has died and is to be opened again.
     """
 
     name: str = ""
     constraints: frozenset[ConstraintKind] = frozenset()
+    chat: bool | None = None
     context: int | None = None
     lost: bool = False
 

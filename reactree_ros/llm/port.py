@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.turns import Turn, render
+from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.text import well_formed
+from reactree_ros.agent.turns import Said, Turn, render
 from reactree_ros.pending import Pending
 
 
@@ -57,9 +58,20 @@ class Choice:
 
 @dataclass(frozen=True)
 class FreeText:
-    """The reply is any text up to one of the stop strings."""
+    """The reply is any text up to one of the stop strings, which are not part of it.
+
+    Attributes:
+        stops: The stop strings; blank lines before the text are none of it. With a line end alone, it is one line.
+        thinks: Whether reasoning between ``<think>`` and ``</think>`` is part of what is asked for, and left in the
+            text; otherwise it is taken out of it.
+    """
 
     stops: tuple[str, ...] = ("\n",)
+    thinks: bool = False
+
+
+#: What a reply can be held to.
+MaySay = DecisionGrammar | SubgoalGrammar | Choice | FreeText
 
 
 @dataclass(frozen=True)
@@ -76,10 +88,11 @@ class DecisionRequest:
         seed: Seed of the sampling.
         id: Unique within a run; names the request in logs and when it is aborted.
         planner: Who asks; requests that wait are answered fairly between planners.
+        patience: How long the asker waits for the reply, in seconds; who asks several models leaves each its share.
     """
 
     turns: Sequence[Turn]
-    may_say: DecisionGrammar | Choice | FreeText
+    may_say: MaySay
     begun: str = ""
     max_tokens: int = 512
     temperature: float = 0.0
@@ -87,6 +100,7 @@ class DecisionRequest:
     seed: int = 0
     id: str = ""
     planner: str = ""
+    patience: float = 120.0
 
     @property
     def prompt(self) -> str:
@@ -104,12 +118,16 @@ class Reply:
     """An answer.
 
     Attributes:
-        text: What the model said, without what ended it.
+        text: What the model said, without what ended it and without its reasoning.
+        said: What it was taken for: each decision, in order, with the words that stand for it in a prompt. Empty where
+            nothing was read: a choice, a free text, an objection, or a language model that leaves reading to the asker.
         finish_reason: ``stop`` or ``length`` (cut at the token limit).
         prompt_tokens: Tokens of the prompts of all requests that it took; None where the model does not count.
         longest_prompt: Tokens of the longest of these prompts; None where the model does not count.
         cached_tokens: How many of the prompt tokens a prefix cache served; None where unknown.
-        output_tokens: Tokens generated; None where the model does not count.
+        output_tokens: Tokens generated, those of the reasoning too; None where the model does not count.
+        reasoning: What the model thought before it answered; never part of a prompt.
+        reasoning_tokens: Tokens of that; None where the model does not count them.
         seconds: From request to answer.
         answered_by: Which language model answered, where there are several.
         objection: Why the text is no decision that may be said, where it is none even after every retry; empty
@@ -125,10 +143,22 @@ class Reply:
     answered_by: str = ""
     objection: str = ""
     longest_prompt: int | None = None
+    said: tuple[Said, ...] = ()
+    reasoning: str = ""
+    reasoning_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        if not self.text.isascii():  # a server may cut an emoji in half, which no file and no message takes
-            object.__setattr__(self, "text", self.text.encode("utf-8", "replace").decode("utf-8"))
+        for name in ("text", "objection", "reasoning"):
+            object.__setattr__(self, name, well_formed(getattr(self, name)))
+
+    @property
+    def cut(self) -> bool:
+        """Whether the token limit ended it."""
+        return self.finish_reason == "length"
+
+    def further(self) -> Reply:
+        """Return the reply as it goes with its second decision and those after it: what it took goes with the first."""
+        return replace(self, prompt_tokens=0, cached_tokens=0, output_tokens=0, reasoning_tokens=0, seconds=0.0)
 
 
 class LanguageModel(abc.ABC):

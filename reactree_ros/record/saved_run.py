@@ -11,9 +11,10 @@ from typing import Any
 import py_trees
 from py_trees.behaviour import Behaviour
 
-from reactree_ros.agent.turns import About, Told, is_closed
+from reactree_ros.agent.turns import About, Told, is_closed, turn_to_dict
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
+from reactree_ros.llm.port import Reply
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.recorded import export_experiences
 from reactree_ros.tree.goal_node import GoalNode
@@ -56,7 +57,7 @@ def save_run(episode: Episode, result: EpisodeResult, folder: str | Path) -> Non
     export_experiences(texts, folder / "agent_nodes")
     export_experiences(texts, folder / "trajectory.jsonl")
     replies = (
-        {"agent_node": index, "decision": decision, **dataclasses.asdict(reply)}
+        {"agent_node": index, "decision": decision, **_reply_as_dict(reply)}
         for index, decision, reply in episode.context.replies
     )
     lines = "".join(f"{json.dumps(reply, ensure_ascii=False)}\n" for reply in replies)
@@ -67,6 +68,11 @@ def save_run(episode: Episode, result: EpisodeResult, folder: str | Path) -> Non
     for step, skill, picture in episode.context.pictures:
         (folder / "pictures").mkdir(exist_ok=True)
         (folder / "pictures" / f"{step:03d}_{re.sub('[^a-zA-Z0-9]+', '_', skill).strip('_')}.png").write_bytes(picture)
+
+
+def _reply_as_dict(reply: Reply) -> dict[str, Any]:
+    values = {field.name: getattr(reply, field.name) for field in dataclasses.fields(reply)}
+    return values | {"said": [turn_to_dict(said) for said in reply.said]}
 
 
 def tree_as_dict(behaviour: Behaviour) -> dict[str, Any]:

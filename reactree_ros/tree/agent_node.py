@@ -14,14 +14,16 @@ from reactree_ros.agent.decision import DONE, Act, ControlFlow, Expand, Summaris
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.prompt import Siblings, system_text, task_turn
-from reactree_ros.agent.summary import read_summary, summary_request
-from reactree_ros.agent.turns import Prompt, Turn
-from reactree_ros.llm.port import FreeText, Reply
+from reactree_ros.agent.turns import Prompt, Said, Saw, Turn
+from reactree_ros.llm.port import Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.control_flow import control_flow
-from reactree_ros.tree.failure import EndedBelow, Failure, FailureKind
-from reactree_ros.tree.goal_node import GoalNode, Grow, Program, Step
+from reactree_ros.tree.failure import Failure, FailureKind
+from reactree_ros.tree.goal_node import OK, GoalNode, Grow, Program, Step
+
+#: What a node is told that has the same thought again.
+REPEATED = "You have had this thought already, and nothing has changed since. Say another kind of decision now."
 
 
 @dataclass(frozen=True)
@@ -80,25 +82,31 @@ class AgentNode(GoalNode):
             frozenset() if parent is None else parent._ancestors
         )
         self._window = ContextWindow(head=0)
+        self._thoughts: set[str] = set()  # since it last did something
 
     def program(self) -> Program:
         """Look around, then decide until the goal is reached or given up, or until the node has expanded."""
         skills = yield from self._start()
         while True:
             reply = yield from self._decide(skills)
-            decision = self._read(reply, skills)
-            if isinstance(decision, Think):
-                self.think(decision, reply, reply.text.strip("\n"))
-            elif isinstance(decision, Expand):
-                return (yield from self._expand(decision, reply))
-            elif isinstance(decision, Act) and decision.ends:
-                self._context.listener.decided(self, decision, reply)
-                self.say(reply.text.strip("\n"), decision)
-                self.feedback_message = decision.skill
-                return decision.skill == DONE
-            elif isinstance(decision, Act):
-                yield from self.act(decision, reply, reply.text.strip("\n"))
-                skills = yield from self._skills()
+            for number, said in enumerate(self._read(reply, skills)):
+                if number:  # a thought comes with the act or expansion after it
+                    self.check_budget()
+                    reply = reply.further()
+                decision = said.decision
+                if isinstance(decision, Expand):
+                    return (yield from self._expand(said, decision, reply))
+                if isinstance(decision, Act) and decision.ends:
+                    self._context.listener.decided(self, decision, reply)
+                    self.say(said.text, decision)
+                    self.feedback_message = decision.skill
+                    return decision.skill == DONE
+                if isinstance(decision, Act):
+                    yield from self.act(decision, reply, said.text)
+                    self._thoughts.clear()
+                    skills = yield from self._skills()
+                elif isinstance(decision, Think):
+                    self.think(decision, reply, said.text, answer=self._answer(decision))
 
     def _start(self) -> Generator[Step, Any, Sequence[str]]:
         """Look around and find examples; return what may be done."""
@@ -134,31 +142,48 @@ class AgentNode(GoalNode):
 
     def _summarise(self, until: int) -> Generator[Step, Any, None]:
         """Let a summary stand for the older turns in the prompt; it is told as a thought."""
-        asked = summary_request(self._window.trajectory(self.turns, until), self.subgoal)
-        reply = yield from self.ask_of([asked], FreeText())
-        summary = read_summary(reply.text, self.turns[until - 1].text)
+        last = next(turn.text for turn in reversed(self.turns[:until]) if isinstance(turn, Saw))
+        trajectory = self._window.trajectory(self.turns, until)
+        summary, reply = yield from self.summarise(trajectory, self.subgoal, otherwise=last)
         self._window.hide(until, summary)
-        self._context.budget.count_decision()
-        self._context.listener.decided(self, Summarise(f"So far: {summary}", summary), reply)
+        if reply is not None:
+            self._context.budget.count_decision()
+            self._context.listener.decided(self, Summarise(f"So far: {summary}", summary), reply)
 
-    def _read(self, reply: Reply, skills: Sequence[str]) -> Think | Act | Expand | None:
-        """Return the decision; None where it is refused, which the model is told."""
-        said, options = reply.text.strip("\n"), self._context.options
-        objection: str | None = reply.objection
+    def _answer(self, thought: Think) -> str:
+        """Return what follows a thought: ``OK.``, or, where the node has had it since it last did something, that."""
+        had = _normal(thought.thought)
+        again = had in self._thoughts
+        self._thoughts.add(had)
+        return REPEATED if again and self._context.options.answer_repeats else OK
+
+    def _read(self, reply: Reply, skills: Sequence[str]) -> Sequence[Said]:
+        """Return what a reply is taken for; nothing where it is refused, which the model is told."""
+        if self._context.options.plain_reading:
+            return self._plainly(reply, skills)
+        said = self.decisions(reply, DecisionGrammar(skills, self._abilities.control_flows))
+        if said and isinstance(expand := said[-1].decision, Expand) and (objection := self._objection(expand)):
+            self.refuse(reply.text.strip("\n"), objection, expand)
+            return ()
+        return said
+
+    def _plainly(self, reply: Reply, skills: Sequence[str]) -> Sequence[Said]:
+        """Read a reply as the recordings are read."""
+        text, objection = reply.text.strip("\n"), reply.objection
         decision: Think | Act | Expand | None = None
         if not objection:
             try:
-                decision = parse_decision(said, keep_and=options.keep_and)
+                decision = parse_decision(text, keep_and=True)
             except MalformedDecision as error:
                 objection = str(error)
         if isinstance(decision, Expand):
             objection = self._objection(decision)
-        elif isinstance(decision, Act) and options.refuse_unavailable and decision.skill not in skills:
+        elif isinstance(decision, Act) and self._context.options.refuse_unavailable and decision.skill not in skills:
             objection = f"'{decision.skill}' is not among the skills that are available now."
-        if not objection:
-            return decision
-        self.refuse(said, objection, decision)
-        return None
+        if objection:
+            self.refuse(text, objection, decision)
+            return ()
+        return [Said(text, decision)]
 
     def _objection(self, expand: Expand) -> str:
         """Say why an expansion must not grow; empty where it may."""
@@ -178,20 +203,18 @@ class AgentNode(GoalNode):
 
     # ------------------------------------------------------------------ expanding
 
-    def _expand(self, expand: Expand, reply: Reply) -> Program:
+    def _expand(self, said: Said, expand: Expand, reply: Reply) -> Program:
         """Grow agent nodes for the subgoals; the node's end is theirs."""
         context = self._context
         context.budget.count_decision()
         context.listener.decided(self, expand, reply)
-        self.say(reply.text.strip("\n"), expand)
+        self.say(said.text, expand)
         siblings = Siblings(self.subgoal, expand.control_flow, expand.subgoals)
         children = [
             AgentNode(subgoal, context, self._abilities, siblings=siblings, parent=self) for subgoal in expand.subgoals
         ]
         expansion = control_flow(expand.control_flow, children, context.options.parallel)
         status: Status = yield Grow(expansion)
-        if context.fatal is not None:  # a parallel may have succeeded without the child that met it
-            raise EndedBelow(context.fatal)
         self.end = End.EXPAND
         self.feedback_message = expansion.feedback_message or f"{expansion.name} ended in {status.value.lower()}"
         if status == Status.SUCCESS:

@@ -14,10 +14,12 @@ from py_trees.common import Status
 from py_trees.composites import Composite
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Decision, Think
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.prompt import shortened, start_turn
+from reactree_ros.agent.reading import Unreadable, read
+from reactree_ros.agent.summary import SUMMARY_STOPS, read_summary, summary_request, without_oldest
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, is_closed, node_text
-from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, NoAnswerInTime, PromptTooLong, Reply
+from reactree_ros.llm.port import DecisionRequest, FreeText, MaySay, NoAnswerInTime, PromptTooLong, Reply
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.pending import Pending
 from reactree_ros.tree.context import RunContext
@@ -26,7 +28,8 @@ from reactree_ros.tree.skill_leaf import SkillLeaf
 from reactree_ros.world.port import Observation, WorldError
 
 _log = logging.getLogger(__name__)
-MaySay = DecisionGrammar | Choice | FreeText
+#: What follows a thought.
+OK = "OK."
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ Program = Generator[Step, Any, bool]
 class GoalNode(Composite, abc.ABC):
     """Works on one goal by its :meth:`program`; its first child is the leaf that carries its skills out.
 
-    At most one decision is taken in a tick.
+    At most one reply is taken in a tick.
 
     Status:
         RUNNING while the program waits for something.
@@ -221,8 +224,22 @@ class GoalNode(Composite, abc.ABC):
             begun=begun,
             id=f"{self.index}.{self._requests}",
             planner=self._context.planner,
+            patience=options.decision_timeout,
             **(given | sampling),
         )
+
+    def decisions(self, reply: Reply, grammar: Grammar) -> tuple[Said, ...]:
+        """Return the decisions that a reply is taken for; none where it is refused, which the model is told."""
+        said, objection = reply.said, reply.objection
+        if not said and not objection:
+            try:
+                return read(reply.text, grammar, cut=reply.cut)
+            except Unreadable as error:
+                objection, said = str(error), error.said
+        if not objection:
+            return said
+        self.refuse(reply.text.strip("\n"), objection, said[-1].decision if said else None)
+        return ()
 
     def check_budget(self) -> None:
         """Look whether a further decision is allowed.
@@ -233,6 +250,34 @@ class GoalNode(Composite, abc.ABC):
         if (limit := self._context.budget.reached()) is not None:
             self.tell(limit.value, About.LIMIT)
             raise LimitReached(limit)
+
+    def summarise(
+        self, trajectory: Sequence[Turn], subgoal: str, *, otherwise: str
+    ) -> Generator[Step, Any, tuple[str, Reply | None]]:
+        """Ask for a summary of a trajectory; where that does not fit into a prompt, of its later part.
+
+        The caller counts the decision.
+
+        Args:
+            trajectory: What was done and seen.
+            subgoal: What it was done for.
+            otherwise: What stands in for a summary that is empty or was cut, and where nothing of the trajectory fits.
+
+        Returns:
+            The summary, and the reply that it comes from; None where nothing could be asked.
+
+        Raises:
+            LimitReached: The budget forbids a further decision.
+            LanguageModelError: No reply came.
+        """
+        while trajectory:
+            try:
+                reply = yield from self.ask_of([summary_request(trajectory, subgoal)], FreeText(SUMMARY_STOPS))
+            except PromptTooLong as error:
+                trajectory = without_oldest(trajectory, error.excess, count=self._context.count_tokens)
+            else:
+                return read_summary(reply.text, otherwise, cut=reply.cut), reply
+        return otherwise, None
 
     # ------------------------------------------------------------------ for programs: turns
 
@@ -248,12 +293,12 @@ class GoalNode(Composite, abc.ABC):
         """Add an observation."""
         self.turns.append(Saw(observation.text, observation))
 
-    def think(self, thought: Think, reply: Reply, said: str = "") -> None:
+    def think(self, thought: Think, reply: Reply, said: str = "", *, answer: str = OK) -> None:
         """Count a thought, tell it to the listener and answer it."""
         self._context.budget.count_decision()
         self._context.listener.decided(self, thought, reply)
         self.say(said or str(thought), thought)
-        self.tell("OK.")
+        self.tell(answer)
 
     def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
         """Count a decision that is not carried out, and tell the model why.
@@ -413,7 +458,10 @@ class GoalNode(Composite, abc.ABC):
     def _child_ended(self, child: Behaviour) -> None:
         assert self._program is not None  # it waits for the child
         program, leaf = self._program, self.leaf
-        if child is not leaf:
+        if child is not leaf and self._context.fatal is not None:  # the child may have succeeded without who met it
+            ended = EndedBelow(self._context.fatal)
+            self._go_on(lambda: program.throw(ended))
+        elif child is not leaf:
             self._go_on(lambda: program.send(child.status))
         elif leaf.error is not None:
             error = leaf.error

@@ -30,6 +30,9 @@ class RunOptions(Settings):
     temperature: float = Field(default=0.0, ge=0, description="sampling temperature of the language model")
     seed: int = Field(default=0, description="seed of the language model, and of the choice among similar examples")
     parallel: ParallelPolicy = Field(default=ParallelPolicy.MAJORITY, description="when a parallel succeeds")
+    answer_repeats: bool = Field(
+        default=True, description="tell an agent node that has the same thought again that it had it already"
+    )
     decision_timeout: float = Field(
         default=120.0, gt=0, le=86400, description="longest wait for a decision, a look around or examples, in seconds"
     )
@@ -40,17 +43,23 @@ class TreeOptions(RunOptions):
     """A run's options with those that only a replay of recordings changes.
 
     Attributes:
-        keep_and: Leave a final ``and `` in the last subgoal.
+        plain_reading: Read decisions in the words of the grammar alone, as the recordings have them, and leave a final
+            ``and `` in the last subgoal.
         refuse_recursion: Refuse an expansion whose subgoal equals a goal above it.
         refuse_unavailable: Refuse a skill that is not available, instead of leaving that to the world.
     """
 
-    keep_and: bool = False
+    plain_reading: bool = False
     refuse_recursion: bool = True
     refuse_unavailable: bool = True
 
 
 #: The method as it was when the authors recorded their runs; a replay uses it.
 AS_RECORDED = TreeOptions(
-    parallel=ParallelPolicy.ALL, max_depth=0, keep_and=True, refuse_recursion=False, refuse_unavailable=False
+    parallel=ParallelPolicy.ALL,
+    max_depth=0,
+    answer_repeats=False,
+    plain_reading=True,
+    refuse_recursion=False,
+    refuse_unavailable=False,
 )

@@ -7,14 +7,16 @@ import re
 
 import llguidance
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reactree_ros.agent.decision import Act, ControlFlow, Decision, Expand, Think
-from reactree_ros.agent.grammar import DecisionGrammar, chosen_of_json, text_of_json
+from reactree_ros.agent.grammar import DecisionGrammar, chosen_of_json
 from reactree_ros.agent.parser import MalformedDecision, parse_decision, split_subgoals
+from reactree_ros.agent.reading import read
+from reactree_ros.agent.turns import Said
 
-words = st.text(st.characters(codec="utf-8", exclude_characters="\n\r,", exclude_categories=("C", "Z")), min_size=1)
+words = st.text(st.characters(codec="utf-8", exclude_characters="\n\r,;", exclude_categories=("C", "Z")), min_size=1)
 phrases = st.lists(words, min_size=1, max_size=5).map(" ".join)
 subgoals = phrases.filter(lambda text: not text.startswith("and ") and not text.endswith("."))
 skills = st.lists(phrases, min_size=1, max_size=30, unique=True)
@@ -23,6 +25,11 @@ decisions = st.one_of(
     st.builds(Act, phrases),
     st.builds(Expand, st.sampled_from(ControlFlow), st.lists(subgoals, min_size=1, max_size=5).map(tuple)),
 )
+
+
+def names_its_subgoals(decision: Decision) -> bool:
+    """Whether the subgoals of an expansion say something."""
+    return not isinstance(decision, Expand) or all(any(map(str.isalnum, goal)) for goal in decision.subgoals)
 
 
 @given(decisions)
@@ -131,7 +138,7 @@ def test_what_the_grammar_allows_is_a_decision_unless_its_line_is_blank(text: st
     if isinstance(decision, Act):
         assert decision.skill in SHORT.skills
     if isinstance(decision, Expand):
-        assert decision.subgoals or not re.sub(r"^and |[.,\s]", "", what)
+        assert decision.subgoals or not re.sub(r"^and |[.,;\s]", "", what)
 
 
 @given(st.from_regex(SHORT.regex(), fullmatch=True))
@@ -141,24 +148,42 @@ def test_a_grammar_engine_takes_whatever_the_regular_expression_allows(text: str
     assert accepts(SHORT.ebnf(), text)
 
 
-@given(st.one_of(st.none(), st.booleans(), st.text(max_size=20), st.lists(st.text(max_size=5), max_size=3)), st.text())
-def test_what_is_not_of_the_schema_is_refused_in_one_line(value: object, text: str) -> None:
+values = st.one_of(st.none(), st.booleans(), st.text(max_size=20), st.lists(st.text(max_size=5), max_size=3))
+
+
+@given(values, st.text())
+def test_a_choice_that_is_not_of_the_schema_is_refused_in_one_line(value: object, text: str) -> None:
     for refused in (text, json.dumps(value), json.dumps({"decision": value}), json.dumps({"choice2": value})):
-        for read in (text_of_json, chosen_of_json):
-            with pytest.raises(ValueError, match="Not of the JSON schema that was asked for") as raised:
-                read(refused)
-            assert "\n" not in str(raised.value)
+        with pytest.raises(ValueError, match="Not of the JSON schema that was asked for") as raised:
+            chosen_of_json(refused)
+        assert "\n" not in str(raised.value)
 
 
-@given(decisions)
-def test_a_decision_in_json_is_read_in_the_words_of_the_grammar(decision: Decision) -> None:
+def in_json(decision: Decision) -> str:
+    """A decision as the JSON schema has it."""
     if isinstance(decision, Expand):
         what: object = {"control_flow": decision.control_flow.value, "subgoals": list(decision.subgoals)}
     else:
         what = decision.thought if isinstance(decision, Think) else decision.skill
-    text = text_of_json(json.dumps({"decision": {type(decision).__name__: what}}))
-    assert text == str(decision)
-    assert parse_decision(text) == decision
+    return json.dumps({"decision": {type(decision).__name__: what}}, ensure_ascii=False)
+
+
+@given(decisions.filter(names_its_subgoals))
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_a_decision_in_json_is_read_in_the_words_of_the_grammar(decision: Decision) -> None:
+    skills = [decision.skill] if isinstance(decision, Act) else ["done"]
+    assert read(in_json(decision), DecisionGrammar(skills)) == (Said(str(decision), decision),)
+
+
+@given(decisions.filter(names_its_subgoals), st.sampled_from(["json_schema", "one_schema"]))
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+def test_both_schemas_take_a_decision_and_the_one_stays_the_same_for_all_skills(decision: Decision, name: str) -> None:
+    skills = [decision.skill, "x"] if isinstance(decision, Act) else ["x"]
+    schema = getattr(DecisionGrammar(skills), name)()
+    matcher = llguidance.LLMatcher.grammar_from_json_schema(json.dumps(schema))
+    assert takes(matcher, in_json(decision))
+    assert not takes(matcher, json.dumps({"decision": {"Say": "hello"}}))
+    assert DecisionGrammar(["y"]).one_schema() == DecisionGrammar(["x"]).one_schema()
 
 
 @pytest.mark.parametrize(
@@ -194,3 +219,15 @@ def test_a_final_and_is_dropped_by_default_and_kept_on_request() -> None:
 
 def test_an_expansion_with_blank_subgoals_has_no_subgoals() -> None:
     assert parse_decision("Expand:\n- control flow: sequence\n- subgoals:  , ") == Expand(ControlFlow.SEQUENCE, ())
+
+
+@given(st.lists(subgoals.map(lambda text: f"{text}, {text}"), min_size=1, max_size=5).map(tuple))
+def test_subgoals_that_contain_commas_are_read_back_as_they_were_written(goals: tuple[str, ...]) -> None:
+    expand = Expand(ControlFlow.SEQUENCE, goals)
+    assert parse_decision(str(expand)) == expand
+
+
+def test_subgoals_are_split_at_semicolons_where_there_are_any_and_as_recorded_on_request() -> None:
+    assert split_subgoals("find it, the red one; put it down;") == ("find it, the red one", "put it down")
+    assert split_subgoals("find it, the red one;") == ("find it, the red one",)
+    assert split_subgoals("a, b; c", keep_and=True) == ("a", "b; c")

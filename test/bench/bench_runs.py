@@ -107,6 +107,7 @@ def line(planner: str = "react", task_id: int = 1, *, seed: int = 0, gsr: float 
         "prompt_tokens": None,
         "cached_tokens": None,
         "output_tokens": None,
+        "reasoning_tokens": None,
         "model_seconds": 0.1,
         "end": "done",
         "message": "",

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_ros.agent.decision import Act, ControlFlow, Expand
+from reactree_ros.agent.decision import Act, ControlFlow, Decision, Expand, Think
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.turns import About, Said, Told
@@ -85,7 +85,7 @@ def get(
     [
         ({GRAMMAR, REGEX, JSON_SCHEMA, CHOICE}, REGEX, ALLOWED.regex()),
         ({GRAMMAR, JSON_SCHEMA, CHOICE}, GRAMMAR, ALLOWED.ebnf()),
-        ({JSON_SCHEMA, CHOICE}, JSON_SCHEMA, ALLOWED.json_schema()),
+        ({JSON_SCHEMA, CHOICE}, JSON_SCHEMA, ALLOWED.one_schema()),
     ],
 )
 def test_the_whole_decision_is_one_request_with_the_best_constraint(
@@ -94,7 +94,8 @@ def test_the_whole_decision_is_one_request_with_the_best_constraint(
     text = json.dumps({"decision": {"Act": "done"}}) if kind is JSON_SCHEMA else "Act: done\n"
     engine = ScriptedEngine(text, obeys=obeys)
     reply = get(engine, temperature=0.7, seed=3, id="0.1", max_tokens=100)
-    assert (reply.text, reply.finish_reason, reply.answered_by) == ("Act: done", "stop", "a script")
+    assert reply.said == (Said("Act: done", Act("done")),)
+    assert (reply.text, reply.finish_reason, reply.answered_by) == (text.strip(), "stop", "a script")
     (asked,) = engine.asked
     assert asked.constraint is not None
     assert (asked.constraint.kind, asked.constraint.value) == (kind, value)
@@ -102,16 +103,38 @@ def test_the_whole_decision_is_one_request_with_the_best_constraint(
     assert (asked.max_tokens, asked.temperature, asked.seed, asked.id) == (100, 0.7, 3, "0.1")
 
 
+@pytest.mark.parametrize("method", [None, Method.ONE_REQUEST])
 @pytest.mark.parametrize(
-    ("said", "text"),
+    ("said", "decision", "text"),
     [
-        ({"Think": "two\nlines "}, "Think: two lines"),
-        ({"Act": "go to kitchen 12"}, "Act: go to kitchen 12"),
-        ({"Expand": {"control_flow": "sequence", "subgoals": ["find it", "and bring it"]}}, EXPANSION),
+        ({"Think": "two\nlines "}, Think("two lines"), "Think: two lines"),
+        ({"Act": "go to kitchen 12"}, Act("go to kitchen 12"), "Act: go to kitchen 12"),
+        (
+            {"Expand": {"control_flow": "sequence", "subgoals": ["find it, the red one", "bring it"]}},
+            Expand(ControlFlow.SEQUENCE, ("find it, the red one", "bring it")),
+            "Expand:\n- control flow: sequence\n- subgoals: find it, the red one; bring it;",
+        ),
     ],
 )
-def test_a_reply_in_json_is_read_in_the_words_of_the_grammar(said: Any, text: str) -> None:
-    assert get(ScriptedEngine(json.dumps({"decision": said}), obeys=[JSON_SCHEMA])).text == text
+def test_a_reply_in_json_is_the_decision_as_data_and_what_was_said_as_text(
+    said: Any, decision: Decision, text: str, method: Method | None
+) -> None:
+    raw = json.dumps({"decision": said})
+    reply = get(ScriptedEngine(raw, obeys=[JSON_SCHEMA]), method=method)
+    assert (reply.text, reply.said) == (raw, (Said(text, decision),))
+
+
+def test_the_one_schema_stays_the_same_while_the_skills_change() -> None:
+    engine = ScriptedEngine(*['{"decision": {"Act": "done"}}'] * 2, obeys=[JSON_SCHEMA])
+    get(engine)
+    get(engine, DecisionGrammar(("done", "open fridge 1")))
+    first, second = (asked.constraint for asked in engine.asked)
+    assert first is not None
+    assert first == second
+    engine = ScriptedEngine(*['{"choice": "apple"}'] * 2, obeys=[JSON_SCHEMA])
+    get(engine, Choice(("apple", "pear")), method=Method.ONE_SCHEMA)
+    get(engine, Choice(("apple", "plum")), method=Method.ONE_SCHEMA)
+    assert engine.asked[0].constraint == engine.asked[1].constraint
 
 
 @pytest.mark.parametrize(
@@ -119,7 +142,9 @@ def test_a_reply_in_json_is_read_in_the_words_of_the_grammar(said: Any, text: st
     [
         ({GRAMMAR}, Method.ONE_REQUEST),
         ({REGEX, CHOICE}, Method.ONE_REQUEST),
-        ({JSON_SCHEMA}, Method.ONE_REQUEST),
+        ({JSON_SCHEMA}, Method.ONE_SCHEMA),
+        ({JSON_SCHEMA, CHOICE}, Method.ONE_SCHEMA),
+        ({JSON_SCHEMA, GRAMMAR}, Method.ONE_REQUEST),
         ({CHOICE}, Method.ROUNDS),
         (set(), Method.UNCONSTRAINED),
     ],
@@ -128,7 +153,10 @@ def test_the_best_method_is_the_one_with_the_fewest_requests(obeys: set[Constrai
     assert method_for(frozenset(obeys)) is method
 
 
-@pytest.mark.parametrize(("method", "obeys"), [(Method.ONE_REQUEST, CHOICE), (Method.ROUNDS, JSON_SCHEMA)])
+@pytest.mark.parametrize(
+    ("method", "obeys"),
+    [(Method.ONE_REQUEST, CHOICE), (Method.ROUNDS, JSON_SCHEMA), (Method.ONE_SCHEMA, GRAMMAR)],
+)
 def test_a_method_that_the_engine_cannot_do_is_refused_unasked(method: Method, obeys: ConstraintKind) -> None:
     engine = ScriptedEngine(obeys=[obeys])
     with pytest.raises(RequestRejected, match=f"a script obeys none of .*'{method.value}' needs one"):
@@ -144,8 +172,8 @@ def test_a_skill_that_is_not_available_is_asked_for_again_with_the_reason() -> N
     assert get(engine).text == "Think: a"
     assert get(engine).text == "Act: done"
     again = engine.asked[-1]
-    assert again.prompt == f"{PROMPT}Act: fly\n'fly' is not among what is available now.\n"
-    objection = Told("'fly' is not among what is available now.", About.REFUSAL)
+    assert again.prompt == f"{PROMPT}Act: fly\n'fly' is not among the skills that are available now.\n"
+    objection = Told("'fly' is not among the skills that are available now.", About.REFUSAL)
     assert again.turns == (TASK, Said("Act: fly"), objection)
 
 
@@ -153,12 +181,14 @@ REFUSED: dict[str, tuple[Line, str]] = {
     "nothing": ("", "starts with 'Think: '"),
     "no decision": ("I would go", "not with 'I would go'"),
     "no thought": ("Think: ", "Nothing follows 'Think:'"),
-    "two lines": ("Act: done\nAct: done", "followed by one line"),
-    "no subgoals": ("Expand:\n- control flow: sequence\n- subgoals: , ", "empty or was cut"),
-    "a cut list": (("Expand:\n- control flow: sequence\n- subgoals: find the ju", "length"), "empty or was cut"),
-    "a cut expansion": (("Expand:\n- control flow: seq", "length"), "followed by exactly two lines"),
+    "two acts": ("Act: done\nAct: failure", "Say one decision at a time; 'failure' is said as well."),
+    "another skill": ("Act: go to kitchen 7", "The nearest that are: go to kitchen 1, go to kitchen 12."),
+    "no subgoals": ("Expand:\n- control flow: sequence\n- subgoals: , ", "needs at least one subgoal"),
+    "a cut list": (("Expand:\n- control flow: sequence\n- subgoals: find the ju", "length"), "subgoals was cut"),
+    "a cut expansion": (("Expand:\n- control flow: seq", "length"), "followed by two lines"),
     "a cut skill": (("Act: go to kitchen 1", "length"), "'go to kitchen 1' was cut"),
-    "half a skill": (("Act: go to kitch", "length"), "'go to kitch' is not among what is available now."),
+    "half a skill": (("Act: go to kitch", "length"), "'go to kitch' was cut"),
+    "cut before a decision": (("I look at the", "length"), "cut before it came to a decision"),
 }
 
 
@@ -180,30 +210,34 @@ def test_what_may_not_be_said_is_asked_for_again_and_comes_with_the_objection_in
 
 
 def test_without_retries_it_is_asked_once() -> None:
-    assert get(ScriptedEngine("Act: fly"), retries=0).objection == "'fly' is not among what is available now."
-    with pytest.raises(InvalidReply, match=r"'fly' is not among what is available now. \(a script was asked 1 times\)"):
+    assert (
+        get(ScriptedEngine("Act: fly"), retries=0).objection == "'fly' is not among the skills that are available now."
+    )
+    with pytest.raises(
+        InvalidReply, match=r"'fly' is not among the skills that are available now. \(a script was asked 1 times\)"
+    ):
         get(ScriptedEngine("fly"), Choice(("walk", "swim")), retries=0)
 
 
 def test_only_the_last_refusal_is_shown() -> None:
     engine = ScriptedEngine("Act: fly", "Act: swim", "Act: done")
     get(engine)
-    assert engine.asked[2].prompt == f"{PROMPT}Act: swim\n'swim' is not among what is available now.\n"
+    assert engine.asked[2].prompt == f"{PROMPT}Act: swim\n'swim' is not among the skills that are available now.\n"
 
 
 def test_what_is_no_json_is_shown_as_it_was_said() -> None:
     engine = ScriptedEngine(
         '{"decision": {"Act": "fly"}}', '{"decision"', '{"decision": {"Act": "done"}}', obeys=[JSON_SCHEMA]
     )
-    assert get(engine).text == "Act: done"
+    assert get(engine).said == (Said("Act: done", Act("done")),)
     assert engine.asked[1].prompt.startswith(f'{PROMPT}{{"decision": {{"Act": "fly"}}}}\n\'fly\' is not')
-    assert engine.asked[2].prompt.startswith(f'{PROMPT}{{"decision"\nNot of the JSON schema')
+    assert engine.asked[2].prompt.startswith(f'{PROMPT}{{"decision"\nA decision starts with')
 
 
 def test_a_control_flow_that_is_not_allowed_is_refused() -> None:
     engine = ScriptedEngine("Expand:\n- control flow: parallel\n- subgoals: a", "Act: done")
     assert get(engine, DecisionGrammar(SKILLS, [ControlFlow.SEQUENCE])).text == "Act: done"
-    assert "The control flow 'parallel' is not allowed here." in engine.asked[1].prompt
+    assert "The control flow 'parallel' is not allowed here; allowed: sequence." in engine.asked[1].prompt
 
 
 @pytest.mark.parametrize("said", ["Think: I was cu", "Act: done", "Act: go to kitchen 12", "Act: go to kitchen 1\n"])
@@ -295,41 +329,47 @@ def test_rounds_go_with_every_constraint_that_makes_a_choice(kind: ConstraintKin
 def test_rounds_are_checked_too() -> None:
     engine = ScriptedEngine("Act:", " fly", "Act:", " done", obeys=[CHOICE])
     assert get(engine).text == "Act: done"
-    assert engine.asked[2].prompt == f"{PROMPT}Act: fly\n'fly' is not among what is available now.\n"
+    assert engine.asked[2].prompt == f"{PROMPT}Act: fly\n'fly' is not among the skills that are available now.\n"
     engine = ScriptedEngine(
         "Act:", (" go to kitchen 1", "length"), "Expand:", " fallback", (" a, b", "length"), "Think:", (" w", "length"),
         obeys=[CHOICE],
     )  # fmt: skip
     assert get(engine).text == "Think: w"
     assert "'go to kitchen 1' was cut." in engine.asked[2].prompt
-    assert "The list of subgoals is empty or was cut" in engine.asked[5].prompt
+    assert "The list of subgoals was cut" in engine.asked[5].prompt
 
 
 # ---------------------------------------------------------------------- without a constraint
 
 
-def test_what_follows_a_decision_is_left_out() -> None:
-    more = "\nYou go to kitchen 12.\nand so on"
-    for said in ("Act: go to kitchen 1", "Think: hm", EXPANSION):
-        engine = ScriptedEngine((f"\n {said} {more}", "length"), obeys=())
-        assert get(engine).text == said
-        (asked,) = engine.asked
-        assert asked.constraint is None
-        assert "\nThink:" in asked.stops
-        assert "\n" not in asked.stops
+@pytest.mark.parametrize("said", ["Act: go to kitchen 1", "Think: hm", EXPANSION])
+def test_what_the_world_is_made_to_say_after_a_decision_is_left_out(said: str) -> None:
+    for more in ("You go to kitchen 12.\nand so on", "Observation: nothing\nAct: done", "User: no\nAct: done"):
+        engine = ScriptedEngine((f"\n {said} \n{more}", "length"), obeys=())
+        reply = get(engine)
+        assert reply.said == (Said(said, parse_decision(said)),)
+        assert engine.asked[0].constraint is None
+
+
+def test_a_server_may_stop_without_a_constraint_where_nothing_can_be_lost() -> None:
+    engine = ScriptedEngine("Act: done", obeys=())
+    get(engine)
+    assert engine.asked[0].stops == ("\nOK.", "\nObservation:")
 
 
 def test_a_decision_that_was_cut_is_not_taken_without_a_constraint_either() -> None:
     engine = ScriptedEngine(("Act: go to kitchen 1", "length"), (EXPANSION, "length"), "Act: done", obeys=())
     assert get(engine).text == "Act: done"
     assert "'go to kitchen 1' was cut." in engine.asked[1].prompt
-    assert engine.asked[2].prompt.startswith(f"{PROMPT}{EXPANSION}\nThe list of subgoals is empty or was cut")
+    assert engine.asked[2].prompt.startswith(f"{PROMPT}{EXPANSION}\nThe list of subgoals was cut")
 
 
 def test_only_the_decision_is_shown_again_without_a_constraint() -> None:
     engine = ScriptedEngine("Act: fly\nYou fly.\nAct: land", "Act: done", obeys=())
     assert get(engine).text == "Act: done"
-    assert engine.asked[1].prompt == f"{PROMPT}Act: fly\n'fly' is not among what is available now.\n"
+    assert engine.asked[1].prompt == f"{PROMPT}Act: fly\n'fly' is not among the skills that are available now.\n"
+    reply = get(ScriptedEngine("Act: fly\nYou fly.\nAct: land", obeys=()), retries=0)
+    assert (reply.text, reply.said) == ("Act: fly", (Said("Act: fly", Act("fly")),))
 
 
 # ---------------------------------------------------------------------- choices and free text
@@ -340,7 +380,7 @@ def test_a_choice_is_one_of_its_options_or_asked_for_again(kind: ConstraintKind 
     wrap = (lambda text: json.dumps({"choice": text})) if kind is JSON_SCHEMA else (lambda text: f"{text}\n")
     engine = ScriptedEngine(wrap("grape"), wrap("apple"), obeys=[] if kind is None else [kind])
     assert get(engine, Choice(("apple", "pear"))).text == "apple"
-    assert engine.asked[1].prompt.endswith("'grape' is not among what is available now.\n")
+    assert engine.asked[1].prompt.endswith("'grape' is not among the skills that are available now.\n")
     assert [asked.constraint and asked.constraint.kind for asked in engine.asked] == [kind, kind]
 
 
@@ -428,11 +468,13 @@ def test_a_reply_is_what_may_be_said_or_comes_with_an_objection(
     assert len(reply.objection.splitlines()) <= 1
     if reply.objection:
         return
-    decision = parse_decision(reply.text)
-    if isinstance(decision, Act):
-        assert decision.skill in SKILLS
-    if isinstance(decision, Expand):
-        assert decision.subgoals
+    *thoughts, last = [one.decision for one in reply.said]
+    assert all(isinstance(thought, Think) for thought in thoughts)
+    assert [parse_decision(one.text) for one in reply.said] == [*thoughts, last]
+    if isinstance(last, Act):
+        assert last.skill in SKILLS
+    if isinstance(last, Expand):
+        assert last.subgoals
     assert all(asked.turns[0] == TASK and len(asked.turns) in (1, 3) for asked in engine.asked)
 
 

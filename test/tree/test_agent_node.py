@@ -12,11 +12,12 @@ from py_trees.common import Status
 from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, ControlFlow, Decision, Think
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.episode import Episode
-from reactree_ros.llm.port import DecisionRequest, PromptTooLong, Reply, ServerUnavailable
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.pending import Pending
-from reactree_ros.tree.agent_node import Abilities, AgentNode
+from reactree_ros.tree.agent_node import REPEATED, Abilities, AgentNode
 from reactree_ros.tree.context import Listener
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Seen, WorldError
 
@@ -96,26 +97,82 @@ def test_a_skill_that_is_not_available_never_reaches_the_world() -> None:
     run = scripted_episode({"root": ["Act: pick up knife 1", "Act: done"]}, world=world)
     result = run.run()
     assert world.executed == []
-    assert (
-        "Act: pick up knife 1\n'pick up knife 1' is not among the skills that are available now.\n" in root_of(run).text
-    )
+    reason = "'pick up knife 1' is not among the skills that are available now. The nearest that are: pick up apple 1."
+    assert f"Act: pick up knife 1\n{reason}\n" in root_of(run).text
     assert (result.decisions, result.steps) == (1, 0)
 
 
 def test_a_malformed_decision_goes_back_with_what_is_wrong_and_is_counted() -> None:
-    run = scripted_episode({"root": ["I would go", "Act: done"]})
+    run = scripted_episode({"root": ["Hello there", "Act: done"]})
     assert run.run().decisions == 1
-    assert "\nI would go\nA decision starts with 'Think: '" in root_of(run).text
+    assert "\nHello there\nA decision starts with 'Think: '" in root_of(run).text
+
+
+def test_a_thought_with_the_act_after_it_is_both_each_counted() -> None:
+    world = ScriptedWorld()
+    run = scripted_episode({"root": ["Thought: It may be in there.\nAction: open fridge 1", "Act: done"]}, world=world)
+    result = run.run()
+    assert world.executed == ["open fridge 1"]
+    assert (result.status, result.decisions, result.steps) == ("success", 2, 1)
+    assert "\nThink: It may be in there.\nOK.\nAct: open fridge 1\nYou open fridge 1." in root_of(run).text
+
+
+def test_a_limit_is_looked_at_before_each_of_two_decisions_in_one_reply() -> None:
+    world = ScriptedWorld()
+    said = "Think: It may be in there.\nAct: open fridge 1"
+    run = scripted_episode({"root": [said]}, world=world, options=TreeOptions(max_decisions=1))
+    result = run.run()
+    assert (world.executed, result.decisions, result.end) == ([], 1, "out_of_decisions")
+
+
+def test_of_two_decisions_in_one_reply_the_first_takes_what_the_reply_took() -> None:
+    class Counting(Listener):
+        def __init__(self) -> None:
+            self.tokens: list[int | None] = []
+
+        def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
+            self.tokens.append(reply.output_tokens)
+
+    class Counted(LanguageModel):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            return Pending.of(Reply("Think: It is time.\nAct: done", output_tokens=9))
+
+    counting = Counting()
+    result = scripted_episode({}, model=Counted(), listener=counting).run()
+    assert (counting.tokens, result.output_tokens) == ([9, 0], 9)
+
+
+def test_a_thought_that_comes_again_is_answered_with_a_word_that_says_so() -> None:
+    thoughts = ["Think: It is dark.", "Think: Is it?", "Think: it is  DARK", "Act: open fridge 1", "Think: It is dark."]
+    run = scripted_episode({"root": [*thoughts, "Act: done"]})
+    assert run.run().status == "success"
+    answers = [turn.text for turn in root_of(run).turns if isinstance(turn, Told) and turn.about is About.ANSWER]
+    assert answers == ["OK.", "OK.", REPEATED, "OK."]
+
+
+def test_a_thought_that_comes_again_is_answered_as_ever_where_that_is_wanted() -> None:
+    run = scripted_episode({"root": ["Think: a", "Think: a", "Act: done"]}, options=TreeOptions(answer_repeats=False))
+    assert run.run().status == "success"
+    assert REPEATED not in root_of(run).text
+
+
+def test_a_model_that_only_thinks_ends_with_its_budget() -> None:
+    class Brooding(LanguageModel):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            return Pending.of(Reply("Think: What shall I do?"))
+
+    result = scripted_episode({}, model=Brooding(), options=TreeOptions(max_decisions=7)).run()
+    assert (result.end, result.decisions) == ("out_of_decisions", 7)
 
 
 @pytest.mark.parametrize(
     ("text", "flows", "reason"),
     [
         (expand("sequence", "ROOT."), ALL_CONTROL_FLOWS, "The subgoal 'ROOT' is being worked on already"),
-        (expand("sequence", " "), ALL_CONTROL_FLOWS, "An expansion needs at least one subgoal."),
+        (expand("sequence", " "), ALL_CONTROL_FLOWS, "An expansion needs at least one subgoal"),
         (expand("loop", "a"), ALL_CONTROL_FLOWS, "Control flow 'loop' is unknown"),
         (expand("parallel", "a"), (ControlFlow.SEQUENCE,), "'parallel' is not allowed here; allowed: sequence."),
-        (expand("sequence", "a"), (), "'sequence' is not allowed here; allowed: none."),
+        (expand("sequence", "a"), (), "An expansion is not allowed here; think or act."),
     ],
 )
 def test_an_expansion_that_must_not_grow_goes_back_with_the_reason(

@@ -48,7 +48,7 @@ def programs(draw: st.DrawFn) -> Program:
     )
 
     def program(depth: int) -> Program:
-        goal, texts = f"goal {next(numbers)}", draw(st.lists(said, max_size=4))
+        goal, texts = f"errand {next(numbers)}", draw(st.lists(said, max_size=4))
         if depth >= 4 or draw(st.booleans()):
             return Program(goal, texts, end=draw(st.sampled_from(["Act: done", "Act: failure"])))
         flow = draw(st.sampled_from(["sequence", "fallback", "parallel"]))

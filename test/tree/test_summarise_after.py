@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from doubles import START, AgentNodes, Heard, ScriptedWorld, expand
@@ -98,7 +99,7 @@ def test_the_older_half_gives_way_to_a_summary() -> None:
         HEADER + first + four + five + six,
     ]
     asked = [request.prompt for request in model.requests if TARGET not in request.prompt]
-    assert asked == [f"{summary_request((one + two + three).rstrip(NEW_LINE), 'root').text}\n"]
+    assert asked == [f"{summary_request([Told((one + two + three).rstrip(NEW_LINE))], 'root').text}\n"]
     assert second not in texts[-1]
     # The text is whole; the summary is told, and counts as a decision.
     assert run.context.nodes[0].text == HEADER + one + two + three + four + five + six + "Act: done"
@@ -111,7 +112,7 @@ def test_a_later_summary_takes_in_the_one_before() -> None:
     run_of(model, 20).run()
     asked = [request.prompt for request in model.requests if TARGET not in request.prompt]
     trajectory = "Summary of what was done before: summary 1\n" + "".join(f"{thought(n)}\nOK.\n" for n in (4, 5, 6))
-    assert asked[1] == f"{summary_request(trajectory.rstrip(NEW_LINE), 'root').text}\n"
+    assert asked[1] == f"{summary_request([Told(trajectory.rstrip(NEW_LINE))], 'root').text}\n"
     assert own(model.requests[-1]).startswith(f"{HEADER}Summary of what was done before: summary 2\n{thought(7)}\n")
 
 
@@ -155,14 +156,60 @@ def test_a_limit_ends_the_node_before_a_summary() -> None:
     assert (model.asked, run.context.nodes[0].text.endswith("Max decisions")) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("error", "end"), [(ServerUnavailable("gone"), "model_gone"), (PromptTooLong(5, 100), "context_full")]
-)
-def test_a_summary_that_does_not_come_ends_the_node_and_names_the_error(error: Exception, end: str) -> None:
+def test_a_summary_that_does_not_come_ends_the_node_and_names_the_error() -> None:
     model = Summarising(SIX)
-    model.error = error
+    model.error = ServerUnavailable("gone")
     result = run_of(model, 20).run()
-    assert (result.end, result.message) == (end, f"no reply: {error}")
+    assert (result.end, result.message) == ("model_gone", "no reply: gone")
+
+
+class Narrow(Summarising):
+    """Has room for so many words in a request for a summary, of those that the trajectory changes."""
+
+    def __init__(self, decisions: Sequence[str], room: int) -> None:
+        super().__init__(decisions)
+        self.room = room + len(summary_request([], "root").text.split())
+        self.refused = 0
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        words = len(request.prompt.split())
+        if TARGET not in request.prompt and words > self.room:
+            self.refused += 1
+            return Pending.failed(PromptTooLong(words - self.room, self.room))
+        return super().decide(request)
+
+
+def test_where_what_is_to_be_summarised_does_not_fit_its_oldest_part_is_left_out() -> None:
+    model, listener = Narrow(SIX, room=11), Heard()
+    result = run_of(model, 20, listener=listener).run()
+    (asked,) = [request.prompt for request in model.requests if TARGET not in request.prompt]
+    trajectory = asked.rpartition("##Trajectory\n")[2].partition("\n\n##Subgoal")[0]
+    assert trajectory == f"(earlier actions are left out)\n{thought(3)}\nOK."  # of three thoughts
+    assert (result.status, result.decisions, model.refused) == ("success", 7, 1)
+    assert listener.heard.count("Think: So far: summary 1") == 1
+
+
+def test_where_nothing_of_it_fits_the_last_observation_stands_for_it_and_nothing_is_decided() -> None:
+    model, listener = Narrow(["Act: open fridge 1", *SIX], room=1), Heard()
+    result = run_of(model, 20, listener=listener).run()
+    assert (result.status, result.decisions, model.asked) == ("success", 7, 0)
+    assert own(model.requests[-1]).startswith(f"{HEADER}Summary of what was done before: You open fridge 1.\n")
+    assert not any("So far" in heard for heard in listener.heard)
+
+
+def test_a_summary_that_was_cut_is_kept_up_to_its_last_whole_sentence() -> None:
+    class Cut(Summarising):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            reply = super().decide(request).take()
+            if isinstance(request.may_say, FreeText):
+                reply = replace(reply, text="I thought thrice. Then I was", finish_reason="length")
+            return Pending.of(reply)
+
+    model = Cut(SIX)
+    run_of(model, 20).run()
+    assert own(model.requests[-1]).startswith(
+        f"{HEADER}Summary of what was done before: I thought thrice.\n{thought(4)}"
+    )
 
 
 def test_a_summary_in_flight_holds_up_no_tick_and_is_cancelled_once() -> None:
@@ -187,7 +234,7 @@ def test_each_agent_node_summarises_its_own_text() -> None:
     run = run_of(model, 20)
     assert run.run().status == "success"
     (asked,) = [request.prompt for request in model.requests if TARGET not in request.prompt]
-    assert "## Subgoal:\na\n" in asked.rpartition("## Trajectory")[2]
+    assert "##Subgoal:\na\n" in asked.rpartition("##Trajectory")[2]
     assert "expand" not in asked.lower()
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.grammar import Grammar
+from reactree_ros.agent.reading import Unreadable, own_words
 from reactree_ros.agent.turns import About, Said, Told, Turn
-from reactree_ros.llm.decoding.checking import Objection, checked
+from reactree_ros.llm.decoding.checking import Taken, checked
 from reactree_ros.llm.decoding.strategy import Method, ask, check_method, method_for
 from reactree_ros.llm.decoding.usage import Usage
 from reactree_ros.llm.engine import Engine, Generation
 from reactree_ros.llm.port import DecisionRequest, InvalidReply, Reply
 
 __all__ = ["Method", "decode", "method_for"]
+
+_STILL_THINKING = "Your reply ended while you were still thinking. Think less, and then answer."
 
 
 async def decode(engine: Engine, request: DecisionRequest, *, method: Method | None = None, retries: int = 3) -> Reply:
@@ -34,7 +37,7 @@ async def decode(engine: Engine, request: DecisionRequest, *, method: Method | N
     check_method(engine, method)
     usage, begin = Usage(engine), time.monotonic()
     refusal: tuple[Turn, ...] = ()
-    objection = ""
+    taken, objection = Taken(""), ""
     for _ in range(retries + 1):
         generation = Generation(
             turns=(*request.turns, *refusal),
@@ -45,13 +48,13 @@ async def decode(engine: Engine, request: DecisionRequest, *, method: Method | N
             seed=request.seed,
             id=request.id,
         )
+        uttered = await ask(usage, generation, request.may_say, method)
         try:
-            text = await ask(usage, generation, request.may_say, method)
-            cut = usage.finish_reason == "length" and not text.endswith("\n")
-            return usage.reply(checked(text, request.may_say, cut=cut), time.monotonic() - begin)
-        except Objection as error:
-            objection = str(error)
-            refusal = (Said(usage.said.rstrip("\n")), Told(objection, About.REFUSAL))
-    if isinstance(request.may_say, DecisionGrammar):
-        return usage.reply(usage.said.removeprefix(request.begun), time.monotonic() - begin, objection)
+            return usage.reply(checked(uttered, request.may_say), time.monotonic() - begin)
+        except Unreadable as error:
+            objection = _STILL_THINKING if usage.unfinished else str(error)
+            taken = Taken(own_words(uttered.words), error.said)
+            refusal = (Said(request.begun + taken.text), Told(objection, About.REFUSAL))
+    if isinstance(request.may_say, Grammar):
+        return usage.reply(taken, time.monotonic() - begin, objection)
     raise InvalidReply(f"{objection} ({engine.name} was asked {retries + 1} times)")

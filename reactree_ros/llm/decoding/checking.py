@@ -2,67 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from reactree_ros.agent.decision import Act, Expand
-from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.parser import MalformedDecision, parse_decision
-from reactree_ros.llm.port import Choice, FreeText
-
-
-class Objection(Exception):
-    """What was said is not what may be said; the message says why, for the model."""
+from reactree_ros.agent.grammar import Grammar, chosen_of_json
+from reactree_ros.agent.reading import Unreadable, read, read_call, read_choice
+from reactree_ros.agent.turns import Said
+from reactree_ros.llm.engine import ToolCall
+from reactree_ros.llm.port import Choice, MaySay
 
 
-def checked(text: str, may_say: DecisionGrammar | Choice | FreeText, *, cut: bool) -> str:
-    """Return a reply as it is taken.
+@dataclass(frozen=True)
+class Taken:
+    """What a reply is taken for.
 
-    Args:
-        text: What was said.
-        may_say: What may be said.
+    Attributes:
+        text: What was said; of a choice, the option.
+        said: The decisions that were read.
+    """
+
+    text: str
+    said: tuple[Said, ...] = ()
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """What a model said, in one request or in rounds.
+
+    Attributes:
+        text: Its words, without its reasoning.
+        calls: Tools that it called instead.
         cut: Whether the token limit ended it.
+    """
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    cut: bool = False
+
+    @property
+    def words(self) -> str:
+        """What it said, in words also where it called tools alone."""
+        return self.text.rstrip("\n") or "\n".join(f"{call.name}({call.arguments})" for call in self.calls)
+
+
+def checked(uttered: Utterance, may_say: MaySay) -> Taken:
+    """Return what a reply is taken for.
 
     Raises:
-        Objection: It is not what may be said.
+        Unreadable: It is not what may be said; the message says why, for the model.
     """
     if isinstance(may_say, Choice):
-        return _one_of(text, may_say.options, cut)
-    if isinstance(may_say, DecisionGrammar):
-        return _decision(text, may_say, cut)
-    return text
+        return Taken(_chosen(uttered, may_say.options))
+    if not isinstance(may_say, Grammar):
+        return Taken(uttered.text)
+    if uttered.calls:
+        calls = [(call.name, call.arguments) for call in uttered.calls]
+        return Taken(uttered.words, read_call(calls, may_say, text=uttered.text))
+    return Taken(uttered.text.strip("\n"), read(uttered.text, may_say, cut=uttered.cut))
 
 
-def of_json(read: Callable[[str], str], text: str) -> str:
-    """Return what a reply in JSON stands for.
-
-    Raises:
-        Objection: It is not of the schema.
-    """
-    try:
-        return read(text)
-    except ValueError as error:
-        raise Objection(str(error)) from error
-
-
-def _decision(text: str, grammar: DecisionGrammar, cut: bool) -> str:
-    """Check a decision; one that was cut is taken only as a thought."""
-    try:
-        decision = parse_decision(text)
-    except MalformedDecision as error:
-        raise Objection(str(error)) from error
-    if isinstance(decision, Act):
-        _one_of(decision.skill, grammar.skills, cut)
-    elif isinstance(decision, Expand):
-        if decision.control_flow not in grammar.control_flows:
-            raise Objection(f"The control flow '{decision.control_flow.value}' is not allowed here.")
-        if cut or not decision.subgoals:
-            raise Objection("The list of subgoals is empty or was cut; name fewer and shorter ones.")
-    return text.strip("\n")
-
-
-def _one_of(text: str, options: Sequence[str], cut: bool) -> str:
-    if text not in options:
-        raise Objection(f"'{text[:80]}' is not among what is available now.")
-    if cut and any(option != text and option.startswith(text) for option in options):
-        raise Objection(f"'{text[:80]}' was cut.")
-    return text
+def _chosen(uttered: Utterance, options: tuple[str, ...]) -> str:
+    if uttered.calls:
+        raise Unreadable(f"A tool was called ({uttered.calls[0].name[:40]}); say one of the options instead.")
+    text = uttered.text
+    if text not in options and text.lstrip().startswith("{"):
+        try:
+            text = chosen_of_json(text)
+        except ValueError as error:
+            raise Unreadable(str(error)) from error
+    return read_choice(text, options, cut=uttered.cut)

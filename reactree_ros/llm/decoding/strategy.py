@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
-from reactree_ros.agent.grammar import DecisionGrammar, chosen_of_json, text_of_json
-from reactree_ros.llm.decoding.checking import of_json
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar, choice_schema
+from reactree_ros.llm.decoding.checking import Utterance
 from reactree_ros.llm.decoding.usage import Usage
-from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generation
-from reactree_ros.llm.port import Choice, FreeText, RequestRejected
+from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generation, chosen
+from reactree_ros.llm.port import Choice, FreeText, MaySay, RequestRejected
 
 
 class Method(enum.Enum):
@@ -18,6 +20,8 @@ class Method(enum.Enum):
 
     ONE_REQUEST = "one_request"
     """The grammar of the whole decision goes with one request."""
+    ONE_SCHEMA = "one_schema"
+    """One JSON schema, the same at every step, goes with each request; which skills there are is checked here."""
     ROUNDS = "rounds"
     """Select the kind, then generate or select what follows (the authors' way): two or three requests."""
     UNCONSTRAINED = "unconstrained"
@@ -27,17 +31,27 @@ class Method(enum.Enum):
 # A regular expression first: where the engine compiles with llguidance, it costs the same for any number of skills.
 _WHOLE = (ConstraintKind.REGEX, ConstraintKind.GRAMMAR, ConstraintKind.JSON_SCHEMA)
 _SELECT = (ConstraintKind.CHOICE, ConstraintKind.REGEX, ConstraintKind.GRAMMAR, ConstraintKind.JSON_SCHEMA)
-_NEXT = ("\nOK.", "\nThink:", "\nAct:", "\nExpand:")  # where an unconstrained model goes on after its decision
+#: Where a base model goes on after its decision; none of it is what a reply may begin with.
+_NEXT = ("\nOK.", "\nObservation:")
+#: Lines that nothing stands on, at the beginning.
+_BLANK_LINES = re.compile(r"\A(?:[ \t]*\n)+")
 _NEEDED = {
     Method.ONE_REQUEST: frozenset(_WHOLE),
+    Method.ONE_SCHEMA: frozenset({ConstraintKind.JSON_SCHEMA}),
     Method.ROUNDS: frozenset(_SELECT) - {ConstraintKind.JSON_SCHEMA},
     Method.UNCONSTRAINED: frozenset[ConstraintKind](),
 }
 
 
 def method_for(constraints: frozenset[ConstraintKind]) -> Method:
-    """Return the best method for an engine that obeys these constraints (JSON does not go with rounds)."""
-    if constraints.intersection(_WHOLE):
+    """Return the best method for an engine that obeys these constraints.
+
+    Where JSON schemas are all there is to be had, every new one costs such servers a compilation: one serves all.
+    """
+    whole = constraints.intersection(_WHOLE)
+    if whole == {ConstraintKind.JSON_SCHEMA}:
+        return Method.ONE_SCHEMA
+    if whole:
         return Method.ONE_REQUEST
     return Method.ROUNDS if ConstraintKind.CHOICE in constraints else Method.UNCONSTRAINED
 
@@ -53,76 +67,96 @@ def check_method(engine: Engine, method: Method) -> None:
         raise RequestRejected(f"{engine.name} obeys none of {needed}; the method '{method.value}' needs one of them")
 
 
-async def ask(
-    usage: Usage, generation: Generation, may_say: DecisionGrammar | Choice | FreeText, method: Method
-) -> str:
+async def ask(usage: Usage, generation: Generation, may_say: MaySay, method: Method) -> Utterance:
     """Ask once for what may be said, in one or more requests; whether it was said is up to the caller to check.
 
     Raises:
-        Objection: What was said is not of the JSON schema that was asked for.
         LanguageModelError: Of the engine.
     """
     if isinstance(may_say, FreeText):
-        return await usage.generate(replace(generation, stops=may_say.stops))
+        return await _free(usage, generation, may_say)
     if isinstance(may_say, Choice):
-        return await _select(usage, generation, may_say.options)
+        return await _select(usage, generation, may_say.options, method)
+    if method is Method.UNCONSTRAINED or (method is Method.ROUNDS and isinstance(may_say, SubgoalGrammar)):
+        return await _uttered(usage, replace(generation, stops=_NEXT))
     if method is Method.ROUNDS:
+        assert isinstance(may_say, DecisionGrammar)  # the two there are
         return await _rounds(usage, generation, may_say)
-    if method is Method.UNCONSTRAINED:
-        text = _first_decision(await usage.generate(replace(generation, stops=_NEXT)))
-        usage.said = generation.begun + text
-        return text
+    if method is Method.ONE_SCHEMA:
+        held = Constraint(ConstraintKind.JSON_SCHEMA, may_say.one_schema())
+        return await _uttered(usage, _with_room(generation, may_say.skills, held))
     return await _one_request(usage, generation, may_say)
 
 
-async def _one_request(usage: Usage, generation: Generation, grammar: DecisionGrammar) -> str:
+async def _uttered(usage: Usage, generation: Generation) -> Utterance:
+    generated = await usage.generate(generation)
+    cut = generated.finish_reason == "length" and not generated.text.endswith("\n")
+    return Utterance(generated.text, generated.calls, cut)
+
+
+async def _free(usage: Usage, generation: Generation, may_say: FreeText) -> Utterance:
+    """Ask for a text; one that has only blank lines before the first stop is asked for without stops."""
+    generated = await usage.generate(replace(generation, stops=may_say.stops), thinks=may_say.thinks)
+    if not generated.text.strip() and not usage.engine.chat and generated.finish_reason == "stop":
+        generated = await usage.generate(generation, thinks=may_say.thinks)
+    text = _BLANK_LINES.sub("", generated.text.replace("\r\n", "\n"))
+    ends = [at for stop in may_say.stops if (at := text.find(stop)) >= 0]
+    if ends:
+        usage.finish_reason = "stop"
+    return Utterance(text[: min(ends)] if ends else text, cut=usage.finish_reason == "length")
+
+
+async def _one_request(usage: Usage, generation: Generation, grammar: Grammar) -> Utterance:
     kind = next(kind for kind in _WHOLE if kind in usage.engine.constraints)
-    render = {
+    render: dict[ConstraintKind, Callable[[], Any]] = {
         ConstraintKind.REGEX: grammar.regex,
         ConstraintKind.GRAMMAR: grammar.ebnf,
         ConstraintKind.JSON_SCHEMA: grammar.json_schema,
     }
-    longest = max([generation.max_tokens, *map(_most_tokens, grammar.skills)])
-    held = replace(generation, constraint=Constraint(kind, render[kind]()), max_tokens=longest)
-    text = await usage.generate(held)
-    return of_json(text_of_json, text) if kind is ConstraintKind.JSON_SCHEMA else text
+    return await _uttered(usage, _with_room(generation, grammar.skills, Constraint(kind, render[kind]())))
 
 
-async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar) -> str:
+async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar) -> Utterance:
     def after(said: str) -> Generation:
         return replace(generation, begun=generation.begun + said)
 
+    async def select(said: str, options: Sequence[str]) -> Utterance:
+        selected = await _select(usage, after(said), options, Method.ROUNDS)
+        return replace(selected, text=said + selected.text)
+
     kinds = ["Think:", *(["Act:"] if grammar.skills else []), *(["Expand:"] if grammar.control_flows else [])]
-    said = await _select(usage, generation, kinds)
-    if said == "Act:":
-        return said + await _select(usage, after(said), [f" {skill}" for skill in grammar.skills])
+    kind = await select("", kinds)
+    if kind.text not in kinds:
+        return kind
+    if kind.text == "Act:":
+        return await select(kind.text, [f" {skill}" for skill in grammar.skills])
+    said = kind.text
     if said == "Expand:":
-        said += "\n- control flow:"
-        flows = [f" {flow.value}" for flow in grammar.control_flows]
-        said += await _select(usage, after(said), flows) + "\n- subgoals:"
-    return said + await usage.generate(replace(after(said), stops=("\n",)))
+        flow = await select(f"{said}\n- control flow:", [f" {flow.value}" for flow in grammar.control_flows])
+        said = f"{flow.text}\n- subgoals:"
+    rest = await _free(usage, after(said), FreeText())
+    return replace(rest, text=said + rest.text)
 
 
-async def _select(usage: Usage, generation: Generation, options: Sequence[str]) -> str:
+async def _select(usage: Usage, generation: Generation, options: Sequence[str], method: Method) -> Utterance:
     """Have one of the options said."""
     kind = next((kind for kind in _SELECT if kind in usage.engine.constraints), None)
-    asked = replace(generation, max_tokens=max(generation.max_tokens, *map(_most_tokens, options)))
-    if kind is None:
-        return (await usage.generate(replace(asked, stops=("\n",)))).strip()
-    text = await usage.generate(replace(asked, constraint=Constraint.choice(kind, options)))
-    return of_json(chosen_of_json, text) if kind is ConstraintKind.JSON_SCHEMA else text.removesuffix("\n")
+    if kind is None or method is Method.UNCONSTRAINED:
+        return await _uttered(usage, generation)
+    if method is Method.ONE_SCHEMA:
+        held = Constraint(ConstraintKind.JSON_SCHEMA, choice_schema(None))
+        return await _uttered(usage, _with_room(generation, options, held))
+    uttered = await _uttered(usage, _with_room(generation, options, Constraint.choice(kind, options)))
+    if kind is ConstraintKind.JSON_SCHEMA:
+        return uttered
+    return replace(uttered, text=chosen(kind, uttered.text))
 
 
-def _first_decision(text: str) -> str:
-    """Return the decision that a free text starts with; models go on to write observations of their own.
-
-    It ends with a line end where the model ended its last line: then nothing of it was cut.
-    """
-    first, *more = [line.rstrip() for line in text.lstrip().split("\n")]
-    count = 2 if first == "Expand:" else 0
-    return "\n".join([first, *more[:count]]) + ("\n" if len(more) > count else "")
+def _with_room(generation: Generation, texts: Sequence[str], held: Constraint) -> Generation:
+    """Hold a generation to a constraint, with room for the longest of the texts that it allows."""
+    return replace(generation, constraint=held, max_tokens=max([generation.max_tokens, *map(_most_tokens, texts)]))
 
 
 def _most_tokens(text: str) -> int:
     """Return a number of tokens that certainly holds a text and its end: a token has one byte at least."""
-    return len(text.encode()) + 8
+    return len(text.encode("utf-8", "replace")) + 8

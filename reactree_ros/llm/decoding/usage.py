@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from reactree_ros.llm.decoding.checking import Taken
 from reactree_ros.llm.engine import Engine, Generated, Generation
 from reactree_ros.llm.port import PromptTooLong, Reply
+from reactree_ros.llm.reasoning import Answer, split_reasoning
 
 
 class Usage:
@@ -15,47 +18,62 @@ class Usage:
         engine: Open.
 
     Attributes:
-        said: What the model said last, with how it began: as it is shown to it where it will not do.
-        finish_reason: What ended that.
+        finish_reason: What ended the last text.
+        unfinished: Whether it ended while the model still thought.
     """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.said = ""
         self.finish_reason = "stop"
+        self.unfinished = False
         self._generated: list[Generated] = []
 
-    async def generate(self, generation: Generation) -> str:
-        """Generate one text.
+    async def generate(self, generation: Generation, *, thinks: bool = False) -> Generated:
+        """Generate one text, and take its reasoning out of it.
+
+        Args:
+            generation: What is asked.
+            thinks: Whether reasoning in tags is part of what is asked for.
 
         Raises:
             LanguageModelError: Of the engine, or :class:`PromptTooLong` where the context was full before the end.
         """
         generated = await self.engine.generate(generation)
-        self.said = generation.begun + generated.text
+        answer = Answer(generated.text) if thinks else split_reasoning(generated.text)
+        if answer.reasoning:
+            reasoning = "\n".join(filter(None, (generated.reasoning, answer.reasoning)))
+            tokens = generated.reasoning_tokens or self.engine.count_tokens(reasoning)
+            generated = replace(generated, text=answer.text, reasoning=reasoning, reasoning_tokens=tokens)
+        cut = generated.finish_reason == "length"
         self.finish_reason = generated.finish_reason
+        self.unfinished = answer.unfinished or (cut and bool(generated.reasoning) and not generated.text.strip())
         self._generated.append(generated)
         self._check_room(generation, generated)
-        return generated.text
+        return generated
 
     def _check_room(self, generation: Generation, generated: Generated) -> None:
         """A reply that was cut because the context was full is the prompt's fault."""
         context, prompt, output = self.engine.context, generated.prompt_tokens, generated.output_tokens
         if generated.finish_reason == "length" and context and prompt is not None and output is not None:
-            excess = prompt + generation.max_tokens - context
-            if excess > 0 and output < generation.max_tokens:
+            missing = generation.max_tokens - (output - (generated.reasoning_tokens or 0))
+            excess = prompt + output + missing - context
+            if excess > 0 and missing > 0:
                 raise PromptTooLong(excess, context)
 
-    def reply(self, text: str, seconds: float, objection: str = "") -> Reply:
+    def reply(self, taken: Taken, seconds: float, objection: str = "") -> Reply:
         """Return a reply with all that it took."""
         prompts = [one.prompt_tokens for one in self._generated]
+        reasoned = [one for one in self._generated if one.reasoning]
         return Reply(
-            text=text,
+            text=taken.text,
+            said=taken.said,
             finish_reason=self.finish_reason,
             prompt_tokens=_known(sum, prompts),
             cached_tokens=_known(sum, [one.cached_tokens for one in self._generated]),
             output_tokens=_known(sum, [one.output_tokens for one in self._generated]),
             longest_prompt=_known(max, prompts),
+            reasoning="\n".join(one.reasoning for one in reasoned),
+            reasoning_tokens=_known(sum, [one.reasoning_tokens for one in reasoned]) if reasoned else 0,
             seconds=seconds,
             answered_by=self.engine.name,
             objection=objection,

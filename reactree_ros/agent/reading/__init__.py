@@ -1,0 +1,125 @@
+"""Reading what a model said: leniently in form, strictly in meaning.
+
+A reading is taken only where exactly one decision can be meant; everything else is refused with a reason that helps
+the next reply to be right. What a skill does is never guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from reactree_ros.agent.decision import Act, Expand, Think
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar
+from reactree_ros.agent.parser import MalformedDecision, parse_decision
+from reactree_ros.agent.reading.labels import inline_label
+from reactree_ros.agent.reading.parts import parts_of
+from reactree_ros.agent.reading.reader import Reader, begin_subgoal
+from reactree_ros.agent.reading.refusal import Unreadable
+from reactree_ros.agent.reading.skills import Skills
+from reactree_ros.agent.reading.turn import own_words
+from reactree_ros.agent.turns import Said
+
+__all__ = ["Unreadable", "own_words", "read", "read_call", "read_choice"]
+
+#: Longest reply that is read, in characters: many times what a decision takes.
+LONGEST = 40_000
+_SUBGOAL = re.compile(r"(?:(?P<number>\d+) Subgoal: (?P<subgoal>\S(?:[^\n<]*\S)?)\n)?Action: (?P<action>[^\n]+)")
+
+
+def read(text: str, grammar: Grammar, *, cut: bool = False) -> tuple[Said, ...]:
+    """Read a reply.
+
+    Args:
+        text: What the model said, without its reasoning.
+        grammar: What may be said.
+        cut: Whether the token limit ended it.
+
+    Returns:
+        The decision, with the words that stand for it in a prompt; a thought with the act or expansion after it is two.
+
+    Raises:
+        Unreadable: Not exactly one decision can be meant, or it may not be said; the message says why, in one line.
+    """
+    _check_length(text)
+    text = text.strip("\n")
+    if said := _as_the_grammar_has_it(text, grammar, cut):
+        return said
+    words = own_words(text)
+    reader = Reader(grammar, cut=cut and text.endswith(words))
+    said = reader.read(parts_of(words, reader.kinds))
+    return (Said(words.strip(), said[0].decision),) if _is_in_the_words_of(said, words.strip()) else said
+
+
+def read_call(calls: Iterable[tuple[str, str]], grammar: Grammar, *, text: str = "") -> tuple[Said, ...]:
+    """Read the calls of tools that a model made instead of saying something.
+
+    Args:
+        calls: Names with arguments in JSON.
+        grammar: What may be said.
+        text: What was said beside.
+
+    Raises:
+        Unreadable: As :func:`read`.
+    """
+    called = [{"name": name, "arguments": arguments} for name, arguments in calls]
+    _check_length("".join([text, *map(str, called)]))
+    reader = Reader(grammar, cut=False)
+    return reader.read(parts_of(own_words(text), reader.kinds, called))
+
+
+def read_choice(text: str, options: Sequence[str], *, cut: bool = False) -> str:
+    """Read which of some options was said, as a skill is read.
+
+    Raises:
+        Unreadable: None of them is, or it cannot be told which.
+    """
+    grammar = DecisionGrammar(options, ())
+    if _may_be_said(text, grammar, cut):
+        return text
+    _check_length(text)
+    reader = Reader(grammar, cut=cut, chooses=True)
+    decision = reader.read(parts_of(own_words(text), reader.kinds))[-1].decision
+    assert isinstance(decision, Act)  # nothing else may be said
+    return decision.skill
+
+
+def _check_length(text: str) -> None:
+    if len(text) > LONGEST:
+        raise Unreadable(f"The reply is too long to be read ({len(text)} characters); say one decision, and no more.")
+
+
+def _as_the_grammar_has_it(text: str, grammar: Grammar, cut: bool) -> tuple[Said, ...]:
+    """Return a thought or an act in just the words of the grammar; nothing where it is in others, or not allowed."""
+    if isinstance(grammar, SubgoalGrammar):
+        return _subgoal_as_the_grammar_has_it(text, grammar, cut)
+    if text.startswith("Act: "):
+        skill = text[len("Act: ") :]
+        return (Said(text, Act(skill)),) if _may_be_said(skill, grammar, cut) else ()
+    if text.startswith("Think: ") and "<" not in text and len(text.splitlines()) == 1 and inline_label(text) is None:
+        thought = text[len("Think: ") :]
+        return (Said(text, Think(thought)),) if thought and thought == thought.strip() else ()
+    return ()
+
+
+def _subgoal_as_the_grammar_has_it(text: str, grammar: SubgoalGrammar, cut: bool) -> tuple[Said, ...]:
+    said = _SUBGOAL.fullmatch(text)
+    if said is None or not _may_be_said(said["action"], grammar, cut):
+        return ()
+    if not (grammar.goes_on if said["subgoal"] is None else grammar.begins):
+        return ()
+    begun = (begin_subgoal(grammar, said["subgoal"]),) if said["subgoal"] is not None else ()
+    return (*begun, Said(f"Action: {said['action']}", Act(said["action"])))
+
+
+def _may_be_said(skill: str, grammar: Grammar, cut: bool) -> bool:
+    return skill in grammar.skills and not (cut and Skills(grammar.skills).may_go_on(skill))
+
+
+def _is_in_the_words_of(said: Sequence[Said], text: str) -> bool:
+    """Whether what was read is an expansion that the text says in the words of the grammar."""
+    try:
+        same = isinstance(said[-1].decision, Expand) and [one.decision for one in said] == [parse_decision(text)]
+    except MalformedDecision:
+        return False
+    return same and not re.search(r"\s$", text, re.MULTILINE)

@@ -1,0 +1,154 @@
+"""What is said beside a decision, and whether the decision is still meant then.
+
+Nothing is guessed here: prose is let pass where it announces or explains. Prose that denies, doubts, imagines, tells or
+asks is not, and neither is, next to the decision, what is not known to be harmless.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def _phrases(listed: str) -> re.Pattern[str]:
+    """Return a pattern for any of some phrases, which are listed with commas; each is a regular expression."""
+    return re.compile(rf"\b(?:{'|'.join(phrase.strip() for phrase in listed.split(','))})\b", re.IGNORECASE)
+
+
+#: Before a decision, in whatever sentence: it is told, imagined, or refused.
+_IMAGINED = _phrases(
+    """
+    once upon a time, story, imagine, suppose, supposing, pretend, hypothetical(?:ly)?, for instance, examples?, e\\.g,
+    such as, yesterday, would have, could have,
+    (?:can't|cannot|can not|won't|unable to|refuse to) (?:help|assist|comply|continue|do (?:this|that|it|so))
+    """
+)
+#: In the sentence that leads to a decision: it is denied, told, asked, or one of several.
+_DENIED = _phrases(
+    """
+    not, no, never, nothing, cannot, \\w+n't, without, avoid, instead of, rather than, wrong, incorrect, bad, worse,
+    worst, mistakes?, forbidden, refuse, illegal, stop, if, unless, whether, or, either, would, could, might,
+    may, \\w+'d, should i, shall, was, were, had, did, said, says, told, wrote, writes?, reads?, before, earlier, last,
+    later, previous(?:ly)?, after(?:wards)?, then, once, eventually, options?, possible, available, allowed, formats?,
+    templates?, prompt, manual, they, he, she, someone, people
+    """
+)
+#: Signs that say nothing.
+_SIGNS = r"[\s\-–*_#>().,:;!\"'`\[\]{}|=+•…]*"
+#: What may stand before a decision on its line.
+_OPENING = re.compile(
+    rf"{_SIGNS}(?:(?:ok|okay|sure|alright|right|great|good|well|yes|yeah|certainly|of course|understood|got it|hello|hi"
+    rf"|so|now|next|thus|therefore|hence|finally|thanks?|thank you)\b{_SIGNS})*",
+    re.IGNORECASE,
+)
+_ANNOUNCES = _phrases(
+    """
+    decisions?, decide, acts?, actions?, answer, reply, response, step, move, choice, choose, command, output, json,
+    next, now, do, proceed, go, here, follow(?:s|ing)?, therefore, so, thus, hence
+    """
+)
+#: A clause that gives a reason, before the one that announces.
+_REASON = re.compile(r"^\W*(?:since|as|because|given|now that|having|based on|after)\b[^,]{1,300},\s*", re.IGNORECASE)
+_AHEAD = _phrases(
+    """
+    following, below, as follows, example of,
+    (?:do|say|try|perform|execute|take|consider|doing|saying|trying) (?:this|that|it)
+    """
+)
+_ASKS_ITSELF = re.compile(r"\W*(?:what|which|where|how|who)\b", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
+_ENDED = re.compile(r"[.!?…][\"')\]]*$")
+
+#: How an explanation after a decision begins.
+_EXPLAINS = _phrases(
+    """
+    this, that, these, it, i, i'm, i'll, i've, the, my, our, we, we'll, here, there, because, since, as, to, by, so,
+    now, in, with, from, for, reason, reasoning, rationale, explanation, justification, thought, think, plan, note, ok,
+    okay, great, good, let, let's, waiting, awaiting, expected, hopefully
+    """
+)
+#: After a decision: it is taken back, doubted, or told.
+_TAKEN_BACK = _phrases(
+    """
+    wait, actually, second thoughts?, instead, rather, alternatively, correction, mistakes?, wrong, incorrect, cancel,
+    scratch that, ignore, disregard, never, not sure, unsure, hm+, oops, unless, only if, undo, revert, forget,
+    take (?:it|that) back, changed? my mind, joking, kidding, hypothetical, examples?, for instance, story, formats?,
+    placeholder, do not, don't, should not, shouldn't, must not, mustn't, cannot, can't, won't, will not, would,
+    wouldn't, could have, not (?:do|doing|take|taking|perform|execute|carry|what|the right|a good|allowed|going|yet),
+    not (?:now|actually|really|this|that|it|meant), (?:this|that|it) was, said, says, told, manual, prompt, yesterday,
+    forbidden, illegal, dangerous, unsafe, avoid, refuse, stop, bad
+    """
+)
+_NO = re.compile(r"\W*no\b", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_EMPTY = re.compile(_SIGNS)
+
+
+def doubt_before(lead: str, *, same_line: bool = False) -> str:
+    """Return the words before a decision that leave open whether it is meant; nothing where it is.
+
+    Args:
+        lead: What is said before it.
+        same_line: Whether it ends on the decision's line.
+    """
+    lead = lead.strip()
+    if not lead:
+        return ""
+    if (imagined := _IMAGINED.search(lead)) is not None:
+        return imagined[0]
+    last = _last_sentence(lead)
+    if _OPENING.fullmatch(last):
+        return ""
+    denied = _denied(last)
+    if _ENDED.search(last):
+        count = len(_WORD.findall(last))
+        asks = last.rstrip("\"')]").endswith("?") and not _ASKS_ITSELF.match(last)
+        if asks or count < 2:  # such as: No.
+            return last
+        return denied if count < 4 or _AHEAD.search(last) is not None else ""
+    announces = last.endswith(":") and _ANNOUNCES.search(last) is not None
+    return denied or (last if (same_line or last.endswith(":")) and not announces else "")
+
+
+def doubt_in_thought(thought: str) -> str:
+    """Return the words at the end of a thought that leave open whether the decision after it is meant.
+
+    A thought may deny and doubt whatever it likes, but not what comes next.
+    """
+    last = _last_sentence(thought)
+    if last.endswith(":"):
+        return doubt_before(last)
+    return _denied(last) if _AHEAD.search(last) is not None else ""
+
+
+def _last_sentence(text: str) -> str:
+    return next((one.strip() for one in reversed(_SENTENCE.split(text)) if one.strip()), "")
+
+
+def _denied(sentence: str) -> str:
+    denied = _DENIED.search(_REASON.sub("", sentence))
+    return "" if denied is None else denied[0]
+
+
+def doubt_after(tail: str, *, labelled: bool = False) -> str:
+    """Return the words after a decision that leave open whether it is meant; nothing where it is.
+
+    Args:
+        tail: What is said after it.
+        labelled: Whether a label announces it as a thought; otherwise it may go on with the decision's sentence.
+    """
+    signs = _EMPTY.match(tail)
+    begin = 0 if signs is None else signs.end()
+    if begin == len(tail):
+        return ""
+    first = _WORD.match(tail, begin)
+    if first is None:
+        return tail[begin]
+    if not labelled and (first[0][0].islower() or not _EXPLAINS.fullmatch(first[0])):
+        return first[0]
+    return tail if "?" in tail or _NO.match(tail) else taken_back(tail)
+
+
+def taken_back(text: str) -> str:
+    """Return the words in a text after a decision that take it back; nothing where there are none."""
+    found = _TAKEN_BACK.search(text)
+    return "" if found is None else found[0]

@@ -1,0 +1,70 @@
+"""What dresses a reply and says nothing: typography, tags, fences, marks of lists, emphasis, quotes."""
+
+from __future__ import annotations
+
+import re
+
+_PLAIN: dict[int, str | None] = {
+    **{0xFF01 + code: chr(0x21 + code) for code in range(94)},  # full width
+    **dict.fromkeys(map(ord, "“”„‟«»"), '"'),
+    **dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B), "'"),
+    **dict.fromkeys((0xA0, 0x2007, 0x2009, 0x200A, 0x202F, 0x3000), " "),
+    **dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFE0F, 0xFEFF), None),  # invisible
+    **dict.fromkeys((0x2010, 0x2011), "-"),
+    **dict.fromkeys((0x2014, 0x2015), "–"),
+    **dict.fromkeys((0x0B, 0x0C, 0x85, 0x2028, 0x2029), "\n"),
+}
+_TOOLS = re.compile(r"<\|python_tag\|>|\[TOOL_CALLS\]")
+#: Tags around a decision; those that name its kind become a label.
+_TAG = re.compile(
+    r"</?(?:answer|final_answer|output|response|reply|decision|result|final|tool_call|function_call)>", re.IGNORECASE
+)
+_KIND_TAG = re.compile(r"<(?P<end>/?)(?P<kind>act|action|thoughts?|reasoning|analysis|expand|subgoal)>", re.IGNORECASE)
+_FENCE = re.compile(r"(?:```|~~~)(?:[a-z]{1,12}(?=[\s{]))?")
+_LIST_MARK = re.compile(
+    r"(?:\s|#{1,6}\s|[-*+•‣▪]\s|\(?\d{1,2}[.)]\s?(?=\D)|\d{1,2}\s(?=sub-?goal\b)|[→►▶])+", re.IGNORECASE
+)
+_EMPHASIS = re.compile(r"(?<![\w*_])[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?![\w*_])")
+#: Pictures, but for those that deny or doubt.
+_PICTURE = re.compile("(?![⛔✋✖✗✘❌❎❓❔❕❗👎🙅🙈🚫🛑🤔🤦🤷])[\u2600-\u27bf\U0001f300-\U0001faff]")
+_QUOTES = ('"', "'", "**", "__", "*", "_")
+_BRACKETS = (("[", "]"), ("(", ")"))
+
+
+def typed(text: str) -> str:
+    """Return a text in the characters that a keyboard has, as far as they differ in looks alone."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_PLAIN)
+
+
+def plain(text: str) -> str:
+    """Return a text without typography, pictures, tags, fences, and the marks of a quotation that is all of it."""
+    text = _PICTURE.sub("", typed(text))
+    text = _FENCE.sub("\n", _TAG.sub("\n", _TOOLS.sub("", text)))
+    text = _KIND_TAG.sub(lambda tag: "\n" if tag["end"] else f"\n{tag['kind']}: ", text)
+    lines = text.split("\n")
+    if all(line.lstrip().startswith(">") for line in lines if line.strip()):
+        return "\n".join(line.lstrip().removeprefix(">") for line in lines)
+    return text
+
+
+def unquoted(text: str) -> str:
+    """Return a text without the quotes, emphasis or brackets around all of it; an array of JSON keeps its own."""
+    while True:
+        inside = text.strip()
+        for mark in _QUOTES:
+            if inside.startswith(mark) and inside.endswith(mark) and inside.count(mark) == 2:
+                inside = inside[len(mark) : -len(mark)]
+        for begin, end in _BRACKETS:
+            if inside.startswith(begin) and inside.endswith(end) and inside.count(begin) == inside.count(end) == 1:
+                inside = inside if inside[1:].lstrip()[:1] in ('"', "{") else inside[1:-1]
+        if inside == text:
+            return text
+        text = inside
+
+
+def bare(line: str) -> str:
+    """Return a line without list marks, headings and emphasis."""
+    line = _EMPHASIS.sub("", line.replace("`", ""))
+    if (mark := _LIST_MARK.match(line)) is not None:
+        line = line[mark.end() :]
+    return line.rstrip()

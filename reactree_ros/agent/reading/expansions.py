@@ -1,0 +1,125 @@
+"""Control flow and subgoals of an expansion, however they are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from reactree_ros.agent.decision import ControlFlow, Expand
+from reactree_ros.agent.reading.labels import Kind, label_of
+from reactree_ros.agent.reading.lists import listed_in
+from reactree_ros.agent.reading.refusal import Unreadable, shortened
+
+_FLOWS = {
+    "sequence": ControlFlow.SEQUENCE,
+    "sequential": ControlFlow.SEQUENCE,
+    "sequentially": ControlFlow.SEQUENCE,
+    "fallback": ControlFlow.FALLBACK,
+    "selector": ControlFlow.FALLBACK,
+    "parallel": ControlFlow.PARALLEL,
+}
+_FILLING = frozenset({"in", "a", "an", "the", "as", "use", "using", "control", "flow", "strategy", "order", "node"})
+_MARKS = " \t-*•"
+_FLOW_LABEL = re.compile(r"\bcontrol[ _-]?flow[\"'*_\s]{0,4}(?::|=|->|–|\bis\b)", re.IGNORECASE)
+_SUBGOALS_LABEL = re.compile(
+    r"\bsub[ _-]?(?:goals|tasks)[\"'*_ \t]{0,4}(?:\([^)\n]{0,40}\))?[* \t]{0,4}(?::|=|->|–|are:|(?=\n))\**",
+    re.IGNORECASE,
+)
+_FLOW_FIRST = re.compile(r"\W*(?P<flow>\w+)(?:[*\"')\] \t]{0,4}(?:[:=–-]|\bof\b:?|(?=\n)|\Z)|[)\]])[*:=>–\- \t]*")
+_PLACEHOLDER = re.compile(r"\W*|<[^>]*>|\[[^\]]*\]|(?:sub-?)?goals?[ _-]?\w{0,2}", re.IGNORECASE)
+_NO_ENTRY = frozenset({Kind.THINK, Kind.ACT, Kind.ARGUMENT, Kind.EXPAND, Kind.FLOW, Kind.OBSERVATION})
+_FORM = "'Expand:' is followed by two lines: '- control flow: …' and '- subgoals: …, …'."
+
+
+def read_expansion(text: str, allowed: Sequence[ControlFlow]) -> tuple[str, Expand, str]:
+    """Read what follows ``Expand:``.
+
+    Args:
+        text: All of it, with what comes after the list.
+        allowed: The control flows that may be used.
+
+    Returns:
+        What is said before the control flow, the expansion, and what is said after the list.
+
+    Raises:
+        Unreadable: Not exactly one control flow and one list of subgoals are named, or they may not be said.
+    """
+    flows, lists = list(_FLOW_LABEL.finditer(text)), list(_SUBGOALS_LABEL.finditer(text))
+    if len(flows) > 1 or len(lists) > 1:
+        raise Unreadable("Say one expansion: one control flow, and one list of subgoals.")
+    if not flows:
+        return "", *_flow_first(text, lists, allowed)
+    if not lists:
+        raise Unreadable(_FORM)
+    flow, subgoals = flows[0], lists[0]
+    if flow.start() < subgoals.start():
+        before, named, rest = text[: flow.start()], text[flow.end() : subgoals.start()].strip(f"{_MARKS}\n,;.("), ""
+        listed, after = listed_in(text[subgoals.end() :])
+    else:
+        before, (named, _, rest) = text[: subgoals.start()], text[flow.end() :].partition("\n")
+        listed, after = listed_in(text[subgoals.end() : flow.start()].rstrip(f"{_MARKS}\n,;"))
+    return before.strip(f"{_MARKS}\n"), expansion(named, listed, allowed), f"{after}\n{rest}".strip()
+
+
+def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[ControlFlow]) -> Expand:
+    """Return the expansion that a control flow and subgoals make.
+
+    Raises:
+        Unreadable: The control flow is missing, unknown or not allowed, or the subgoals are none.
+    """
+    if not allowed:
+        raise Unreadable("An expansion is not allowed here; think or act.")
+    names = ", ".join(flow.value for flow in allowed)
+    named = _flow(flow, names)
+    if named not in allowed:
+        raise Unreadable(f"The control flow '{named.value}' is not allowed here; allowed: {names}.")
+    goals = [_subgoal(goal) for goal in subgoals]
+    if goals:
+        goals[-1] = goals[-1].removeprefix("and ").rstrip(".")
+    if not (goals := [goal for goal in goals if goal]):
+        raise Unreadable("An expansion needs at least one subgoal: '- subgoals: …, …'.")
+    return Expand(named, tuple(goals))
+
+
+def _flow(said: Any, names: str) -> ControlFlow:
+    """Return the one control flow that is named."""
+    if not isinstance(said, str) or not said.strip():
+        raise Unreadable(f"'Expand:' names no control flow; write '- control flow: ' and one of {names}.")
+    words = re.findall(r"\w+", re.sub(r"\([^)]*\)", "", said).replace("_", " ").casefold())
+    found = {_FLOWS[word] for word in words if word in _FLOWS}
+    if len(found) > 1:
+        raise Unreadable("'Expand:' names more than one control flow; name one.")
+    if not found or not _FILLING.issuperset(set(words) - set(_FLOWS)):
+        raise Unreadable(f"Control flow '{shortened(said, 40)}' is unknown; use one of {names}.")
+    return found.pop()
+
+
+def _subgoal(said: Any) -> str:
+    """Return a subgoal on one line; empty where there is none."""
+    if isinstance(said, dict) and len(said) == 1:
+        (said,) = said.values()
+    if not isinstance(said, str):
+        raise Unreadable(f"A subgoal is a text, not {shortened(str(said), 60)!r}.")
+    goal = " ".join(said.split()).replace(";", ",")
+    if goal and _PLACEHOLDER.fullmatch(goal):
+        raise Unreadable(f"'{shortened(goal, 40)}' stands for a subgoal and is none; name what is to be reached.")
+    if (label := label_of(goal)) is not None and label.kind in _NO_ENTRY:
+        raise Unreadable(f"'{shortened(goal, 60)}' is no subgoal; name what is to be reached.")
+    return goal
+
+
+def _flow_first(text: str, lists: Sequence[re.Match[str]], allowed: Sequence[ControlFlow]) -> tuple[Expand, str]:
+    """Read ``sequence: a, b``, or ``sequence`` with the subgoals below."""
+    first = _FLOW_FIRST.match(text)
+    if first is None or first["flow"].casefold() not in _FLOWS:
+        raise Unreadable(_FORM)
+    rest = text[first.end() :]
+    if lists:
+        between, rest = text[first.end() : lists[0].start()], text[lists[0].end() :]
+        if between.strip(f"{_MARKS}\n,;"):
+            raise Unreadable(_FORM)
+    listed, after = listed_in(rest)
+    if listed and isinstance(listed[0], str) and listed[0].casefold().startswith(tuple(_FLOWS)):
+        raise Unreadable("'Expand:' names more than one control flow; name one.")
+    return expansion(first["flow"], listed, allowed), after

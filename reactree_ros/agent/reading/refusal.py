@@ -1,0 +1,30 @@
+"""What cannot be read as a decision."""
+
+from __future__ import annotations
+
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.turns import Said
+
+
+class Unreadable(ValueError):
+    """A reply that is no decision that may be said; the message is one line that says why, for the model and people.
+
+    Args:
+        reason: Why.
+        decision: What it would be, as far as that can be told, such as a skill that is not available.
+    """
+
+    def __init__(self, reason: str, decision: Decision | None = None) -> None:
+        super().__init__(reason)
+        self.decision = decision
+
+    @property
+    def said(self) -> tuple[Said, ...]:
+        """The decision that it would be, with its words; empty where it is none."""
+        return () if self.decision is None else (Said(str(self.decision), self.decision),)
+
+
+def shortened(text: str, longest: int = 80) -> str:
+    """Return the beginning of a text, on one line, as a refusal quotes it."""
+    line = " ".join(text[: 4 * longest].split())
+    return line if len(line) <= longest and len(text) <= 4 * longest else f"{line[:longest]}…"

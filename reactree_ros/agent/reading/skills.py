@@ -1,0 +1,132 @@
+"""Which of the available skills was said, in whatever dress."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import cached_property
+
+from reactree_ros.agent.decision import Act
+from reactree_ros.agent.reading.dress import typed
+from reactree_ros.agent.reading.refusal import Unreadable, shortened
+
+#: How many of the nearest skills a refusal names at most.
+NEAREST = 5
+#: The longest text that can be a skill in some dress, in characters.
+_LONGEST = 500
+_DRESS = r"[\s\"'`()\[\]<>{}#_*,:]+|(?<=\w)-(?=\w)"
+_TOKEN = re.compile(rf"{_DRESS}|((?<!\w)-?\d+(?:\.\d+)*|[^\W\d_]+|\d+|.)", re.DOTALL)
+_LAST_STOP = re.compile(r"[.!,;](?=[\s\"'`)\]*_]*\Z)")
+_ARTICLE = re.compile(r"(?<!\w)(?:an?|An|AN|[Tt]he|THE)\s+(?=[^\W\d_])")
+#: Verbs that are near to each other; only the order of what a refusal names is up to them.
+_ALIKE = (
+    ("pick", "grab", "take", "get", "fetch", "grasp", "collect", "lift", "hold"),
+    ("put", "place", "drop", "set", "leave", "release", "store"),
+    ("go", "walk", "move", "navigate", "head", "approach", "enter", "travel", "goto"),
+    ("turn", "switch", "activate", "toggle", "start"),
+    ("close", "shut"),
+    ("open", "unlock"),
+    ("recall", "remember", "find", "locate", "search"),
+)
+_FIRST_OF = {verb: verbs[0] for verbs in _ALIKE for verb in verbs}
+_SMALL = frozenset({"up", "down", "on", "off", "in", "into", "to", "at", "of", "from", "with", "location", "the"})
+
+
+class Skills:
+    """The skills that may be said.
+
+    One is meant where its words, numbers and signs, and no others, are said in its order: capitals, articles, quotes,
+    brackets, ``#``, commas, colons and a final full stop are dress. A word more, less or other is another skill, which
+    is never guessed.
+
+    Args:
+        available: Every skill.
+    """
+
+    def __init__(self, available: Sequence[str]) -> None:
+        self._available = available
+
+    def meant(self, said: str) -> str | None:
+        """Return the skill that is said; None where there is none, or where two differ by dress alone."""
+        said = said.strip()
+        if said in self._available:
+            return said
+        if len(said) > _LONGEST:
+            return None
+        for text in (said, _ARTICLE.sub("", said)):
+            if found := self._by_words.get(words(text)):
+                return found[0] if len(found) == 1 else None
+        return None
+
+    def find(self, said: str) -> str:
+        """Return the skill that is said.
+
+        Raises:
+            Unreadable: None is; the message names the nearest.
+        """
+        skill = self.meant(said)
+        if skill is None:
+            near = ", ".join(" ".join(skill.split()) for skill in self.nearest(said))
+            names = f" The nearest that are: {near}." if near else ""
+            said = shortened(said)
+            raise Unreadable(f"'{said}' is not among the skills that are available now.{names}", Act(said))
+        return skill
+
+    def nearest(self, said: str) -> list[str]:
+        """Return the available skills that are nearest to what was said, at most five, the nearest first.
+
+        A word for a thing weighs most, then the verb or one of its kind, then numbers.
+        """
+        asked = [_FIRST_OF.get(word, word) for word in words(said[:_LONGEST])]
+        scores = []
+        for parts, skills in self._by_words.items():
+            named = [_FIRST_OF.get(word, word) for word in parts]
+            shared = set(asked).intersection(named)
+            if any(word[0].isalpha() and word not in _SMALL for word in shared):
+                alike = difflib.SequenceMatcher(None, " ".join(asked), " ".join(named)).ratio()
+                scores += [((sum(map(_weight, shared)), alike), skill) for skill in skills]
+        best = sorted(scores, key=lambda scored: scored[0], reverse=True)
+        return [skill for _, skill in best[:NEAREST]]
+
+    def begins_like_one(self, said: str) -> bool:
+        """Whether something begins with the verb of an available skill, or one of its kind."""
+        verbs = {_FIRST_OF.get(parts[0], parts[0]) for parts in self._by_words if parts}
+        first = words(said[:_LONGEST])[:1]
+        return bool(first) and _FIRST_OF.get(first[0], first[0]) in verbs
+
+    def named_in(self, text: str) -> str | None:
+        """Return a skill of several words that a text names, if there is one."""
+        said = _joined(words(_ARTICLE.sub("", text)))
+        named = (skills[0] for parts, skills in self._by_words.items() if len(parts) > 1 and _joined(parts) in said)
+        return next(named, None)
+
+    def may_go_on(self, skill: str) -> bool:
+        """Whether another skill begins with this one, so that a reply that was cut may have meant that."""
+        return any(other != skill and other.startswith(skill) for other in self._available)
+
+    @cached_property
+    def _by_words(self) -> dict[tuple[str, ...], list[str]]:
+        by_words: dict[tuple[str, ...], list[str]] = {}
+        for skill in self._available:
+            by_words.setdefault(words(skill), []).append(skill)
+        return by_words
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Return the words, numbers and signs of a text, in lower case, without what only dresses them."""
+    text = unicodedata.normalize("NFC", typed(text)).casefold()
+    if not text.rstrip("\"'`)]*_ ").endswith(".."):
+        text = _LAST_STOP.sub("", text)
+    return tuple(filter(None, _TOKEN.findall(text)))
+
+
+def _joined(parts: tuple[str, ...]) -> str:
+    return " ".join(["", *parts, ""])
+
+
+def _weight(word: str) -> int:
+    if not word[0].isalpha() or word in _SMALL:
+        return 1
+    return 2 if word in _FIRST_OF else 4

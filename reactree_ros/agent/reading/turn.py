@@ -1,0 +1,47 @@
+"""Where a reply ends: at the end of the model's turn, or where it makes somebody else speak."""
+
+from __future__ import annotations
+
+import re
+
+from reactree_ros.agent.reading.beside import taken_back
+from reactree_ros.agent.reading.dress import bare
+from reactree_ros.agent.reading.labels import Kind, label_of
+
+_TURNS = re.compile(
+    r"<[|\uff5c](?:im_end|im_start|eot_id|eom_id|end|start|endoftext|end_of_text|begin_of_text|end_of_turn"
+    r"|start_of_turn|start_header_id|end▁of▁sentence|END_OF_TURN_TOKEN|return|call|user|system|assistant)[|\uff5c]>"
+    r"|</s>|<end_of_turn>|<start_of_turn>|<eos>|<bos>|\[/?INST\]|\A\s*<s>"
+)
+_ROLE = re.compile(r"\s*(?:assistant|model)(?:<\|end_header_id\|>|\s*\n)")
+#: How the world and people speak, and nobody else.
+_OTHERS = re.compile(
+    r"you (?!should|must|could|can|may|might|would|will|need|ought|want|know|say|said|ask|told|don't|didn't|do not do"
+    r"|did|are (?:right|wrong|not|to|asking)|have to)\w+"
+    r"|your task is\b|(?:user|human|system|environment|world)\s?:",
+    re.IGNORECASE,
+)
+_ACT = re.compile(r"\bact(?:ion)?(?:\s?\d{1,2})?:", re.IGNORECASE)
+_OBSERVATION = re.compile(r"\sobservation(?:\s?\d{1,2})?:", re.IGNORECASE)
+
+
+def own_words(text: str) -> str:
+    """Return what of a reply is the model's own: its turn, up to where it makes the world speak after a decision."""
+    turn = next((turn for turn in _TURNS.split(text) if turn.strip()), "")
+    if (role := _ROLE.match(turn)) is not None:
+        turn = turn[role.end() :]
+    lines = turn.split("\n")
+    decided = False
+    for number, line in enumerate(lines):
+        label = label_of(line)
+        kind = None if label is None else label.kind
+        if decided and (kind is Kind.OBSERVATION or _is_of_others(bare(line))):
+            return "\n".join(lines[:number])
+        decided = decided or kind in (Kind.THINK, Kind.ACT, Kind.EXPAND)
+        if decided and (act := _ACT.search(line)) and (others := _OBSERVATION.search(line, act.end())):
+            return "\n".join([*lines[:number], line[: others.start()]])
+    return turn
+
+
+def _is_of_others(line: str) -> bool:
+    return _OTHERS.match(line) is not None and not taken_back(line)

@@ -1,0 +1,243 @@
+"""Decisions in JSON, and as calls of tools."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from reactree_ros.agent.reading.labels import Kind
+from reactree_ros.agent.reading.refusal import Unreadable, shortened
+
+_THINK = ("think", "thought", "thoughts", "thinking", "reasoning", "reason", "rationale", "analysis", "explanation")
+_ACT = ("act", "action", "nextaction", "skill", "command", "nextstep", "step")
+_EXPAND = ("expand", "expansion", "decompose", "decomposition")
+_FLOW = ("controlflow", "flow")
+_SUBGOALS = ("subgoals", "subtasks")
+_SUBGOAL = ("subgoal", "nextsubgoal")
+_WRAPPERS = ("decision", "nextdecision", "decisions", "response", "answer", "finalanswer", "output", "toolcalls")
+_TYPES = ("type", "kind", "decisiontype", "actiontype")
+_NAMES = ("name", "tool", "toolname", "function", "functionname", "verb")
+_ARGUMENTS = ("arguments", "args", "parameters", "params", "input", "actioninput", "toolinput", "argument", "target")
+_CONTENTS = ("object", "content", "value", "text", "description")
+#: Fields that say nothing of the decision.
+_BESIDE = frozenset({"id", "callid", "comment", "note", "notes", "confidence", "goal", "task", "observation", "state"})
+_KINDS = {
+    **dict.fromkeys(_THINK, Kind.THINK),
+    **dict.fromkeys((*_ACT, "execute", "executeskill", "doaction"), Kind.ACT),
+    **dict.fromkeys(_EXPAND, Kind.EXPAND),
+}
+_STRUCTURE = frozenset({"function", "toolcall", "tooluse", "functioncall"})
+_DENYING = re.compile(r"not|avoid|except|without|exclude|instead|unless|forbid|previous|last|undo", re.IGNORECASE)
+_BEGIN = re.compile(r"\{|\[(?=\s*\{)")
+_PYTHON = re.compile(r"""'(?P<text>(?:[^'\\\n]|\\.)*)'|"(?:[^"\\\n]|\\.)*"|\b(?:True|False|None)\b""")
+#: How deep values may lie, how long one may be that Python wrote, and how many beginnings of one are tried.
+_DEEPEST = 6
+_LONGEST = 4000
+_TRIED = 12
+
+#: What a value says: a thought, a skill or a subgoal as text, an expansion as control flow and subgoals.
+Part = tuple[Kind, Any]
+
+
+def pieces_of(text: str) -> list[str | Any]:
+    """Take a text apart into what is free text, as ``str``, and the objects, or arrays of them, that stand in it."""
+    pieces: list[str | Any] = []
+    begin = at = 0
+    for _ in range(_TRIED):
+        found = _BEGIN.search(text, at)
+        if found is None:
+            break
+        value, end = value_at(text, found.start())
+        if _holds_an_object(value):
+            pieces += [text[begin : found.start()], value]
+            begin = end
+        at = end
+    return [*pieces, text[begin:]]
+
+
+def said_in(value: Any, depth: int = 0) -> list[Part]:
+    """Return what an object, or an array of objects, says.
+
+    Raises:
+        Unreadable: It says nothing that a decision could be, or something besides that is not understood.
+    """
+    if depth > _DEEPEST:
+        raise Unreadable("The JSON is nested too deeply; say one decision.")
+    if isinstance(value, list):
+        return [part for one in value for part in said_in(one, depth + 1)]
+    if not isinstance(value, Mapping):
+        raise _not_readable(value)
+    fields = _Fields(value)
+    kind = fields.take_kind()
+    said: list[Part] = [(Kind.THINK, text) for text in fields.take_texts(_THINK)]
+    said += [(Kind.SUBGOAL, text) for text in fields.take_texts(_SUBGOAL)]
+    said += _decision(fields, kind, depth)
+    fields.check_empty()
+    if not said:
+        raise _not_readable(value)
+    return said
+
+
+def argument_in(value: Any) -> str:
+    """Return what a value says that an act is done to.
+
+    Raises:
+        Unreadable: It holds something else than words and numbers.
+    """
+    return " ".join(_words(value))
+
+
+class _Fields:
+    """The fields of an object, which are taken out of it one by one; their names without case, spaces and hyphens."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields: dict[str, Any] = {}
+        self._put(fields)
+
+    def _put(self, fields: Mapping[str, Any]) -> None:
+        for name, value in fields.items():
+            if value is not None and value not in ("", [], {}):
+                key = _key(name)
+                self._fields[key if key not in self._fields else f"{key} (twice)"] = value
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._fields
+
+    def check_empty(self) -> None:
+        """Look whether everything was taken that may change the meaning.
+
+        Raises:
+            Unreadable: Something was not.
+        """
+        name = next((name for name in self._fields if name not in _BESIDE), None)
+        if name in (*_ACT, *_EXPAND, *_WRAPPERS, *_SUBGOALS):
+            raise Unreadable(f"Say one decision at a time; '{name}' is said as well.")
+        if name is not None:
+            raise Unreadable(f"What '{shortened(name, 40)}' means in the JSON is not known; leave it out.")
+
+    def take(self, *keys: str, of: type | tuple[type, ...] = object) -> Any:
+        """Take the first of some fields that is there with a value of a type; None where none is."""
+        key = next((key for key in keys if key in self._fields and isinstance(self._fields[key], of)), None)
+        return None if key is None else self._fields.pop(key)
+
+    def take_texts(self, keys: Iterable[str]) -> list[str]:
+        """Take all of some fields that hold a text."""
+        return [self._fields.pop(key) for key in keys if isinstance(self._fields.get(key), str)]
+
+    def take_kind(self) -> Kind | None:
+        """Take the field that names the kind of the decision; what it comes with may lie in a field of its own."""
+        if _key(str(self._fields.get("type"))) in _STRUCTURE:
+            del self._fields["type"]
+        for key in (*_TYPES, *_NAMES, "decision", "action", "act"):
+            if isinstance(name := self._fields.get(key), str) and (kind := _KINDS.get(_key(name))) is not None:
+                del self._fields[key]
+                for held in (*_ARGUMENTS, *_CONTENTS):
+                    self._unwrap(held)
+                return kind
+        return None
+
+    def _unwrap(self, key: str) -> None:
+        held = self._fields.get(key)
+        inside = _object(held) if isinstance(held, str) else held
+        if isinstance(inside, Mapping):
+            del self._fields[key]
+            self._put(inside)
+
+
+def _decision(fields: _Fields, kind: Kind | None, depth: int) -> list[Part]:
+    """Return what fields say besides thoughts and subgoals."""
+    inner = fields.take(*_WRAPPERS, "function", *_ACT, *_EXPAND, of=(Mapping, list))
+    if inner is not None:
+        return said_in(inner, depth + 1)
+    if kind is Kind.EXPAND or any(key in fields for key in _SUBGOALS):
+        return [(Kind.EXPAND, (fields.take(*_FLOW), fields.take(*_SUBGOALS)))]
+    if kind is Kind.THINK:
+        return [(kind, text) for text in fields.take_texts((*_CONTENTS, *_ARGUMENTS))]
+    if kind is None and (text := fields.take(*_WRAPPERS, of=str)) is not None:
+        return [(Kind.ANSWER, text)]
+    skill = [*_words(fields.take(*_ACT, *_NAMES, *_TYPES))]
+    skill += _words(fields.take(*_ARGUMENTS, *(_CONTENTS if kind else _CONTENTS[:1])))
+    return [(Kind.ACT, " ".join(skill))] if skill else []
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Return the words of a skill: a text, a name with arguments, or the arguments."""
+    if value is None:
+        return
+    if isinstance(value, str):
+        held = _object(value)
+        yield from [value] if held is None else _words(held)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield str(value)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _words(one)
+    elif isinstance(value, Mapping) and not any(_DENYING.search(str(key)) for key in value):
+        for one in value.values():
+            yield from _words(one)
+    else:
+        raise _not_readable(value)
+
+
+def _object(text: str) -> Any:
+    """Return the object that a text in JSON stands for; None where it stands for none."""
+    value, end = value_at(text, 0) if text[:1] == "{" else (None, 0)
+    return value if isinstance(value, Mapping) and not text[end:].strip() else None
+
+
+def value_at(text: str, begin: int) -> tuple[Any, int]:
+    """Read the value that begins at a place, as JSON or as Python writes it; None, and the next place, without one."""
+    try:
+        return _DECODER.raw_decode(text, begin)
+    except (ValueError, RecursionError):
+        return _python(text, begin)
+
+
+def _python(text: str, begin: int) -> tuple[Any, int]:
+    """Read a value as Python writes it, up to the bracket that closes it."""
+    depth = 0
+    for at in range(begin, min(len(text), begin + _LONGEST)):
+        depth += {"{": 1, "}": -1, "[": 1, "]": -1}.get(text[at], 0)
+        if depth > _DEEPEST:
+            break
+        if depth == 0:
+            try:
+                return _DECODER.decode(_PYTHON.sub(_as_json, text[begin : at + 1])), at + 1
+            except ValueError:
+                break
+    return None, begin + 1
+
+
+def _as_json(literal: re.Match[str]) -> str:
+    """Return a constant of Python in JSON."""
+    if (text := literal["text"]) is not None:
+        return '"' + text.replace("\\'", "'").replace('"', '\\"') + '"'
+    return {"True": "true", "False": "false", "None": "null"}.get(literal[0], literal[0])
+
+
+def _unrepeated(fields: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+    """Return fields by their names; one that comes twice keeps a name that nothing takes."""
+    named: dict[str, Any] = {}
+    for name, value in fields:
+        named[str(name) if str(name) not in named else f"{name} (twice)"] = value
+    return named
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unrepeated)
+
+
+def _holds_an_object(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return bool(value)
+    return isinstance(value, list) and bool(value) and all(map(_holds_an_object, value))
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).casefold()
+
+
+def _not_readable(value: Any) -> Unreadable:
+    said = shortened(json.dumps(value, ensure_ascii=False, default=str))
+    return Unreadable(f"No decision can be read from {said}; say it in words, such as 'Think: …' or 'Act: …'.")

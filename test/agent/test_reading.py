@@ -1,0 +1,883 @@
+"""What a model said is read leniently in form, strictly in meaning: a reading is taken where one decision is meant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, Act, BeginSubgoal, ControlFlow, Decision, Expand, Think
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar
+from reactree_ros.agent.parser import parse_decision
+from reactree_ros.agent.reading import LONGEST, Unreadable, own_words, read, read_call, read_choice
+from reactree_ros.agent.reading.skills import NEAREST
+from reactree_ros.agent.turns import Said
+
+SKILLS = (
+    "done",
+    "failure",
+    "go to kitchen 1",
+    "go to kitchen 12",
+    "go to bedroom 2",
+    "pick up apple 1",
+    "pick up apple 2",
+    "put down apple 1",
+    "open fridge 1",
+    "close fridge 1",
+    "recall location of apple",
+    "go to step stool 1",
+    "pick up action figure 1",
+    "open answering machine 1",
+)
+GRAMMAR = DecisionGrammar(SKILLS)
+Taken = TypeVar("Taken")
+GO, OPEN = Act("go to kitchen 1"), Act("open fridge 1")
+
+
+def decisions(text: str, grammar: Grammar = GRAMMAR, *, cut: bool = False) -> list[Decision | None]:
+    return [said.decision for said in read(text, grammar, cut=cut)]
+
+
+def refusal(text: str, grammar: Grammar = GRAMMAR, *, cut: bool = False) -> str:
+    with pytest.raises(Unreadable) as refused:
+        read(text, grammar, cut=cut)
+    reason = str(refused.value)
+    assert len(reason.splitlines()) == 1
+    return reason
+
+
+# ---------------------------------------------------------------------- an act
+
+ACTS = {
+    "plain": "Act: go to kitchen 1",
+    "blank lines": "\n\n  Act: go to kitchen 1\n\n",
+    "Windows": "Act: go to kitchen 1\r\n",
+    "capitals": "ACT: GO TO KITCHEN 1",
+    "a full stop": "Act: Go to kitchen 1.",
+    "an article": "Act: go to the kitchen 1",
+    "an instance in brackets": "Act: go to kitchen (1)",
+    "an instance in square brackets": "Act: go to kitchen [1]",
+    "an instance with a sign": "Act: go to kitchen #1",
+    "an instance with an underscore": "Act: go_to(kitchen_1)",
+    "an instance with a hyphen": "Act: go to kitchen-1",
+    "an instance without a space": "Act: go to kitchen1",
+    "brackets of a call": "Act[go to kitchen 1]",
+    "quotes": 'Act: "go to kitchen 1"',
+    "quotes around all of it": '"Act: go to kitchen 1"',
+    "typographic quotes": "Act: “go to kitchen 1”",
+    "full width": "Act：go to kitchen １",  # noqa: RUF001
+    "spaces that do not break": "Act:\u00a0go to kitchen\u00a01",
+    "invisible characters": "\ufeffAct: go to kit\u200bchen 1",
+    "a dash": "Act — go to kitchen 1",
+    "an arrow": "Act -> go to kitchen 1",
+    "bold kind": "**Act:** go to kitchen 1",
+    "bold kind before the colon": "__Act__: go to kitchen 1",
+    "bold everything": "**Act: go to kitchen 1**",
+    "backticks": "Act: `go to kitchen 1`",
+    "backticks around all of it": "`Act: go to kitchen 1`",
+    "a fence": "```\nAct: go to kitchen 1\n```",
+    "a fence with a language": "Here is my decision:\n```text\nAct: go to kitchen 1\n```\nI look for the apple there.",
+    "a heading": "### Act: go to kitchen 1",
+    "a heading of its own": "## Action\n\ngo to kitchen 1",
+    "a list number": "2. Act: go to kitchen 1",
+    "a bullet": "- Act: go to kitchen 1",
+    "a blockquote of all of it": "> Act: go to kitchen 1",
+    "a picture": "🤖 Act: go to kitchen 1 🚀",
+    "another word for it": "Next action: go to kitchen 1",
+    "my action is": "My next action is: go to kitchen 1",
+    "a number": "Action 3: go to kitchen 1",
+    "two labels": "Decision: Act: go to kitchen 1",
+    "a step": "Step 4: go to kitchen 1",
+    "an answer": "**Final Answer:** go to kitchen 1",
+    "a role": "Assistant: Act: go to kitchen 1",
+    "on the next line": "Act:\ngo to kitchen 1",
+    "no label": "Go to the kitchen (1).",
+    "no colon": "Act go to kitchen 1",
+    "no label but an announcement": "I choose the following action:\n\n`go to kitchen 1`",
+    "a preamble": "Sure! Here is my next decision.\n\nAct: go to kitchen 1",
+    "a preamble on the line": "Sure! Act: go to kitchen 1",
+    "an OK before": "OK. Act: go to kitchen 1",
+    "an OK before and after": "OK.\nAct: go to kitchen 1\nOK.",
+    "an apology": "I apologize for the confusion.\nAct: go to kitchen 1",
+    "a reason in the announcement": "Since the apple is not in here, my next action is:\nAct: go to kitchen 1",
+    "prose with if and not": "It is not here, and if I am right it is in the kitchen.\nAct: go to kitchen 1",
+    "prose without a full stop": "I look in the kitchen to find the apple\nAct: go to kitchen 1",
+    "a question to itself": "What should I do next?\nAct: go to kitchen 1",
+    "an explanation": "Act: go to kitchen 1\n\nThis lets me look for the apple.",
+    "an explanation on the line": "Act: go to kitchen 1. I need to find the apple.",
+    "a reason after it": "Act: go to kitchen 1\nReason: the apple is likely there.",
+    "a rule after it": "Act: go to kitchen 1\n\n---",
+    "twice": "Act: go to kitchen 1\n\nFinal answer: Act: go to kitchen 1",
+    "an observation made up": "Act: go to kitchen 1\nObservation: a fridge.\nAct: open fridge 1",
+    "an observation in the world's words": "Act: go to kitchen 1\nYou arrive at the kitchen (1).\nAct: open fridge 1",
+    "a user made up": "Act: go to kitchen 1\nUser: well done\nAct: open fridge 1",
+    "an observation of before": "Observation: I am in the bedroom.\nAct: go to kitchen 1",
+    "the end of the turn": "Act: go to kitchen 1<|im_end|>",
+    "another turn": "Act: go to kitchen 1<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nAct: open fridge 1",
+    "the beginning of the turn": "<|im_start|>assistant\nAct: go to kitchen 1</s>",
+    "a tag": "<action>go to kitchen 1</action>",
+    "an answer's tag": "<answer>Act: go to kitchen 1</answer>",
+    "action and input": "Action: go to\nAction Input: kitchen 1",
+    "action and input in JSON": 'Action: go to\nAction Input: {"room": "kitchen 1"}',
+    "JSON": '{"action": "go to kitchen 1"}',
+    "JSON in a fence": '```json\n{\n  "action": "go to kitchen 1"\n}\n```',
+    "JSON after a preamble": 'Here is my decision:\n{"action": "go to kitchen 1"}\nI look for the apple there.',
+    "JSON behind a label": 'Action: {"skill": "go to kitchen 1"}',
+    "JSON with a kind": '{"type": "act", "content": "go to kitchen 1"}',
+    "JSON with a kind and a skill": '{"decision": "act", "skill": "go to kitchen 1"}',
+    "JSON with what is to be said": '{"decision": "Act: go to kitchen 1"}',
+    "JSON of the schema": '{"decision": {"Act": "go to kitchen 1"}}',
+    "JSON with an input": '{"action": "go to", "action_input": "kitchen 1"}',
+    "JSON with a name in it": '{"action": {"name": "go to", "target": "kitchen 1"}}',
+    "JSON in an array": '[{"action": "go to kitchen 1"}]',
+    "JSON as Python writes it": "{'action': 'go to kitchen 1', 'thought': None}",
+    "a call": '{"name": "go to", "arguments": {"room": "kitchen", "number": 1}}',
+    "a call of act": '{"name": "act", "arguments": {"skill": "go to kitchen 1"}}',
+    "a call of a function": json.dumps(
+        {"type": "function", "function": {"name": "act", "arguments": json.dumps({"skill": "go to kitchen 1"})}}
+    ),
+    "a call in tags": '<tool_call>\n{"name": "go to", "arguments": {"object": "kitchen 1"}}\n</tool_call>',
+}
+
+
+@pytest.mark.parametrize("text", ACTS.values(), ids=ACTS)
+def test_an_act_in_any_dress_is_read_in_the_words_of_the_grammar(text: str) -> None:
+    assert read(text, GRAMMAR) == (Said("Act: go to kitchen 1", GO),)
+
+
+@pytest.mark.parametrize("skill", ["go to step stool 1", "pick up action figure 1", "open answering machine 1"])
+def test_a_skill_with_the_word_of_a_label_in_it_is_a_skill(skill: str) -> None:
+    for text in (f"Act: {skill}", f"**Action:** {skill.capitalize()}.", f"Think: I need it.\nAct: {skill}", skill):
+        assert decisions(text)[-1] == Act(skill)
+
+
+def test_a_skill_in_its_own_characters_is_taken_before_any_that_looks_like_it() -> None:
+    grammar = DecisionGrammar(["press the button A 1", "press button a 1", "set heat -1", "set heat 1", "say: done"])
+    for skill in grammar.skills:
+        assert decisions(f"Act: {skill}", grammar) == [Act(skill)]
+    assert decisions("Act: set heat (-1)", grammar) == [Act("set heat -1")]
+    assert decisions("Act: Set heat #1.", grammar) == [Act("set heat 1")]
+
+
+@pytest.mark.parametrize(
+    ("skills", "said"),
+    [
+        (["turn on Lamp 1", "turn on lamp 1"], "turn on LAMP 1"),
+        (["go to dock 1-2", "go to dock 1 2"], "go to dock (1) (2)"),
+        (["set heat -1"], "set heat 1"),
+        (["set heat 1"], "set heat -1"),
+        (["press 🟢"], "press 🔴"),
+        (["go to room a"], "go to room"),
+        (["go to room a"], "go to a room"),
+        (["take knot 1"], "take not knot 1"),
+        (["take knot 1"], "take k not 1"),
+        (["go to 1.5"], "go to 1 5"),
+        (["raise x+1"], "raise x-1"),
+    ],
+)
+def test_what_may_be_another_skill_is_none(skills: list[str], said: str) -> None:
+    assert "is not among the skills" in refusal(f"Act: {said}", DecisionGrammar(skills))
+
+
+# ---------------------------------------------------------------------- a thought, and what comes with it
+
+THOUGHTS = {
+    "Think: I need the apple.": "I need the apple.",
+    "Thought: I need the apple.": "I need the apple.",
+    "Thinking - I need the apple.": "I need the apple.",
+    "**Reasoning:**\nI need\nthe apple.": "I need the apple.",
+    "1. Think: I need the apple.": "I need the apple.",
+    "<thought>I need the apple.</thought>": "I need the apple.",
+    '{"thought": "I need\\nthe apple."}': "I need the apple.",
+    '{"name": "think", "arguments": {"thought": "I need the apple."}}': "I need the apple.",
+    "Think: I need the apple.\nOK.": "I need the apple.",
+    "Think: I need the apple.\nObservation: it is here\nAct: open fridge 1": "I need the apple.",
+    "Think: Action is needed": "Action is needed",
+    "Think: Plan: find the apple": "Plan: find the apple",
+    "Think: Act: open fridge 1": "Act: open fridge 1",
+    "Think: two things: an apple: and a pear": "two things: an apple: and a pear",
+    "Think: The right kind is Act: open fridge 1": "The right kind is Act: open fridge 1",
+    'Think: "I should go. Act: go to kitchen 1"': '"I should go. Act: go to kitchen 1"',
+    'Think: It said "Act: open fridge 1." to me': 'It said "Act: open fridge 1." to me',
+    "Think: a control flow: sequence would do": "a control flow: sequence would do",
+}
+
+
+@pytest.mark.parametrize(("text", "thought"), THOUGHTS.items())
+def test_a_thought_is_read_on_one_line_and_what_it_speaks_of_is_not_done(text: str, thought: str) -> None:
+    assert read(text, GRAMMAR) == (Said(f"Think: {thought}", Think(thought)),)
+
+
+BOTH = (
+    "Think: It is not here.\nAct: go to kitchen 1",
+    "Think: It is not here.\nOK.\nAct: go to kitchen 1",
+    "Thought: It is not here.\nAction: go to kitchen 1\nObservation: You are there.\nThought: Now\nAction: done",
+    "Thought 1: It is not here.\nAction 1: go to[kitchen 1]",
+    "Thought: It is not here. Action: go to kitchen 1 Observation: nothing",
+    "**Think:** It is not here.\n\n**Act:** go to kitchen 1",
+    "### Thought\nIt is not here.\n\n### Action\ngo to kitchen 1",
+    "1. Think: It is not here.\n2. Act: go to kitchen 1",
+    "Think: It is\nThink: not here.\nAct: go to kitchen 1",
+    '{"thought": "It is not here.", "action": "go to kitchen 1"}',
+    '{"response": {"reasoning": "It is not here.", "act": "go to kitchen 1"}}',
+    'Thought: It is not here.\nAction:\n```json\n{"action": "go to", "action_input": "kitchen 1"}\n```',
+    "<thought>It is not here.</thought><action>go to kitchen 1</action>",
+)
+
+
+@pytest.mark.parametrize("text", BOTH)
+def test_a_thought_with_the_act_after_it_is_both(text: str) -> None:
+    think = Think("It is not here.")
+    assert read(text, GRAMMAR) == (Said("Think: It is not here.", think), Said("Act: go to kitchen 1", GO))
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [
+        "I should not stay. If it is not in the fridge, then I will look elsewhere or give up",
+        "Is it in the kitchen?",
+        "I did that before, and never will I open the freezer again.",
+        "Wait, actually I was wrong.",
+        "For example, I could look into the kitchen",
+        "No.",
+    ],
+)
+def test_a_thought_may_deny_and_doubt_whatever_it_likes_before_an_act(thought: str) -> None:
+    assert decisions(f"Think: {thought}\nAct: go to kitchen 1") == [Think(thought), GO]
+
+
+# ---------------------------------------------------------------------- an expansion
+
+IN_JSON = {"control_flow": "sequence", "subgoals": ["find the apple", "put it down"]}
+EXPANSIONS = {
+    "plain": "Expand:\n- control flow: sequence\n- subgoals: find the apple, put it down",
+    "Windows": "Expand:\r\n- control flow: sequence\r\n- subgoals: find the apple, put it down\r\n",
+    "bold": "**Expand:**\n- **control flow:** sequence\n- **subgoals:** find the apple, put it down",
+    "capitals": "EXPAND:\n- Control Flow: Sequence\n- Subgoals: find the apple, put it down.",
+    "other marks": "Expand:\n* control flow: sequence\n* subgoals: find the apple, put it down",
+    "no marks": "Expand:\ncontrol flow: sequence\nsubgoals: find the apple, put it down",
+    "quotes": 'Expand:\n- control flow: "sequence"\n- subgoals: "find the apple", "put it down"',
+    "an explained control flow": "Expand:\n- control flow: sequence (first)\n- subgoals: find the apple, put it down",
+    "bullets": "Expand:\n- control flow: sequence\n- subgoals:\n  - find the apple\n  - put it down",
+    "bullets not indented": "Expand:\n- control flow: sequence\n- subgoals:\n- find the apple\n- put it down",
+    "numbers": "Expand:\n- control flow: sequence\n- subgoals:\n  1. find the apple\n  2. put it down",
+    "numbers and blank lines": "Expand:\n- control flow: sequence\n- subgoals:\n\n1. find the apple\n\n2. put it down",
+    "numbers on one line": "Expand:\n- control flow: sequence\n- subgoals: 1. find the apple 2. put it down",
+    "labels": "Expand:\n- control flow: sequence\n- subgoals:\n- Subgoal 1: find the apple\n- Subgoal 2: put it down",
+    "one a line": "Expand:\n- control flow: sequence\n- subgoals:\nfind the apple\nput it down",
+    "a broken line": "Expand:\n- control flow: sequence\n- subgoals: find the apple,\n  put it down",
+    "a broken entry": "Expand:\n- control flow: sequence\n- subgoals:\n  - find\n    the apple\n  - put it down",
+    "an array": 'Expand:\n- control flow: sequence\n- subgoals: ["find the apple", "put it down"]',
+    "an array of bare words": "Expand:\n- control flow: sequence\n- subgoals: [find the apple, put it down]",
+    "an and": "Expand:\n- control flow: sequence\n- subgoals:\n  - find the apple\n  - and put it down",
+    "one line": "Expand: control flow: sequence, subgoals: find the apple, put it down",
+    "one line with marks": "Expand: - control flow: sequence - subgoals: find the apple, put it down",
+    "the control flow first": "Expand: sequence: find the apple, put it down",
+    "the control flow in brackets": "Expand (sequence):\n1. find the apple\n2. put it down",
+    "the control flow last": "Expand:\n- subgoals: find the apple, put it down\n- control flow: sequence",
+    "no label": "- control flow: sequence\n- subgoals: find the apple, put it down",
+    "a plan": "Plan:\n- control flow: sequence\n- subgoals: find the apple, put it down",
+    "a preamble": "I split it.\n\nExpand:\n- control flow: sequence\n- subgoals: find the apple, put it down",
+    "an explanation": "Expand:\n- control flow: sequence\n- subgoals: find the apple, put it down\n\nThis will do.",
+    "a fence": "```\nExpand:\n- control flow: sequence\n- subgoals: find the apple, put it down\n```",
+    "JSON": json.dumps({"expand": IN_JSON}),
+    "JSON of the schema": json.dumps({"decision": {"Expand": IN_JSON}}),
+    "JSON with a kind": json.dumps({"action": "expand", **IN_JSON}),
+    "JSON without a kind": '{"control_flow": "sequence", "subgoals": "find the apple, put it down"}',
+    "JSON behind the label": f"Expand: {json.dumps(IN_JSON)}",
+    "JSON with objects": json.dumps({**IN_JSON, "subgoals": [{"goal": "find the apple"}, {"goal": "put it down"}]}),
+    "a call": json.dumps({"name": "expand", "arguments": IN_JSON}),
+}
+
+
+@pytest.mark.parametrize("text", EXPANSIONS.values(), ids=EXPANSIONS)
+def test_an_expansion_in_any_dress_is_read_in_the_words_of_the_grammar(text: str) -> None:
+    expand = Expand(ControlFlow.SEQUENCE, ("find the apple", "put it down"))
+    assert read(text, GRAMMAR) == (Said(str(expand), expand),)
+
+
+COMMAS = (
+    "Expand:\n- control flow: parallel\n- subgoals: find it, the red one; put it down",
+    "Expand:\n- control flow: parallel\n- subgoals:\n  - find it, the red one\n  - put it down",
+    "Expand:\n- control flow: parallel\n- subgoals:\n1. find it, the red one\n2. put it down",
+    'Expand:\n- control flow: parallel\n- subgoals: ["find it, the red one", "put it down"]',
+    '{"decision": {"Expand": {"control_flow": "parallel", "subgoals": ["find it, the red one", "put it down"]}}}',
+    '{"decision": {"Expand": {"control_flow": "parallel", "subgoals": ["find it; the red one", "put it down"]}}}',
+)
+
+
+@pytest.mark.parametrize("text", COMMAS)
+def test_a_subgoal_may_contain_a_comma(text: str) -> None:
+    (said,) = read(text, GRAMMAR)
+    assert said.decision == Expand(ControlFlow.PARALLEL, ("find it, the red one", "put it down"))
+    assert parse_decision(said.text) == said.decision
+
+
+def test_an_expansion_in_the_words_of_the_grammar_stays_as_it_was_said() -> None:
+    text = "Expand:\n- control flow: sequence\n- subgoals: find it, and bring it."
+    assert read(f"{text}\n", GRAMMAR) == (Said(text, Expand(ControlFlow.SEQUENCE, ("find it", "bring it"))),)
+
+
+def test_a_thought_with_the_expansion_after_it_is_both() -> None:
+    expand = Expand(ControlFlow.FALLBACK, ("look here", "look there"))
+    text = "Think: It may be in two places.\nExpand:\n- control flow: fallback\n- subgoals: look here, look there"
+    assert decisions(text) == [Think("It may be in two places."), expand]
+    assert decisions(text.replace("Expand:\n", "")) == [Think("It may be in two places."), expand]
+
+
+def test_a_control_flow_that_is_not_allowed_is_refused_with_those_that_are() -> None:
+    text = "Expand:\n- control flow: parallel\n- subgoals: a1, b1"
+    assert "'parallel' is not allowed here; allowed: sequence." in refusal(
+        text, DecisionGrammar(SKILLS, [ControlFlow.SEQUENCE])
+    )
+    assert "An expansion is not allowed here; think or act." in refusal(text, DecisionGrammar(SKILLS, []))
+
+
+# ---------------------------------------------------------------------- what is not taken
+
+NOT_TAKEN = {
+    # two skills
+    "then": "Act: go to kitchen 1, then open fridge 1",
+    "and": "Act: go to kitchen 1 and open fridge 1",
+    "or": "Act: go to kitchen 1 or go to bedroom 2",
+    "or another decision": "Act: open fridge 1 or Act: done",
+    "a comma": "Act: go to kitchen 1, open fridge 1",
+    "a semicolon": "Act: go to kitchen 1; open fridge 1",
+    "a slash": "Act: open/close fridge 1",
+    "two sentences": "Act: go to kitchen 1. Open fridge 1.",
+    "two acts": "Act: go to kitchen 1\nAct: open fridge 1",
+    "two acts on a line": "Act: go to kitchen 1 Act: open fridge 1",
+    "two thoughts with an act each": "Think: a\nAct: go to kitchen 1\nThink: b\nAct: open fridge 1",
+    "an act and what then": "Act: go to kitchen 1\nThen open fridge 1",
+    "an act and what later": "Act: go to kitchen 1\nI will open fridge 1 there.",
+    "numbered acts": "1. Act: go to kitchen 1\n2. Act: open fridge 1",
+    "a list of steps": "1. Act: go to kitchen 1\n2. open fridge 1\n3. pick up apple 1",
+    "steps": "Step 1: go to kitchen 1\nStep 2: open fridge 1",
+    "two skills": "go to kitchen 1\nopen fridge 1",
+    "an array of skills": '["go to kitchen 1", "open fridge 1"]',
+    "a second action": "First action: go to kitchen 1\nSecond action: open fridge 1",
+    "an act and an expansion": "Act: open fridge 1\nExpand:\n- control flow: sequence\n- subgoals: a, b",
+    "an expansion and an act": "Expand:\n- control flow: sequence\n- subgoals: a, b\nAct: open fridge 1",
+    "two objects": '{"action": "open fridge 1"}\n{"action": "go to kitchen 1"}',
+    "an array of two": '[{"action": "open fridge 1"}, {"action": "go to kitchen 1"}]',
+    "actions": '{"actions": ["open fridge 1", "go to kitchen 1"]}',
+    "a field twice": '{"action": "open fridge 1", "action": "go to kitchen 1"}',
+    "a field twice in Python": "{'action': 'open fridge 1', 'action': 'go to kitchen 1'}",
+    "the action after": '{"action": "open fridge 1", "next_action": "go to kitchen 1"}',
+    "act and expand in JSON": '{"act": "open fridge 1", "expand": {"control_flow": "sequence", "subgoals": ["a"]}}',
+    "JSON and text": '{"action": "open fridge 1"}\nAct: go to kitchen 1',
+    # another skill
+    "no skill": "Act: fly to the moon",
+    "an instance that is not here": "Act: pick up apple 7",
+    "another verb": "Act: grab apple 2",
+    "no instance": "Act: go to kitchen",
+    "no verb": "Act: kitchen 1",
+    "half a skill": "Act: open",
+    "a wrong argument": "Act: open kitchen 1",
+    "a word more": "Act: go to kitchen 1 quickly",
+    "a word before": "Act: please go to kitchen 1",
+    "a letter for a number": "Act: go to kitchen l",
+    "digits apart": "Act: go to kitchen 1 2",
+    "a negative instance": "Act: go to kitchen -1",
+    "a fraction": "Act: go to kitchen 1.5",
+    "a superscript": "Act: go to kitchen 1²",
+    "dots": "Act: go to kitchen 1...",
+    "nothing": "Act:",
+    "none": "Action: none",
+    "a tool that is unknown": '{"name": "launch", "arguments": {"object": "fridge 1"}}',
+    "an input that is unknown": "Action: go to\nAction Input: moon",
+    # denied, taken back
+    "not": "Act: do not open fridge 1",
+    "I will not": "I will not Act: open fridge 1",
+    "not before the skill": "I will not open fridge 1",
+    "never": "Never do this:\nAct: open fridge 1",
+    "do not do this": "Do not do this. Act: open fridge 1",
+    "the following": "I would never do the following.\nAct: open fridge 1",
+    "wrong": "Wrong answer:\nAct: open fridge 1",
+    "no": "No. Act: open fridge 1",
+    "no action": "No action: open fridge 1",
+    "a thought that denies what comes": "Think: I must never do the following.\nAct: open fridge 1",
+    "a thought that announces what not": "Think: I should not do this:\nAct: open fridge 1",
+    "wait": "Act: open fridge 1\nWait, no.",
+    "a thought that takes back": "Act: open fridge 1\nThink: That was a mistake.",
+    "actually": "Act: open fridge 1\nActually, I will not.",
+    "on the line": "Act: open fridge 1 - no, wait",
+    "but": "Act: open fridge 1\nBut that would be wrong.",
+    "would be": "Act: open fridge 1 would be a mistake.",
+    "as the world speaks": "Act: open fridge 1\nYou see, that was a mistake.",
+    "a cross before": "❌ Act: open fridge 1",
+    "a cross after": "Act: open fridge 1 ❌",
+    "a cross below": "Act: open fridge 1\n🚫",
+    "struck through": "~~Act: open fridge 1~~",
+    "an expansion taken back": "Expand:\n- control flow: sequence\n- subgoals: a, b\nNo, wait.",
+    "an expansion denied": "Expand: I will never do this:\n- control flow: sequence\n- subgoals: a, b",
+    "JSON denied": 'Never do this: {"thought": "x", "action": "open fridge 1"}',
+    "JSON taken back": '{"action": "open fridge 1"} would be wrong.',
+    "a field that denies": '{"action": {"not": "open fridge 1"}}',
+    "an argument that denies": '{"name": "open", "arguments": {"except": "fridge 1"}}',
+    "a field that forbids": '{"rejected_action": "open fridge 1"}',
+    "a flag": '{"action": "open fridge 1", "execute": false}',
+    "a flag among the arguments": '{"name": "open", "arguments": {"object": "fridge 1", "really": false}}',
+    "no in German": "Nein. Act: open fridge 1",
+    "no in German after it": "Act: open fridge 1\nNein, doch nicht.",
+    "no in Russian": "Act: open fridge 1\nНет.",  # noqa: RUF001
+    "no in Chinese": "Act: open fridge 1\n不",
+    # asked, on a condition
+    "a question": "Act: open fridge 1?",
+    "should I": "Should I Act: open fridge 1",
+    "should I, before": "Should I open it?\nAct: open fridge 1",
+    "is that right": "Act: open fridge 1\nIs that right?",
+    "may I": "Act: open fridge 1\nI hope so?",
+    "if before": "If the fridge is closed, Act: open fridge 1",
+    "if on the line before": "If the fridge is closed:\nAct: open fridge 1",
+    "if after": "Act: open fridge 1 if it is closed",
+    "if on the line after": "Act: open fridge 1\nif it is closed",
+    "only if": "Act: open fridge 1\n(only if it is closed)",
+    "unless": "Act: open fridge 1\nUnless it is open already.",
+    # quoted, told, imagined
+    "a quotation": 'The manual says: "Act: open fridge 1"',
+    "a quotation over lines": 'Think: "I should go.\nAct: go to kitchen 1\nand so on"',
+    "a blockquote": "This is written there:\n> Act: open fridge 1",
+    "an example": "For example:\nAct: open fridge 1",
+    "an example in tags": "<example>\nAct: open fridge 1\n</example>",
+    "an example in a thought": "Think: Example of what not to do. Act: open fridge 1",
+    "a story": "Once upon a time there was a robot.\nAct: open fridge 1\nThe end.",
+    "a story in prose": "First I went to kitchen 1, and then I opened fridge 1.",
+    "said": "The robot said\nAct: open fridge 1",
+    "did": "I went there. I did Act: open fridge 1",
+    "previously": "Previously:\nAct: open fridge 1",
+    "the last action": "Last action: open fridge 1",
+    "yesterday": "Yesterday it was another house.\nAct: open fridge 1",
+    "would": "I would Act: open fridge 1",
+    "prose": "I will go to kitchen 1.",
+    "prose with a label's word": "My next action is to open fridge 1",
+    "options": "Options:\n- Act: open fridge 1\n- Act: close fridge 1",
+    "an option": "Options:\n- Act: open fridge 1",
+    "a possible action": "Possible action: open fridge 1",
+    "JSON as a format": 'The format is {"action": "open fridge 1"}',
+    "a refusal": "I'm sorry, I can't help with Act: open fridge 1",
+    "a refusal alone": "I'm sorry, but I can't assist with that.",
+    "a result": "Result: done",
+    # the prompt's form, and what is no decision
+    "a placeholder": "Act: <skill>",
+    "a placeholder in brackets": "Act: [one of the actions]",
+    "the system text": "2. Act: Execute a specific action to accomplish the current goal condition.",
+    "subgoals to fill in": "Expand:\n- control flow: sequence\n- subgoals: <subgoal 1>, <subgoal 2>",
+    "numbered subgoals to fill in": "Expand:\n- control flow: sequence\n- subgoals: subgoal 1, subgoal 2",
+    "control flows to choose from": "Expand:\n- control flow: sequence | fallback | parallel\n- subgoals: a, b",
+    "two control flows": "Expand:\n- control flow: sequence or parallel\n- subgoals: a, b",
+    "two control flows first": "Expand: sequence, parallel: a, b",
+    "two control flows in JSON": '{"control_flow": ["sequence", "parallel"], "subgoals": ["a"]}',
+    "a control flow denied": "Expand:\n- control flow: not sequence\n- subgoals: a, b",
+    "an unknown control flow": "Expand:\n- control flow: loop\n- subgoals: a, b",
+    "no control flow": "Expand:\n- subgoals: a, b",
+    "no control flow at all": "Expand: a, b",
+    "no control flow in JSON": '{"expand": {"subgoals": ["a", "b"]}}',
+    "no subgoals": "Expand:\n- control flow: sequence",
+    "blank subgoals": "Expand:\n- control flow: sequence\n- subgoals: , ",
+    "an empty array": "Expand:\n- control flow: sequence\n- subgoals: []",
+    "no subgoals in JSON": '{"control_flow": "sequence", "subgoals": []}',
+    "subgoals that are none": '{"control_flow": "sequence", "subgoals": [["a"], 1]}',
+    "a list inside a list": "Expand:\n- control flow: sequence\n- subgoals:\n  1. a\n    - b\n  2. c",
+    "a subgoal with a label": "Expand:\n- control flow: sequence\n- subgoals:\n  - find it\n  - think: a\n  - put it",
+    "subgoals that are acts": "Expand:\n- control flow: sequence\n- subgoals:\n  - Act: open fridge 1\n  - Act: done",
+    "two expansions": "Expand:\n- control flow: sequence\n- subgoals: a, b\n- control flow: parallel\n- subgoals: c, d",
+    "a list without an end": "Expand:\n- control flow: sequence\n- subgoals: a, b. This will work.",
+    "lines of which one is none": "Expand:\n- control flow: sequence\n- subgoals:\nfind it\nput it\nThis will work.",
+    "half an object": '{"action": "open fridge 1"',
+    "an object of nothing": "{}",
+    "only blank lines": "\n \n",
+    "an emoji cut in half": "Act: open fridge 1 \ud83d",
+}
+
+
+def test_there_are_enough_of_those_that_are_not_taken() -> None:
+    assert len(NOT_TAKEN) >= 120
+    assert len(set(NOT_TAKEN.values())) == len(NOT_TAKEN)
+
+
+@pytest.mark.parametrize("text", NOT_TAKEN.values(), ids=NOT_TAKEN)
+def test_what_may_not_be_meant_is_not_taken_and_the_reason_is_one_line(text: str) -> None:
+    assert refusal(text)
+
+
+CUT = {
+    "a skill that goes on": ("Act: go to kitchen 1", "'go to kitchen 1' was cut"),
+    "the same in another dress": ("**Action:** Go to the kitchen (1", "was cut"),
+    "half a skill": ("Act: open frid", "'open frid' was cut"),
+    "the label": ("Act:", "was cut"),
+    "a list": ("Expand:\n- control flow: sequence\n- subgoals: find it, put", "subgoals was cut"),
+    "an object": ('{"action": "go to ki', "cut before it came to a decision"),
+    "prose": ("I think that I will", "cut before it came to a decision"),
+    "a skill alone": ("go to kitchen 1", "cut before it came to a decision"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), CUT.values(), ids=CUT)
+def test_what_was_cut_is_not_taken(text: str, reason: str) -> None:
+    assert reason in refusal(text, cut=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        ("Think: I was cu", [Think("I was cu")]),
+        ("Think: It is there.\nAct: go to kit", [Think("It is there.")]),
+        ("Act: go to kitchen 12", [Act("go to kitchen 12")]),
+        ("Act: go to kitchen 1\n\nThis is beca", [GO]),
+        ("Act: go to kitchen 1\nObservation: You are in the", [GO]),
+        ('{"action": "go to kitchen 1"}', [GO]),
+        ("Expand:\n- control flow: sequence\n- subgoals:\n  - find it\n  - put it\n\nThis is beca", None),
+    ],
+)
+def test_what_was_whole_before_the_reply_was_cut_is_taken(text: str, taken: list[Decision] | None) -> None:
+    assert decisions(text, cut=True) == (taken or [Expand(ControlFlow.SEQUENCE, ("find it", "put it"))])
+
+
+def test_a_reply_that_is_far_too_long_is_not_read() -> None:
+    assert "too long to be read (200000 characters)" in refusal("Act: open fridge 1\n" + "x" * 199_981)
+    assert decisions("Let me see. " * 3000 + "\nAct: open fridge 1") == [OPEN]
+
+
+# ---------------------------------------------------------------------- near misses
+
+
+@pytest.mark.parametrize(
+    ("said", "nearest"),
+    [
+        ("grab apple 2", ["pick up apple 2", "pick up apple 1"]),
+        ("take the apple (1)", ["pick up apple 1", "pick up apple 2"]),
+        ("pick up apple 7", ["pick up apple 1", "pick up apple 2"]),
+        ("place apple 1", ["put down apple 1"]),
+        ("walk to kitchen 12", ["go to kitchen 12", "go to kitchen 1"]),
+        ("enter the kitchen", ["go to kitchen 1", "go to kitchen 12"]),
+        ("shut fridge 1", ["close fridge 1", "open fridge 1"]),
+        ("go to fridge 1", ["open fridge 1"]),
+        ("open fridg 1", ["open fridge 1"]),
+        ("find apple", ["recall location of apple"]),
+    ],
+)
+def test_a_near_miss_is_refused_with_the_nearest_skills_the_nearest_first(said: str, nearest: list[str]) -> None:
+    for text in (f"Act: {said}", said, f"Think: I need it.\nAction: {said}", json.dumps({"action": said})):
+        reason = refusal(text)
+        named = reason.partition("The nearest that are: ")[2].rstrip(".").split(", ")
+        assert named[: len(nearest)] == nearest
+        assert len(named) <= NEAREST
+
+
+def test_at_most_five_skills_are_named_and_none_where_none_is_near() -> None:
+    many = DecisionGrammar([f"open drawer {number}" for number in range(50)])
+    assert refusal("Act: open drawer 77", many).count("open drawer") == 1 + NEAREST == 6
+    assert refusal("Act: dance", many) == "'dance' is not among the skills that are available now."
+
+
+def test_what_is_refused_is_told_as_the_decision_that_it_would_be() -> None:
+    with pytest.raises(Unreadable) as refused:
+        read("Think: hm\n**Act:** grab apple 2.", GRAMMAR)
+    assert refused.value.said == (Said("Act: grab apple 2.", Act("grab apple 2.")),)
+
+
+# ---------------------------------------------------------------------- tools that are called
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "taken"),
+    [
+        ("go to", '{"room": "kitchen 1"}', [GO]),
+        ("go_to", '{"room": "kitchen", "instance": 1}', [GO]),
+        ("act", '{"skill": "go to kitchen 1"}', [GO]),
+        ("act", '{"thought": "hm", "action": "go to kitchen 1"}', [Think("hm"), GO]),
+        ("Act", '"go to kitchen 1"', [GO]),
+        ("done", "{}", [Act("done")]),
+        ("think", '{"thought": "hm"}', [Think("hm")]),
+        (
+            "expand",
+            '{"control_flow": "parallel", "subgoals": ["a1", "b1"]}',
+            [Expand(ControlFlow.PARALLEL, ("a1", "b1"))],
+        ),
+    ],
+)
+def test_a_tool_that_is_called_is_the_decision(name: str, arguments: str, taken: list[Decision]) -> None:
+    assert [said.decision for said in read_call([(name, arguments)], GRAMMAR)] == taken
+
+
+def test_what_is_said_beside_a_call_counts_too() -> None:
+    call = [("go to", '{"room": "kitchen 1"}')]
+    assert [one.decision for one in read_call(call, GRAMMAR, text="Think: hm")] == [Think("hm"), GO]
+    assert [one.decision for one in read_call(call, GRAMMAR, text="I will look there.")] == [GO]
+    for text in ("Never do this:", "Act: open fridge 1", "Should I do it?"):
+        with pytest.raises(Unreadable, match="Say one decision at a time"):
+            read_call(call, GRAMMAR, text=text)
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [("go to", '{"room": "kitchen 1"}'), ("open", '{"object": "fridge 1"}')],
+        [("launch", "{}")],
+        [("go to", '{"room": "kitch')],
+        [("go to", '{"room": ["kitchen", {"not": 1}]}')],
+        [("go to", "[" * 5000)],
+        [("", "")],
+    ],
+)
+def test_calls_of_which_none_is_meant_are_refused(calls: list[tuple[str, str]]) -> None:
+    with pytest.raises(Unreadable) as refused:
+        read_call(calls, GRAMMAR)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+# ---------------------------------------------------------------------- choices
+
+
+@pytest.mark.parametrize(
+    "text", ["go to kitchen 1", "Go to the kitchen (1).", "**Answer:** go to kitchen 1", "Act: go to kitchen 1"]
+)
+def test_a_choice_is_read_as_a_skill_is(text: str) -> None:
+    assert read_choice(text, SKILLS) == "go to kitchen 1"
+    assert read_choice(text, [" go to kitchen 1", " done"]) == " go to kitchen 1"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "go", "Think: hm", "go to kitchen 1 or done", "not done", "go to kitchen 1\ndone"]
+)
+def test_a_choice_of_none_of_the_options_or_of_two_is_refused(text: str) -> None:
+    with pytest.raises(Unreadable) as refused:
+        read_choice(text, SKILLS)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+# ---------------------------------------------------------------------- subgoals of one node (HiAgent)
+
+SECOND = SubgoalGrammar(SKILLS, number=2)
+FIND = BeginSubgoal("Subgoal 2: find it", "find it")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2 Subgoal: find it\nAction: open fridge 1",
+        "Subgoal: find it\nAction: open fridge 1",
+        "**Subgoal 2:** find it\n**Action:** Open the fridge (1).",
+        "Thought: so\nSubgoal: find it\nAct: open fridge 1",
+        "2 Subgoal: find it Action: open fridge 1",
+        '{"decision": {"Subgoal": "find it", "Action": "open fridge 1"}}',
+        '```json\n{"thought": "so", "subgoal": "find it", "action": "open fridge 1"}\n```',
+    ],
+)
+def test_a_subgoal_comes_with_its_first_action(text: str) -> None:
+    assert read(text, SECOND) == (Said("2 Subgoal: find it", FIND), Said("Action: open fridge 1", OPEN))
+
+
+@pytest.mark.parametrize(
+    "text", ["Action: open fridge 1", "Act: Open the fridge 1.", '{"action": "open fridge 1"}', "open fridge 1"]
+)
+def test_an_action_goes_on_with_the_subgoal(text: str) -> None:
+    assert read(text, SECOND) == (Said("Action: open fridge 1", OPEN),)
+
+
+@pytest.mark.parametrize(
+    ("text", "grammar", "reason"),
+    [
+        ("Subgoal: find it", SECOND, "A subgoal comes with its first action."),
+        ("**Subgoal:**\nAction: done", SECOND, "A subgoal is one line, not an empty one."),
+        ("Action: done", SubgoalGrammar(SKILLS, goes_on=False), "There is no subgoal yet."),
+        ("Subgoal: a\nAction: done", SubgoalGrammar(SKILLS, begins=False), "has just begun"),
+        ("Subgoal: a\nSubgoal: b\nAction: done", SECOND, "Say one subgoal at a time."),
+        ("Subgoal: a\nAction: done\nSubgoal: b\nAction: failure", SECOND, "Say one decision at a time"),
+        ("Subgoal: a\nAction: fly", SECOND, "'fly' is not among the skills"),
+        ("Expand:\n- control flow: sequence\n- subgoals: a, b", SECOND, "Say 'Action: ' and an action, or 'Subgoal: '"),
+    ],
+)
+def test_a_subgoal_that_cannot_begin_is_refused(text: str, grammar: Grammar, reason: str) -> None:
+    assert reason in refusal(text, grammar)
+
+
+# ---------------------------------------------------------------------- any text at all
+
+FRAGMENTS = [
+    *("Think:", "Act:", "Action:", "Thought:", "Expand:", "Observation:", "Subgoal:", "Answer:", "Step 1:", "OK."),
+    *("- control flow: ", "- subgoals: ", "sequence", "parallel", "a, b", ";", "1. ", "2) ", "- ", "* ", "> ", "# "),
+    *("go to kitchen 1", "open fridge 1", "done", "grab apple 2", "the", "not", "if", "or", "You see", "Wait", "No."),
+    *("{", "}", "[", "]", '"', "'", ":", ",", "{}", "[]", '{"action": "', '"}', "null", "{'act': 'done'}", "\\", "\\u"),
+    *(
+        "```",
+        "```json\n",
+        "**",
+        "__",
+        "`",
+        "~~",
+        "<",
+        ">",
+        "<think>",
+        "</think>",
+        "<action>",
+        "</action>",
+        "<|im_end|>",
+    ),
+    *(
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\t",
+        " ",
+        "\u00a0",
+        "\u2028",
+        "\x00",
+        "\x85",
+        "\ud83d",
+        "é",
+        "\uff1a",
+        "\uff11",
+        "❌",
+        "…",
+    ),
+]
+texts = st.one_of(
+    st.text(max_size=60),
+    st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=5)), max_size=30).map("".join),
+    st.lists(st.sampled_from(FRAGMENTS), max_size=30).map(" ".join),
+)
+grammars = st.sampled_from(
+    [
+        GRAMMAR,
+        DecisionGrammar(SKILLS, []),
+        DecisionGrammar([], [ControlFlow.SEQUENCE]),
+        SECOND,
+        SubgoalGrammar(SKILLS, goes_on=False),
+        SubgoalGrammar(SKILLS, begins=False),
+    ]
+)
+
+
+def taken(reading: Callable[[], Taken]) -> Taken | None:
+    """Return what is read; None where it is refused, in one line."""
+    try:
+        return reading()
+    except Unreadable as error:
+        reason = str(error)
+    assert len(reason.splitlines()) == 1
+    return None
+
+
+@given(texts, grammars, st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_any_text_is_a_decision_that_may_be_said_or_is_refused_in_one_line(
+    text: str, grammar: Grammar, cut: bool
+) -> None:
+    said = taken(lambda: read(text, grammar, cut=cut))
+    if said is None:
+        return
+    *before, last = [one.decision for one in said]
+    assert all(isinstance(thought, Think) for thought in before)
+    assert all(len(one.text.split("\n")) == (3 if isinstance(one.decision, Expand) else 1) for one in said)
+    if isinstance(last, Act):
+        assert last.skill in grammar.skills
+    if isinstance(last, Expand):
+        assert isinstance(grammar, DecisionGrammar)
+        assert last.control_flow in grammar.control_flows
+        assert last.subgoals
+        assert all(goal.strip() for goal in last.subgoals)
+    if isinstance(grammar, DecisionGrammar):
+        assert [parse_decision(one.text) for one in said] == [*before, last]
+        assert isinstance(last, Think) or read(said[-1].text, grammar) == said[-1:]
+
+
+@given(texts, st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=6))
+@settings(max_examples=200, deadline=None)
+def test_a_choice_is_an_option_or_refused_in_one_line(text: str, options: list[str]) -> None:
+    assert taken(lambda: read_choice(text, options)) in (*options, None)
+
+
+@given(st.lists(st.tuples(texts, texts), max_size=3), texts)
+@settings(max_examples=200, deadline=None)
+def test_any_call_is_a_decision_that_may_be_said_or_is_refused_in_one_line(
+    calls: list[tuple[str, str]], text: str
+) -> None:
+    said = taken(lambda: read_call(calls, GRAMMAR, text=text)) or ()
+    assert all(not isinstance(one.decision, Act) or one.decision.skill in SKILLS for one in said)
+
+
+some_words = st.sampled_from(["go", "to", "pick", "up", "kitchen", "apple", "not", "1", "2", "12", "l", "a", "the"])
+skill_words = st.lists(some_words, min_size=1, max_size=5)
+dressed = st.sampled_from(
+    [
+        "Act: {}",
+        "**Action:** {}.",
+        "2. Act: `{}`",
+        "Sure! Act: {}",
+        '{{"action": "{}"}}',
+        "Act[{}]",
+        "{}",
+        "Act: the {}",
+    ]
+)
+
+
+def without_articles(skill: str) -> list[str]:
+    return [word for word in skill.split() if word not in ("a", "the")]
+
+
+@given(st.lists(skill_words.map(" ".join), min_size=1, max_size=8, unique=True), skill_words.map(" ".join), dressed)
+@settings(max_examples=300, deadline=None)
+def test_a_skill_is_taken_only_where_its_words_and_no_others_are_said(
+    available: list[str], said: str, dress: str
+) -> None:
+    decided = taken(lambda: read(dress.format(said), DecisionGrammar(available)))
+    if decided is not None and isinstance(act := decided[-1].decision, Act):
+        assert without_articles(act.skill) == without_articles(said)
+        assert act.skill == said or said not in available
+
+
+LONG = {
+    "brackets": "[" * 5000,
+    "braces": "{" * LONGEST,
+    "objects that never close": '{"a":' * 7000,
+    "arrays of objects": '[{"a": ' * 5000,
+    "quotes": '"' * LONGEST,
+    "blank lines": "Expand:\n- control flow: sequence\n- subgoals:\n- a\n" + "\n" * 30_000 + "b",
+    "spaces": "Act:" + " " * 30_000 + "x" + " " * 5000 + "y",
+    "stars": "x" + "*" * 30_000 + "y",
+    "labels": "act: " * 7000,
+    "labels and questions": "so, " * 9000 + "act: done",
+    "openings": "ok! " * 9000 + "x act: done",
+    "commas": "Expand:\n- control flow: sequence\n- subgoals: " + "a,\n" * 10_000,
+    "numbers": "Expand:\n- control flow: sequence\n- subgoals: " + "1. a " * 7000,
+    "flows": "Expand: " + "control flow: sequence " * 1500,
+    "sentences": "I go. " * 6000 + "Act: done",
+    "dots": "." * 30_000 + "\nAct: done",
+    "tags": "<action>" * 5000,
+    "turns": "<|im_end|>" * 3500,
+    "one word": "a" * LONGEST,
+    "escapes": '{"a": "' + "\\" * 30_000,
+    "constants of Python": "{'a': " + "'" * 30_000,
+    "lines": "Act: done\n" * 3900,
+    "observations": "Action: x observation: " * 1700,
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_long_texts_are_read_or_refused_as_others_are(text: str) -> None:
+    # A pattern that takes time in the square of a text's length would take minutes here, one that is worse for ever.
+    for grammar in (GRAMMAR, SECOND):
+        said = taken(lambda: read(text[:LONGEST], grammar, cut=True))  # noqa: B023
+        assert all(isinstance(one.decision, Act | Think) for one in said or ())
+    assert len(own_words(text)) <= len(text)
+
+
+@pytest.mark.parametrize("flow", ALL_CONTROL_FLOWS)
+@given(st.lists(st.text(max_size=30), max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_an_expansion_in_json_holds_the_subgoals_as_they_were_or_is_refused(
+    flow: ControlFlow, goals: list[str]
+) -> None:
+    text = json.dumps({"expand": {"control_flow": flow.value, "subgoals": goals}})
+    for said in taken(lambda: read(text, GRAMMAR)) or ():
+        assert isinstance(said.decision, Expand)
+        assert said.decision.control_flow is flow
+        assert len(said.decision.subgoals) <= len(goals)
+        assert parse_decision(said.text) == said.decision
