@@ -157,7 +157,7 @@ MODELS: Registry[ModelSpec] = Registry(
     "reactree_ros.models",
     {
         "expert": "reactree_ros.llm.expert.model:SPEC",
-        "openai": "reactree_ros.llm.openai.engine:SPEC",
+        "openai": "reactree_ros.llm.openai.settings:SPEC",
         "vllm": "reactree_ros.llm.vllm_engine:SPEC",
         "transformers": "reactree_ros.llm.transformers_engine:SPEC",
         "fallback": "reactree_ros.llm.fallback:SPEC",

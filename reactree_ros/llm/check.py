@@ -46,7 +46,10 @@ def check(model: LanguageModel) -> Report:
             report.problems.append(f"no decision: {str(error) or f'none within {PATIENCE:g} s'}")
             return report
         report.facts[f"a decision, {how}"] = _in_words(reply, time.monotonic() - begin)
+    report.facts.update(model.status())  # a server may show what it does not take, or that its model thinks, only now
     report.facts["it said"] = repr(reply.text[:100])
+    if reply.reasoning:
+        report.facts["it thought"] = repr(reply.reasoning[:100])
     report.problems += _problems(report.facts, reply)
     return report
 
@@ -55,19 +58,41 @@ def _in_words(reply: Reply, seconds: float) -> str:
     if reply.prompt_tokens is None:
         return f"{seconds:.2f} s"
     cached = "unknown" if reply.cached_tokens is None else str(reply.cached_tokens)
+    thought = f" ({reply.reasoning_tokens} of them thought)" if reply.reasoning_tokens else ""
     return (
-        f"{seconds:.2f} s, {reply.prompt_tokens} prompt tokens ({cached} cached), {reply.output_tokens} output tokens"
+        f"{seconds:.2f} s, {reply.prompt_tokens} prompt tokens ({cached} cached), "
+        f"{reply.output_tokens} output tokens{thought}"
     )
+
+
+#: What the method that is left to a language model costs, and the way out.
+_METHODS = {
+    "one_schema": "it obeys JSON schemas only: which skills there are is checked here, and a decision that is none is "
+    "asked for again; vLLM, llama.cpp and SGLang take a grammar",
+    "rounds": "it takes no grammar: each decision costs two or three requests; vLLM takes one",
+    "unconstrained": "it obeys no constraint: decisions are parsed, checked and asked for again; vLLM obeys",
+}
 
 
 def _problems(facts: dict[str, str], warm: Reply) -> list[str]:
     problems = []
     if warm.objection:
         problems.append(f"what it said is no decision: {warm.objection}")
-    if facts.get("method") == "rounds":
-        problems.append("it takes no grammar: each decision costs two or three requests; vLLM takes one")
-    if facts.get("method") == "unconstrained":
-        problems.append("it obeys no constraint: decisions are parsed, checked and asked for again; vLLM obeys")
+    method, thinks = facts.get("method", ""), facts.get("thinks", "no")
+    if method in _METHODS:
+        problems.append(_METHODS[method])
+    if thinks == "in its text" and method != "unconstrained":
+        problems.append(
+            "it thinks in its text, but not where it is held to something from its first token: start the server with "
+            "its reasoning parser (vLLM, SGLang: --reasoning-parser; llama.cpp: --reasoning-format auto)"
+        )
+    if facts.get("told to think") == "no" and thinks != "no":
+        problems.append(
+            "it thinks though it is told not to: its server or chat template has another switch; say it by "
+            "reasoning_effort, chat_template_kwargs or extra_body"
+        )
+    if facts.get("told to think") == "yes" and thinks == "no":
+        problems.append("it does not think though it is told to: its chat template may have no such switch")
     if warm.cached_tokens is None and warm.prompt_tokens is not None:
         problems.append("it does not say what its prefix cache serves; start vLLM with --enable-prompt-tokens-details")
     elif warm.cached_tokens == 0:

@@ -12,11 +12,37 @@ from reactree_ros.llm.engine import Engine
 from reactree_ros.llm.engine_model import EngineModel
 from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel
+from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.settings import read_yaml
 from reactree_ros.settings import Settings
 
 #: Engine arguments that are keys; they would be written down with the settings.
 _KEYS = frozenset({"api_key", "hf_token", "token", "use_auth_token"})
+_WAY_OUT = "set HF_TOKEN, or OPENAI_API_KEY for a server, in the environment instead"
+
+
+def read_arguments(values: dict[str, Any], name: str, *, example: str) -> dict[str, Any]:
+    """Read a setting that is a mapping, given as one or as YAML; for validators of a whole model of settings.
+
+    Not of the field, because an error of a field repeats its value, and there may be a key in it.
+
+    Args:
+        values: All settings, as they were given.
+        name: The setting.
+        example: What it looks like.
+
+    Raises:
+        ValueError: It is no mapping, or holds a key, which would be written down with the settings.
+    """
+    if name not in values:
+        return values
+    given = values[name]
+    arguments = (read_yaml(given) if isinstance(given, str) else given) or {}
+    if not isinstance(arguments, dict):
+        raise ValueError(f"{name} must be like {example}")
+    if keys := [one for one in arguments if one in _KEYS and isinstance(arguments[one], str)]:
+        raise ValueError(f"{name} must not hold a key ({keys[0]}); {_WAY_OUT}")
+    return {**values, name: arguments}
 
 
 class AnsweringLimits(Settings):
@@ -38,11 +64,38 @@ class EngineSettings(AnsweringLimits):
     method: Method | None = Field(
         default=None, description="how a decision is asked for; auto: the best that the engine obeys"
     )
+    thinking: bool | None = Field(
+        default=None, description="whether the model thinks before it answers; auto: as its chat template has it"
+    )
+    reasoning_tokens: int = Field(
+        default=2048, ge=0, description="tokens that a model that thinks may think before each answer"
+    )
+    reasoning_effort: str = Field(
+        default="", description="how hard such a model thinks, e.g. low, medium, high; empty: the model's default"
+    )
+    chat_template_kwargs: dict[str, Any] = Field(
+        default={}, description="what the chat template is told besides, e.g. {custom: true}"
+    )
 
-    @field_validator("chat", "method", mode="before")
+    @field_validator("chat", "method", "thinking", mode="before")
     @classmethod
     def _automatic(cls, value: Any) -> Any:
         return None if value in ("", "auto") else value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_template_arguments(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return read_arguments(values, "chat_template_kwargs", example="{custom: true}")
+
+    @property
+    def reasoning(self) -> Reasoning:
+        """How the model thinks before it answers."""
+        return Reasoning(
+            thinking=self.thinking,
+            tokens=self.reasoning_tokens,
+            effort=self.reasoning_effort,
+            template=self.chat_template_kwargs,
+        )
 
     def queue(self, engine: Engine) -> LanguageModel:
         """Return the language model on top of an engine, with a queue in front."""
@@ -60,14 +113,7 @@ class LocalEngineSettings(EngineSettings):
     @model_validator(mode="before")
     @classmethod
     def _read_arguments(cls, values: dict[str, Any]) -> dict[str, Any]:
-        # Here and not of the field, because an error of a field repeats its value, and there may be a key in it.
-        given = values.get("engine_args", {})
-        arguments = (read_yaml(given) if isinstance(given, str) else given) or {}
-        if not isinstance(arguments, dict):
-            raise ValueError("engine_args must be like {max_num_seqs: 64}")
-        if keys := [name for name in arguments if name in _KEYS and isinstance(arguments[name], str)]:
-            raise ValueError(f"engine_args must not hold a key ({keys[0]}); set HF_TOKEN in the environment instead")
-        return {**values, "engine_args": arguments}
+        return read_arguments(values, "engine_args", example="{max_num_seqs: 64}")
 
     def named_model(self, llm: str) -> str:
         """Return the model.

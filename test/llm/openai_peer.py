@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import re
 import select
 import socket
+import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,6 +28,8 @@ GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
 )
 #: Longest time for which a request that is never answered is held, in seconds.
 HELD = 60.0
+#: What a model that thinks does think, before anything it says; more words than a trial has tokens.
+THOUGHT = "Let me see. " * 12 + "That is it."
 
 
 @dataclass
@@ -47,7 +51,11 @@ class Request:
     @property
     def is_a_trial(self) -> bool:
         """Whether it only finds out what the server can do."""
-        return self.prompt.strip() in ("Hello", "Say a word:")
+        return not {"Hello", "Say a word:", "Look."}.isdisjoint(self.prompt.split("\n"))
+
+    @property
+    def is_a_chat(self) -> bool:
+        return self.path.endswith("/chat/completions")
 
     @property
     def limit(self) -> int:
@@ -76,6 +84,11 @@ class Exchange:
         self.handler.close_connection = True
         self.handler.connection.shutdown(socket.SHUT_RDWR)
 
+    def reset(self) -> None:
+        self.handler.close_connection = True
+        self.handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        os.close(self.handler.connection.detach())
+
     def hold(self) -> None:
         """Keep the client waiting until it goes away or the peer is stopped."""
         self.handler.close_connection = True
@@ -90,9 +103,22 @@ class Exchange:
 Behaviour = Callable[[Exchange], None]
 
 
-def says(text: str, *, finish: str = "stop") -> Behaviour:
+#: Writes the messages of a chat as one text, or refuses them.
+Template = Callable[[Sequence[Mapping[str, str]]], str]
+
+
+class TemplateRefuses(Exception):
+    """A chat template does not take the messages; the message is what it says."""
+
+
+def written(messages: Sequence[Mapping[str, str]]) -> str:
+    """A template that takes everything."""
+    return "\n".join(message["content"] for message in messages)
+
+
+def says(text: str, *, finish: str = "stop", thought: str = "") -> Behaviour:
     """Answer with a text, whatever was asked."""
-    return lambda exchange: exchange.reply(200, exchange.peer.completion(exchange.request, text, finish))
+    return lambda exchange: exchange.reply(200, exchange.peer.completion(exchange.request, text, finish, thought))
 
 
 def fails(status: int, message: str = "something broke", **more: Any) -> Behaviour:
@@ -133,6 +159,11 @@ def hangs_up(exchange: Exchange) -> None:
     exchange.hang_up()
 
 
+def resets(exchange: Exchange) -> None:
+    """Close so that the client is told of a reset, as the system does for a process that was killed."""
+    exchange.reset()
+
+
 def never_answers(exchange: Exchange) -> None:
     """Keep the client waiting."""
     exchange.hold()
@@ -155,7 +186,12 @@ class Peer:
         obeys: The constraints it obeys; it ignores the others silently.
         refuses: The constraints it answers with an error.
         chats: Whether the model has a chat template.
+        template: That template.
         completes: Whether it knows /v1/completions.
+        lacks: Parameters that it does not take, and how it says so.
+        thinks: Where a model that thinks first leaves its thoughts: in its ``text``, ``hidden``, or the field that is
+            named; empty: it does not think. What it thinks takes tokens of the limit.
+        calls: The field in which it calls a tool instead of saying something; empty: it says it.
         context: Tokens that prompt and reply may have together.
         key: The key it wants; empty: none.
         port: Where; 0: anywhere.
@@ -176,7 +212,11 @@ class Peer:
         obeys: Iterable[ConstraintKind] = tuple(ConstraintKind),
         refuses: Iterable[ConstraintKind] = (),
         chats: bool = False,
+        template: Template = written,
         completes: bool = True,
+        lacks: Mapping[str, Behaviour] | None = None,
+        thinks: str = "",
+        calls: str = "",
         context: int | None = 100_000,
         key: str = "",
         models: Sequence[str] = ("tiny",),
@@ -187,6 +227,7 @@ class Peer:
         self.owned_by, self.speaks = owned_by, speaks or owned_by
         self.obeys, self.refuses = frozenset(obeys), frozenset(refuses)
         self.chats, self.completes, self.context, self.key, self.models = chats, completes, context, key, models
+        self.template, self.lacks, self.thinks, self.calls = template, dict(lacks or {}), thinks, calls
         self.say, self.choose = say, choose
         self.requests: list[Request] = []
         self.held: queue.Queue[Request] = queue.Queue()
@@ -216,18 +257,22 @@ class Peer:
 
     def stop(self) -> None:
         """Close the port and all connections, as a server that is killed."""
+        for connection in self.close_port():
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+
+    def close_port(self) -> list[socket.socket]:
+        """Listen no longer; return the connections that there are."""
         if self._server is None:
-            return
+            return []
         server, self._server = self._server, None
         self._stop.close()
         server.shutdown()
         self._thread.join(10)
         server.server_close()
-        for connection in list(server.connections):
-            try:
-                connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue
+        return list(server.connections)
 
     def __enter__(self) -> Peer:
         return self
@@ -247,7 +292,9 @@ class Peer:
         elif request.path == "/version" and self.owned_by == "vllm":
             answers({"version": "0.32.0"})(exchange)
         elif request.path == "/tokenize" and self.owned_by == "vllm":
-            answers({"count": len(request.prompt.split())})(exchange)
+            self.rendering(exchange, lambda text: {"count": len(text.split()), "tokens": list(map(hash, text.split()))})
+        elif request.path == "/apply-template" and self.owned_by == "llamacpp":
+            self.rendering(exchange, lambda text: {"prompt": text})
         elif request.path in ("/v1/completions", "/v1/chat/completions"):
             (self.script.popleft() if self.script and not request.is_a_trial else self.text)(exchange)
         else:
@@ -260,20 +307,42 @@ class Peer:
         models = [{"id": name, "object": "model", "owned_by": self.owned_by, **more} for name in self.models]
         return {"object": "list", "data": models}
 
+    @property
+    def template_status(self) -> int:
+        """The status with which it tells what its template raises."""
+        return 500 if self.speaks == "llamacpp" else 400
+
+    def rendered(self, request: Request) -> str:
+        """Return the text that the model gets."""
+        return self.template(request.body["messages"]) if "messages" in request.body else request.prompt
+
+    def rendering(self, exchange: Exchange, shown: Callable[[str], Any]) -> None:
+        """Show what the template makes of messages."""
+        try:
+            answers(shown(self.rendered(exchange.request)))(exchange)
+        except TemplateRefuses as refusal:
+            fails(self.template_status, str(refusal))(exchange)
+
     def text(self, exchange: Exchange) -> None:
         """Answer as it should."""
         request = exchange.request
-        chat = request.path.endswith("/chat/completions")
         if request.body["model"] not in self.models:
             fails(404, f"The model `{request.body['model']}` does not exist.")(exchange)
             return
-        if not self.completes and not chat:
+        if not self.completes and not request.is_a_chat:
             fails(404, "Not Found")(exchange)
             return
-        if chat and not self.chats:
+        if request.is_a_chat and not self.chats:
             fails(400, "default chat template is no longer allowed, so you must provide a chat template")(exchange)
             return
-        tokens, limit = len(request.prompt.split()), request.limit
+        if lacking := next((name for name in request.body if name in self.lacks), None):
+            self.lacks[lacking](exchange)
+            return
+        try:
+            tokens, limit = len(self.rendered(request).split()), request.limit
+        except TemplateRefuses as refusal:
+            fails(self.template_status, str(refusal))(exchange)
+            return
         if self.context is not None and tokens + limit > self.context:
             if self.owned_by != "llamacpp" or tokens >= self.context:
                 self.too_long(exchange, tokens)
@@ -283,16 +352,19 @@ class Peer:
         if constraint is not None and constraint[0] in self.refuses:
             fails(400, f"{constraint[0].value} is not supported")(exchange)
             return
-        if constraint is not None and constraint[0] in self.obeys:
-            text = self.within(*constraint, request.prompt)
-        else:
-            text = self.say(request.prompt)
+        held = constraint is not None and constraint[0] in self.obeys
+        text = self.within(*constraint, request.prompt) if constraint and held else self.say(request.prompt)
         for stop in request.body.get("stop", ()):
             text = text.partition(stop)[0]
-        words = re.findall(r"\s*\S+\s*?(?=\s|$)", text)
-        cut = len(words) > limit
-        text = "".join(words[:limit]) if cut else text
-        says(text, finish="length" if cut else "stop")(exchange)
+        thought, _ = first_words(self.thought(request, held), limit)
+        text, cut = first_words(text, limit - len(thought.split()))
+        says(text, finish="length" if cut else "stop", thought=thought)(exchange)
+
+    def thought(self, request: Request, held: bool) -> str:
+        """Return what it thinks: nothing where it is held to something from its first token on."""
+        told = request.body.get("chat_template_kwargs", {}).get("enable_thinking", True)
+        thinks = self.thinks and request.is_a_chat and told and not (held and self.thinks == "text")
+        return THOUGHT if thinks else ""
 
     def too_long(self, exchange: Exchange, tokens: int) -> None:
         """Refuse a prompt in the words of the server that it is."""
@@ -334,9 +406,10 @@ class Peer:
         if kind is CHOICE:
             return self.choose(value)
         if kind is JSON_SCHEMA:
-            if "choice" in value["properties"]:
-                return json.dumps({"choice": self.choose(value["properties"]["choice"]["enum"])})
-            return json_of(self.say(prompt))
+            if "choice" in (fields := value["properties"]):
+                enum = fields["choice"].get("enum")
+                return json.dumps({"choice": self.choose(enum) if enum else self.say(prompt)})
+            return json.dumps({"decision": dict([fields_of(self.say(prompt))])})
         if "Think: " in value:
             return self.say(prompt)
         if kind is REGEX:
@@ -345,14 +418,37 @@ class Peer:
         quoted = re.findall(r'"(?:[^"\\]|\\.)*"', value.removesuffix(r'"\n"?'))
         return self.choose([json.loads(option) for option in quoted])
 
-    def completion(self, request: Request, text: str, finish: str) -> dict[str, Any]:
-        prompt, output = len(request.prompt.split()), len(text.split())
+    def completion(self, request: Request, text: str, finish: str, thought: str = "") -> dict[str, Any]:
+        prompt, thinking = len(self.rendered(request).split()), len(thought.split())
+        output = thinking + len(text.split())
         usage: dict[str, Any] = {"prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output}
         if self.owned_by == "vllm":
             usage["prompt_tokens_details"] = {"cached_tokens": prompt // 2}
-        chat = request.path.endswith("/chat/completions")
-        said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
+        if thought and self.thinks != "text":
+            usage["completion_tokens_details"] = {"reasoning_tokens": thinking}
+        said = {"message": self.message(text, thought)} if request.is_a_chat else {"text": text}
         return {"object": "x", "choices": [{"index": 0, "finish_reason": finish, **said}], "usage": usage}
+
+    def message(self, text: str, thought: str) -> dict[str, Any]:
+        """Return a message of the assistant's, with what it thought where that is left."""
+        message: dict[str, Any] = {"role": "assistant", "content": text}
+        if thought and self.thinks == "text":
+            message["content"] = f"<think>\n{thought}" + (f"\n</think>\n\n{text}" if thought == THOUGHT else "")
+        elif thought and self.thinks != "hidden":
+            message[self.thinks] = thought
+        if not self.calls or not text.startswith(("Think: ", "Act: ", "Expand:")):
+            return message
+        name, arguments = fields_of(text)
+        named = {"Think": "thought", "Act": "skill"}
+        call = {"name": name, "arguments": json.dumps({named[name]: arguments} if name in named else arguments)}
+        several = [{"id": "call_1", "type": "function", "function": call}]
+        return {**message, "content": None, self.calls: call if self.calls == "function_call" else several}
+
+
+def first_words(text: str, limit: int) -> tuple[str, bool]:
+    """Return the first words of a text, and whether there are more."""
+    words = re.findall(r"\s*\S+\s*?(?=\s|$)", text)
+    return ("".join(words[:limit]), True) if len(words) > limit else (text, False)
 
 
 def constraint_of(body: Mapping[str, Any], speaks: str) -> tuple[ConstraintKind, Any] | None:
@@ -376,14 +472,12 @@ def constraint_of(body: Mapping[str, Any], speaks: str) -> tuple[ConstraintKind,
     return next(((kind, value) for kind, value in found.items() if value is not None), None)
 
 
-def json_of(text: str) -> str:
-    """Return a decision in the JSON that stands for it."""
+def fields_of(text: str) -> tuple[str, Any]:
+    """Return a decision as data: its kind, and what stands in JSON for the rest of it."""
     decision = parse_decision(text)
     if isinstance(decision, Expand):
-        what: Any = {"control_flow": decision.control_flow.value, "subgoals": list(decision.subgoals)}
-    else:
-        what = text.partition(": ")[2]
-    return json.dumps({"decision": {type(decision).__name__: what}})
+        return "Expand", {"control_flow": decision.control_flow.value, "subgoals": list(decision.subgoals)}
+    return type(decision).__name__, text.partition(": ")[2]
 
 
 class _Server(ThreadingHTTPServer):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from clients import GRAMMAR_OF_THREE, PATIENCE, Model, ask, clients, decided, refusal
 from openai_peer import (
     CHOICE,
     GRAMMAR,
@@ -22,13 +23,13 @@ from openai_peer import (
     fails,
     hangs_up,
     never_answers,
+    resets,
     says,
     says_the_key,
     shows_a_page,
 )
 
-from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine import ConstraintKind
 from reactree_ros.llm.port import (
@@ -36,22 +37,16 @@ from reactree_ros.llm.port import (
     DecisionRequest,
     FreeText,
     InvalidReply,
-    LanguageModel,
     LanguageModelError,
     NoAnswerInTime,
     PromptTooLong,
-    Reply,
     RequestRejected,
     ServerUnavailable,
 )
-from reactree_ros.llm.settings import make_model, model_settings
 
-PATIENCE = 20.0
 SECRET = "sk-hush-4711"
 THOUGHT = "Think: well"
-GRAMMAR_OF_THREE = DecisionGrammar(("done", "failure", "go to kitchen 1"))
-
-Model = Callable[..., LanguageModel]
+GONE = "cannot be reached: nothing listens there, or it closed the connection"
 
 
 @pytest.fixture(autouse=True)
@@ -69,36 +64,8 @@ def peer() -> Iterator[Peer]:
 @pytest.fixture
 def model() -> Iterator[Model]:
     """Makes language models of a peer; without settings that say otherwise, what it obeys need not be tried out."""
-    made: list[LanguageModel] = []
-
-    def make(peer: Peer | str, **settings: Any) -> LanguageModel:
-        defaults: dict[str, Any] = {
-            "constraints": ("grammar",),
-            "chat": False,
-            "retries": 1,
-            "request_timeout": PATIENCE,
-        }
-        url = peer if isinstance(peer, str) else peer.base_url
-        one = make_model(*model_settings("openai", {"base_url": url, **defaults, **settings}, where="the test"))
-        made.append(one)
-        return one
-
-    yield make
-    for one in made:
-        one.close()
-
-
-def ask(model: LanguageModel, *turns: Turn | str, **more: Any) -> Reply:
-    told = tuple(Told(turn) if isinstance(turn, str) else turn for turn in turns or ("Say.",))
-    more.setdefault("may_say", GRAMMAR_OF_THREE)
-    return model.decide(DecisionRequest(told, **more)).result(PATIENCE)
-
-
-def refusal(model: LanguageModel, *turns: Turn | str, **more: Any) -> LanguageModelError:
-    with pytest.raises(LanguageModelError) as raised:
-        ask(model, *turns, **more)
-    assert "\n" not in str(raised.value)
-    return raised.value
+    with clients(constraints=("grammar",), chat=False) as make:
+        yield make
 
 
 # ---------------------------------------------------------------------- failures
@@ -118,8 +85,8 @@ FAILURES: dict[str, tuple[Behaviour, type[LanguageModelError], str, int]] = {
     "a list": (answers([]), ServerUnavailable, "no completion: []", 1),
     "null": (answers(None), ServerUnavailable, "no completion: None", 1),
     "no choices": (answers({"choices": []}), ServerUnavailable, "no completion", 1),
-    "half an answer": (breaks_off, ServerUnavailable, "closed the connection in the middle of an answer", 2),
-    "no word": (hangs_up, ServerUnavailable, "closed the connection in the middle of a request", 2),
+    "half an answer": (breaks_off, ServerUnavailable, GONE, 2),
+    "no word": (hangs_up, ServerUnavailable, GONE, 2),
 }
 
 
@@ -152,8 +119,8 @@ def test_a_server_that_is_not_there_is_named_and_used_when_it_is(peer: Peer, mod
     for _ in range(2):
         failure = refusal(one)
         assert type(failure) is ServerUnavailable
-        assert str(failure) == f"the server at {peer.base_url} cannot be reached: nothing listens there"
-    with pytest.raises(ServerUnavailable, match="nothing listens there"):
+        assert str(failure) == f"the server at {peer.base_url} {GONE}"
+    with pytest.raises(ServerUnavailable, match=GONE):
         one.ready().result(PATIENCE)
     peer.start()
     assert ask(one).text == THOUGHT
@@ -163,15 +130,20 @@ def test_a_server_that_dies_between_requests_is_named_and_used_when_it_is_back(p
     one = model(peer, retries=0)
     assert ask(one).text == THOUGHT
     peer.stop()
-    assert "nothing listens there" in str(refusal(one))
+    assert str(refusal(one)).endswith(GONE)
     peer.start()
     assert ask(one).text == THOUGHT
 
 
-def test_a_server_that_dies_in_a_request_is_named_and_used_when_it_is_back(peer: Peer, model: Model) -> None:
+@pytest.mark.parametrize("end", [hangs_up, resets, breaks_off], ids=["closed", "reset", "half an answer"])
+def test_a_server_that_dies_in_a_request_is_told_as_one_that_refuses_it(
+    peer: Peer, model: Model, end: Behaviour
+) -> None:
     one = model(peer, retries=0)
-    peer.script.append(lambda exchange: (peer.stop(), exchange.hang_up())[1])
-    assert type(refusal(one)) is ServerUnavailable
+    peer.script.append(lambda exchange: (peer.close_port(), end(exchange))[1])
+    failures = [refusal(one), refusal(one)]
+    assert [type(failure) for failure in failures] == [ServerUnavailable] * 2
+    assert [str(failure) for failure in failures] == [f"vllm 0.32.0 at {peer.base_url} {GONE}"] * 2
     peer.start()
     assert ask(one).text == THOUGHT
 
@@ -493,7 +465,7 @@ def test_a_server_that_is_not_known_to_continue_a_message_is_not_asked_to(model:
         one = model(peer, chat=True, constraints=("json_schema",))
         assert ask(one, "task", may_say=FreeText(), begun="Subgoal 1:").text == "fetch it"
         (request,) = peer.asked
-        assert request.body["messages"][-1] == {"role": "assistant", "content": "Subgoal 1:"}
+        assert request.body["messages"][-1] == {"role": "user", "content": "task"}
         assert not {"continue_final_message", "add_generation_prompt"} & request.body.keys()
 
 
@@ -510,11 +482,42 @@ def test_the_chat_is_used_where_there_is_one(model: Model, chats: bool, complete
 
 def test_an_openai_chat_has_its_limit_under_its_newer_name(model: Model) -> None:
     with Peer(owned_by="system", speaks="openai", chats=True, say=lambda prompt: THOUGHT) as peer:
-        assert ask(model(peer, chat=True, constraints=("json_schema",)), max_tokens=70).text == THOUGHT
+        assert decided(ask(model(peer, chat=True, constraints=("json_schema",)), max_tokens=70)) == THOUGHT
         assert peer.asked[0].body["max_completion_tokens"] == 70
         assert "max_tokens" not in peer.asked[0].body
         (form,) = [peer.asked[0].body["response_format"]]
         assert (form["type"], form["json_schema"]["strict"]) == ("json_schema", True)
+
+
+def test_ollama_which_knows_the_older_name_of_the_limit_alone_is_sent_that(model: Model) -> None:
+    with Peer(owned_by="library", speaks="openai", chats=True, say=lambda prompt: THOUGHT) as peer:
+        assert decided(ask(model(peer, chat=None, constraints=None), max_tokens=70)) == THOUGHT
+        assert all("max_completion_tokens" not in request.body for request in peer.requests if request.body)
+        assert peer.asked[0].body["max_tokens"] == 70
+
+
+def test_a_chat_is_sent_without_stops(model: Model) -> None:
+    with Peer(chats=True, say=lambda prompt: "\n\na subgoal\nand more") as peer:
+        assert ask(model(peer, chat=True), may_say=FreeText(("\n",))).text == "a subgoal"
+        assert "stop" not in peer.asked[0].body
+
+
+def test_further_settings_of_the_server_are_put_into_every_request_and_win(model: Model) -> None:
+    extra = "{top_k: 20, temperature: 0.7, provider: {sort: price}}"
+    with Peer(chats=True, say=lambda prompt: THOUGHT) as peer:
+        assert ask(model(peer, chat=True, extra_body=extra), temperature=0.1).text == THOUGHT
+        texts = [request for request in peer.requests if request.path == "/v1/chat/completions"]
+        assert len(texts) > len(peer.asked)
+        for request in texts:
+            assert (request.body["top_k"], request.body["temperature"]) == (20, 0.7)
+            assert request.body["provider"] == {"sort": "price"}
+
+
+@pytest.mark.parametrize("extra", ["[1]", "words", f"{{api_key: {SECRET}}}"])
+def test_further_settings_that_are_none_or_hold_a_key_are_refused(peer: Peer, model: Model, extra: str) -> None:
+    with pytest.raises(UserError, match="extra_body must") as refused:
+        model(peer, extra_body=extra)
+    assert SECRET not in str(refused.value)
 
 
 # ---------------------------------------------------------------------- what it obeys
@@ -539,16 +542,16 @@ def test_what_a_server_obeys_is_found_out_in_its_own_words(
 ) -> None:
     with Peer(owned_by=owner, speaks=speaks, say=lambda prompt: THOUGHT) as peer:
         one = model(peer, constraints=None)
-        assert ask(one).text == THOUGHT
+        assert decided(ask(one)) == THOUGHT
         assert one.status()["constraints"] == ", ".join(sorted(kind.value for kind in obeys))
-        assert one.status()["method"] == "one_request"
+        assert one.status()["method"] == ("one_schema" if obeys == {JSON_SCHEMA} else "one_request")
         assert len(peer.asked) == 1
 
 
 SOME = {
     "grammar only": ({GRAMMAR}, "one_request", 1),
     "regex only": ({REGEX}, "one_request", 1),
-    "JSON only": ({JSON_SCHEMA}, "one_request", 1),
+    "JSON only": ({JSON_SCHEMA}, "one_schema", 1),
     "choice only": ({CHOICE}, "rounds", 2),
     "regex and choice": ({REGEX, CHOICE}, "one_request", 1),
 }
@@ -565,14 +568,15 @@ def test_constraints_that_are_ignored_or_refused_are_not_relied_on(
     others = EVERYTHING - obeys if refused else ()
     with Peer(obeys=obeys, refuses=others, say=lambda prompt: act, choose=choose) as peer:
         one = model(peer, constraints=None)
-        reply = ask(one)
-        assert (reply.text, one.status()["method"], len(peer.asked)) == (act, method, requests)
+        assert decided(ask(one)) == act
+        assert (one.status()["method"], len(peer.asked)) == (method, requests)
 
 
 def test_a_choice_is_asked_for_in_whatever_the_server_obeys(model: Model) -> None:
     options = ("go to kitchen 1", 'say "a|b" (1.5)', "end")
     for kind in ConstraintKind:
-        with Peer(obeys={kind}, choose=lambda options: options[len(options) // 2]) as peer:
+        say = lambda prompt: options[1]  # noqa: E731
+        with Peer(obeys={kind}, say=say, choose=lambda options: options[len(options) // 2]) as peer:
             assert ask(model(peer, constraints=None), may_say=Choice(options)).text == options[1]
 
 
@@ -581,24 +585,24 @@ def test_a_server_that_obeys_nothing_is_asked_again_with_the_reason(model: Model
     with Peer(obeys=()) as peer:
         peer.script.extend(texts)
         one = model(peer, constraints=None)
-        assert ask(one, "Do.").text == "Act: done"
+        assert decided(ask(one, "Do.")) == "Act: done"
         assert one.status()["method"] == "unconstrained"
-        assert [request.prompt for request in peer.asked] == [
-            "Do.\n",
-            "Do.\nI would go.\nA decision starts with 'Think: ', 'Act: ' or 'Expand:', not with 'I would go.'.\n",
-            "Do.\nAct: fly\n'fly' is not among what is available now.\n",
-        ]
+        first, second, third = [request.prompt for request in peer.asked]
+        assert first == "Do.\n"
+        assert "'I would go.'" in second.removeprefix("Do.\nI would go.\n")
+        assert third.startswith("Do.\nAct: fly\n'fly' is not among ")
 
 
 def test_a_server_that_never_says_what_may_be_said_is_given_up(model: Model) -> None:
     with Peer(obeys=(), say=lambda prompt: "Act: fly") as peer:
         one = model(peer, constraints=None)
         reply = ask(one)
-        assert (reply.text, reply.objection) == ("Act: fly", "'fly' is not among what is available now.")
+        assert reply.text == "Act: fly"
+        assert reply.objection.startswith("'fly' is not among ")
         assert len(peer.asked) == 4
         failure = refusal(one, may_say=Choice(("walk", "swim")))
         assert type(failure) is InvalidReply
-        assert str(failure).startswith("'Act: fly' is not among what is available now.")
+        assert "fly" in str(failure)
         assert "was asked 4 times" in str(failure)
         assert len(peer.asked) == 8
 
@@ -625,5 +629,5 @@ def test_a_method_that_the_server_cannot_do_is_refused(peer: Peer, model: Model)
 def test_a_reply_that_was_cut_is_asked_for_again(peer: Peer, model: Model) -> None:
     cut = "Expand:\n- control flow: sequence\n- subgoals: find the ju"
     peer.script.extend([says(cut, finish="length"), says("Act: done")])
-    assert ask(model(peer)).text == "Act: done"
+    assert decided(ask(model(peer))) == "Act: done"
     assert peer.asked[1].prompt.startswith(f"Say.\n{cut}\n")

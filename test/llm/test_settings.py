@@ -17,7 +17,7 @@ from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import ConstraintKind
 from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.fallback import FallbackModel, FallbackSettings
-from reactree_ros.llm.openai.engine import OpenAISettings
+from reactree_ros.llm.openai.settings import OpenAISettings
 from reactree_ros.llm.port import DecisionRequest, LanguageModel
 from reactree_ros.llm.settings import load_models_file, make_model, model_from_dict, model_settings, model_to_dict
 from reactree_ros.llm.vllm_engine import VllmSettings
@@ -110,8 +110,19 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "a key and no list": (f"llm: fallback\nmodels: {{api_key: {SECRET}}}", "models must be a list"),
     "a key of an engine": (
         f"llm: vllm\nengine_args: {{hf_token: {SECRET}}}",
-        "engine_args must not hold a key (hf_token); set HF_TOKEN in the environment instead",
+        "engine_args must not hold a key (hf_token); set HF_TOKEN, or OPENAI_API_KEY for a server, in the environment",
     ),
+    "a key among what a server is told": (
+        f"llm: openai\nextra_body: {{api_key: {SECRET}}}",
+        "extra_body must not hold a key (api_key); set HF_TOKEN, or OPENAI_API_KEY for a server, in the environment",
+    ),
+    "a key among what a template is told": (
+        f"llm: vllm\nchat_template_kwargs: {{token: {SECRET}}}",
+        "chat_template_kwargs must not hold a key (token); set HF_TOKEN",
+    ),
+    "no mapping for the template": ("llm: vllm\nchat_template_kwargs: 7", "chat_template_kwargs must be like {custom"),
+    "thinking": ("llm: vllm\nthinking: perhaps", "thinking is 'perhaps': input should be a valid boolean"),
+    "tokens to think": ("llm: vllm\nreasoning_tokens: -1", "reasoning_tokens is '-1': input should be greater than"),
     "a key in what is no YAML": (
         f"llm: vllm\nengine_args: '[hf_token: {SECRET}, }}'",
         "while parsing a flow node: expected the node content, but found '}' (line 1, column 26)",
@@ -124,7 +135,10 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "retries": ("llm: openai\nretries: -1", "retries is '-1': input should be greater than or equal to 0"),
     "many retries": ("llm: openai\nretries: 101", "retries is '101': input should be less than or equal to 100"),
     "none at once": ("llm: vllm\nmax_concurrent: 0", "max_concurrent is '0': input should be greater than or equal to"),
-    "method": ("llm: vllm\nmethod: magic", "method is 'magic': input should be 'one_request', 'rounds' or 'unconstr"),
+    "method": (
+        "llm: vllm\nmethod: magic",
+        "method is 'magic': input should be 'one_request', 'one_schema', 'rounds' or",
+    ),
     "constraint": ("llm: openai\nconstraints: [regexp]", "constraints.0 is 'regexp': input should be"),
     "no mapping": ("llm: vllm\nengine_args: [64]", "engine_args must be like {max_num_seqs: 64}"),
     "no list": ("llm: fallback\nmodels: 7", "models must be a list, one language model an entry"),
@@ -238,11 +252,11 @@ def test_a_fallback_asks_its_models_in_order_and_says_who_answered() -> None:
             model.close()
 
 
-def test_a_model_without_a_time_limit_of_its_own_leaves_the_others_their_share() -> None:
+def test_each_of_several_models_keeps_its_own_time_limit() -> None:
     servers = [{"llm": "openai", "base_url": URL}, {"llm": "openai", "base_url": URL, "request_timeout": 5}]
     model = made("fallback", models=[*servers, {"llm": "expert"}])
     assert isinstance(model, FallbackModel)
     try:
-        assert [backup.time_limit for backup in model.backups] == [40.0, 5.0, 40.0]
+        assert [backup.time_limit for backup in model.backups] == [120.0, 5.0, 120.0]
     finally:
         model.close()

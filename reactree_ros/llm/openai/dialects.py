@@ -1,10 +1,9 @@
-"""How servers of the OpenAI protocol differ: what they are sent for a constraint, and how they refuse."""
+"""How servers of the OpenAI protocol differ: what they are sent for a constraint, and what they know besides."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from reactree_ros.llm.engine import ConstraintKind
@@ -50,55 +49,11 @@ DIALECTS: Mapping[str, Dialect] = {
 }
 #: Servers that can be told to continue the last message of a chat; a strict one of the others refuses the fields.
 CONTINUING = ("vllm", "sglang")
+#: Where servers show what their chat template makes of messages, outside of the protocol: path, and the answer's field.
+RENDERING: Mapping[str, tuple[str, str]] = {"vllm": ("/tokenize", "tokens"), "llamacpp": ("/apply-template", "prompt")}
+#: Servers that pass arguments on to the chat template.
+TEMPLATED = ("vllm", "sglang", "llamacpp")
 #: Servers that call themselves something else but speak one of the dialects.
 OWNERS = {"library": "openai", "system": "openai", "openai-internal": "openai"}
-
-
-def connection_problem(error: BaseException) -> str:
-    """Say what is wrong with a connection, in words."""
-    cause: BaseException | None = error
-    while cause is not None and cause.__cause__ is not None:
-        cause = cause.__cause__
-    reason = str(cause) or type(cause).__name__
-    known: Sequence[tuple[str, str]] = (
-        ("refused", "cannot be reached: nothing listens there"),
-        ("All connection attempts failed", "cannot be reached: nothing listens there"),
-        ("disconnected", "closed the connection in the middle of a request"),
-        ("peer closed", "closed the connection in the middle of an answer"),
-        ("reset", "closed the connection in the middle of a request"),
-        ("Name or service", "cannot be reached: the host name is not known"),
-        ("nodename", "cannot be reached: the host name is not known"),
-    )
-    return next((words for mark, words in known if mark in reason), f"cannot be reached: {reason}")
-
-
-def refusal(error: Any) -> str:
-    """Return what a server says in a refusal, in one line."""
-    said = error.message
-    if isinstance(error.body, dict):
-        said = error.body.get("error", error.body)
-        said = said.get("message", said) if isinstance(said, dict) else said
-    return " ".join(str(said).split())
-
-
-def is_too_long(error: Any) -> bool:
-    """Return whether a server refuses a request because prompt and reply do not fit into the context."""
-    text = str(error.body) + str(error.message)
-    marks = (
-        *("context length", "context_length_exceeded"),  # vLLM, SGLang, OpenAI
-        *("exceed_context_size", "input_tokens", "max_new_tokens`", "too long"),  # llama.cpp, vLLM, TGI, others
-    )
-    return error.status_code in (400, 413, 422) and any(mark in text for mark in marks)
-
-
-def stated_context(told: str) -> int:
-    """Find the context's tokens in such a refusal; 0 where it does not say."""
-    stated = re.search(r"(?:length|size|limit|n_ctx|<=)\D{0,8}(\d+)", told)
-    return int(stated[1]) if stated else 0
-
-
-def stated_prompt(told: str, max_tokens: int, context: int) -> int:
-    """Find the prompt's tokens in such a refusal: its largest number, less the reply's where that is a total."""
-    numbers = [int(number) for number in re.findall(r"\d+", told)]
-    largest = max([*numbers, context])
-    return largest - max_tokens if largest - max_tokens in numbers else largest
+#: Of these, those that know only the older name of the token limit: Ollama.
+OLDER = ("library",)

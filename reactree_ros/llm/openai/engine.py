@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from pathlib import Path
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
-
-from reactree_ros.errors import UserError
-from reactree_ros.llm.chat import chat_messages
+from reactree_ros.llm.chat import ChatLayout, Message, Rendering, chat_messages, find_layout
 from reactree_ros.llm.engine import ConstraintKind, Engine, Generated, Generation
-from reactree_ros.llm.engine_settings import EngineSettings
 from reactree_ros.llm.openai import dialects, trials
+from reactree_ros.llm.openai.address import read_key, read_url
+from reactree_ros.llm.openai.answer import read_answer
+from reactree_ros.llm.openai.connection import Connection
 from reactree_ros.llm.openai.dialects import DIALECTS, OWNERS, Dialect
+from reactree_ros.llm.openai.parameters import LIMIT, NEWER_LIMIT, Parameters
+from reactree_ros.llm.openai.refusal import Refused
+from reactree_ros.llm.openai.trials import Thoughts
 from reactree_ros.llm.port import (
-    LanguageModel,
     LanguageModelError,
     PromptTooLong,
     RequestRejected,
     ServerUnavailable,
 )
-from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.llm.reasoning import Reasoning
 
-_PASSING = (408, 409, 425, 429)
-_KEY_IN_URL = "base_url: must hold no user, password or query; give a key by OPENAI_API_KEY or api_key_file"
+_log = logging.getLogger(__name__)
 
 
 class OpenAIEngine(Engine):
     """Generates by an OpenAI-compatible server.
 
-    What the server obeys is tried out when it is opened: servers are known to ignore a constraint silently. The
-    server's key is read from a file or from the environment and appears nowhere else.
+    What the server can do is tried out when it is opened: whether it chats, what its chat template takes, whether its
+    model thinks, which constraints it obeys (servers are known to ignore one silently). A parameter that it refuses is
+    left out, or gets another name, from then on.
 
     Args:
         base_url: Of the server; ``/v1`` is added where there is no path. Empty: ``$OPENAI_BASE_URL``.
@@ -46,6 +44,8 @@ class OpenAIEngine(Engine):
         retries: How often a request that failed for a passing reason (connection, 408, 409, 429, 5xx) is sent again,
             with exponential backoff and jitter.
         request_timeout: Longest time for one request, in seconds.
+        reasoning: How the model thinks before it answers, in a chat.
+        extra_body: Put into the body of every request for a text; it wins over what would be there.
 
     Raises:
         UserError: There is no base URL, it is none, the key's file cannot be read, or what it or the environment
@@ -62,40 +62,39 @@ class OpenAIEngine(Engine):
         constraints: Iterable[ConstraintKind] | None = None,
         retries: int = 3,
         request_timeout: float = 120.0,
+        reasoning: Reasoning | None = None,
+        extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        self._key = _key(api_key_file)
-        self._url = _url(base_url or os.environ.get("OPENAI_BASE_URL", ""))
+        self._connection = Connection(
+            key=read_key(api_key_file), url=read_url(base_url), retries=retries, timeout=request_timeout
+        )
+        self.name = self._connection.name
         self._model = model
-        self._chat = chat
+        self._chat = self.chat = chat
         self._configured = None if constraints is None else frozenset(constraints)
-        self._retries = retries
-        self._request_timeout = request_timeout
-        self._dialect: Dialect = DIALECTS["openai"]
-        self._client: Any = None
+        self._reasoning = reasoning or Reasoning()
+        self._extra = dict(extra_body or {})
         self._kind = ""
-        self.name = f"the server at {self._url}"
+        self._dialect: Dialect = {}
+        self._layout = ChatLayout()
+        self._thoughts: Thoughts | None = None
+        self._parameters = Parameters()
 
     async def open(self) -> None:
-        """Connect: find the model, whether it chats, and what the server obeys."""
-        from openai import AsyncOpenAI
-
-        if self._client is None:
-            self._client = AsyncOpenAI(
-                base_url=self._url,
-                api_key=self._key or "none",
-                max_retries=self._retries,
-                timeout=self._request_timeout,
-            )
+        """Connect: find the model, whether it chats, and what the server can do."""
         found = await self._find_model()
         self._model = found["id"]
         owner = str(found.get("owned_by") or "")
         self._kind = OWNERS.get(owner, owner)
-        version = await self._ask_root("/version") if self._kind == "vllm" else None
-        what = f"vllm {version.get('version', '')}".strip() if isinstance(version, dict) else owner or "a server"
-        self.name = f"{what} at {self._url}"
+        self.name = self._connection.name = f"{await self._what_it_is(owner)} at {self._connection.url}"
         self.context = found.get("max_model_len") or (found.get("meta") or {}).get("n_ctx")
-        if self._chat is None:
-            self._chat = await trials.chats(partial(self._complete, dialect=self._dialect, chat=True))
+        self._parameters = Parameters()
+        if self._chat is not False:
+            newer = self._kind == "openai" and owner not in dialects.OLDER
+            self._parameters = Parameters(NEWER_LIMIT if newer else LIMIT)
+            self.chat = await self._chats()
+        if self.chat:
+            self._layout = await find_layout(self._render)
         if self._configured is None:
             self._dialect, self.constraints = await trials.find_dialect(self._complete, self._kind)
             return
@@ -106,7 +105,13 @@ class OpenAIEngine(Engine):
         self.constraints = self._configured
 
     async def _find_model(self) -> dict[str, Any]:
-        answer = await self._send(lambda: self._client.get("/models", cast_to=object))
+        refused: Refused | None = None
+        try:
+            answer = await self._connection.get("/models")
+        except Refused as error:
+            refused = error
+        if refused is not None:
+            raise self._told(refused)
         try:
             models = {str(one["id"]): one for one in answer["data"]}
         except (TypeError, KeyError):
@@ -118,199 +123,173 @@ class OpenAIEngine(Engine):
             raise RequestRejected(f"{self.name} has no model '{self._model}'; it has {some}")
         return dict(models[self._model or next(iter(models))])
 
-    async def _ask_root(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Ask for something outside of the protocol; None where the server does not know it."""
-        root = self._client.with_options(base_url=self._url.removesuffix("/v1"), max_retries=0, timeout=10.0)
+    async def _what_it_is(self, owner: str) -> str:
+        if self._kind != "vllm":
+            return owner or "a server"
         try:
-            return await (root.post(path, cast_to=object, body=body) if body else root.get(path, cast_to=object))
-        except Exception:
-            return None
+            return f"vllm {(await self._connection.get_aside('/version'))['version']}"
+        except (Refused, ServerUnavailable, KeyError, TypeError):
+            return "vllm"
+
+    # ------------------------------------------------------------------ what its chat can do
+
+    async def _chats(self) -> bool:
+        """Find out whether the server has a chat template for its model, and whether the model thinks.
+
+        Raises:
+            LanguageModelError: It takes neither a chat, which was not asked for, nor a completion.
+        """
+        try:
+            await self._complete(trials.HELLO, chat=True)
+        except RequestRejected as refused:
+            if self._chat:
+                raise
+            self._parameters = Parameters()
+            try:
+                await self._complete(trials.HELLO, chat=False)
+            except RequestRejected:
+                raise refused from None
+            return False
+        return True
+
+    async def _render(self, messages: list[Message]) -> Rendering:
+        """Have the server's chat template write messages; where it does not show that, count their tokens.
+
+        Raises:
+            LanguageModelError: :class:`RequestRejected` where the template refuses them.
+        """
+        refused: Refused | None = None
+        if self._kind in dialects.RENDERING:
+            path, field = dialects.RENDERING[self._kind]
+            body = {"model": self._model, "messages": messages, "add_generation_prompt": False, **self._template()}
+            try:
+                rendering: Rendering = (await self._connection.post_aside(path, body))[field]
+                return rendering
+            except Refused as error:
+                refused = error if error.status in (400, 422, 500) else None  # others do not know the path
+            except (ServerUnavailable, KeyError, TypeError):
+                pass
+        if refused is not None:
+            raise RequestRejected(f"{self.name} answered {refused.how}: {self._connection.redacted(refused.message)}")
+        body = {"messages": messages, **self._template()}
+        return (await self._ask("/chat/completions", body, {LIMIT: trials.HELLO.max_tokens})).prompt_tokens
+
+    def _template(self) -> dict[str, Any]:
+        """Return what the chat template is told, as far as the server passes it on; what was set is sent anyway."""
+        reasoning = self._reasoning
+        told = reasoning.template_arguments if self._kind in dialects.TEMPLATED else dict(reasoning.template)
+        return {"chat_template_kwargs": told} if told else {}
+
+    # ------------------------------------------------------------------ requests for a text
 
     async def generate(self, generation: Generation) -> Generated:
         """Ask the server; cancelling closes the connection, at which servers stop."""
         return await self._complete(generation, self._dialect)
 
-    async def _complete(self, generation: Generation, dialect: Dialect, *, chat: bool | None = None) -> Generated:
-        chat = bool(self._chat) if chat is None else chat
-        extra: dict[str, Any] = {}
-        if generation.constraint is not None:
-            extra |= dialect[generation.constraint.kind](generation.constraint.value)
-        limit = "max_completion_tokens" if chat and self._kind == "openai" else "max_tokens"
-        body = {
-            "model": self._model,
-            "temperature": generation.temperature,
-            "seed": generation.seed,
-            limit: generation.max_tokens,
-            **({"top_p": generation.top_p} if generation.top_p < 1 else {}),
-            **({"stop": list(generation.stops)} if generation.stops else {}),
-        }
-        if not chat:
-            path = "/completions"
-            text: dict[str, Any] = {"prompt": generation.prompt}
-        else:
-            path = "/chat/completions"
-            text = {"messages": chat_messages(generation.turns, generation.begun)}
-            if generation.begun and self._kind in dialects.CONTINUING:
-                extra |= {"continue_final_message": True, "add_generation_prompt": False}
-        answer = await self._send(
-            lambda: self._client.post(path, cast_to=object, body={**body, **text, **extra}), generation, text
-        )
-        return self._generated(answer, chat)
+    async def _complete(
+        self, generation: Generation, dialect: Dialect | None = None, *, chat: bool | None = None
+    ) -> Generated:
+        values = {"temperature": generation.temperature, "seed": generation.seed, LIMIT: generation.max_tokens}
+        if generation.top_p < 1:
+            values["top_p"] = generation.top_p
+        held: dict[str, Any] = {}
+        if generation.constraint is not None and dialect is not None:
+            held = dialect[generation.constraint.kind](generation.constraint.value)
+        if self.chat if chat is None else chat:
+            return await self._chat_on(generation, values, held)
+        stops = {"stop": list(generation.stops)} if generation.stops else {}
+        return await self._ask("/completions", {"prompt": generation.prompt, **held}, {**values, **stops})
 
-    def _generated(self, answer: Any, chat: bool) -> Generated:
-        try:
-            choice = answer["choices"][0]
-            text = (choice["message"]["content"] if chat else choice["text"]) or ""
-            usage = answer.get("usage") or {}
-            cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
-            return Generated(
-                text=str(text),
-                finish_reason=str(choice.get("finish_reason") or "stop"),
-                prompt_tokens=usage.get("prompt_tokens"),
-                cached_tokens=cached,
-                output_tokens=usage.get("completion_tokens"),
-            )
-        except (AttributeError, IndexError, KeyError, TypeError):
-            raise ServerUnavailable(
-                f"{self.name} answered with something that is no completion: {self._redacted(repr(answer))[:120]}"
-            ) from None
+    async def _chat_on(self, generation: Generation, values: dict[str, Any], held: Mapping[str, Any]) -> Generated:
+        """Ask for the next message, with room for what is thought before it."""
+        thinks = self._thoughts is not None or bool(self._reasoning.thinking)
+        if thinks:
+            values[LIMIT] += self._reasoning.tokens
+        body: dict[str, Any] = {**self._template(), **held}
+        if self._reasoning.effort:
+            body["reasoning_effort"] = self._reasoning.effort
+        # A model that thinks would have to think in the middle of its message.
+        continued = generation.begun and self._kind in dialects.CONTINUING and not thinks
+        if continued:
+            body |= {"continue_final_message": True, "add_generation_prompt": False}
+        body["messages"] = chat_messages(generation.turns, generation.begun if continued else "", self._layout)
+        generated = await self._told_apart(await self._ask("/chat/completions", body, values))
+        self._thoughts = self._thoughts or trials.thoughts(generated)
+        return generated
 
-    async def _send(
-        self, call: Callable[[], Any], generation: Generation | None = None, text: Mapping[str, Any] | None = None
-    ) -> Any:
-        """Make a call, with the SDK's retries; whatever fails becomes an error of the port.
+    async def _told_apart(self, generated: Generated) -> Generated:
+        """Mend what reasoning parsers, vLLM's too, get wrong where the chat template opens or closes the thought."""
+        if not generated.reasoning or self._kind not in dialects.TEMPLATED:
+            return generated
+        nothing_said = not (generated.text or generated.calls)
+        if self._reasoning.thinking is False and nothing_said and generated.finish_reason == "stop":
+            return replace(generated, text=generated.reasoning, reasoning="")  # it waited for the end of a thought
+        if generated.reasoning_tokens is None and generated.output_tokens is not None:  # it waited for its beginning
+            said = await self._counted({"prompt": generated.text, "add_special_tokens": False})
+            if said is not None:
+                return replace(generated, reasoning_tokens=max(0, generated.output_tokens - said))
+        return generated
 
-        It is raised outside of the handlers, so that the SDK's error, which may hold the key, does not hang on it.
+    async def _ask(self, path: str, body: Mapping[str, Any], values: Mapping[str, Any]) -> Generated:
+        """Send a request, and again without what the server does not take.
+
+        Args:
+            path: Where to.
+            body: What is sent as it is.
+            values: Parameters, which are sent under the names by which the server takes them.
         """
-        import openai
+        while True:
+            sent = self._parameters.named(values)
+            try:
+                return read_answer(
+                    await self._connection.post(path, {"model": self._model, **sent, **body, **self._extra})
+                )
+            except Refused as error:
+                refused = error
+            if refused.is_cut:
+                return Generated("", "length")
+            if refused.is_too_long:
+                raise await self._too_long(refused, body, values[LIMIT])
+            if not self._learns(refused, values, sent):
+                raise self._told(refused)
 
-        failure: LanguageModelError
+    def _learns(self, refused: Refused, values: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
+        before = self._parameters.status()
+        again = self._parameters.learn(refused, values, sent)
+        if (now := self._parameters.status()) != before:
+            changes = "; ".join(f"{what}: {which}" for what, which in now.items())
+            _log.warning("%s; from now on %s", self._told(refused), changes)
+        return again
+
+    def _told(self, refused: Refused) -> LanguageModelError:
+        return refused.told(self.name, self._connection.redacted(refused.message))
+
+    async def _too_long(self, refused: Refused, body: Mapping[str, Any], max_tokens: int) -> PromptTooLong:
+        context = self.context or refused.context()
+        tokens = await self._counted(body) or refused.prompt_tokens(max_tokens, context)
+        return PromptTooLong(max(1, tokens + max_tokens - context), context)
+
+    async def _counted(self, body: Mapping[str, Any]) -> int | None:
+        """Have a server that can do so count the tokens of a prompt."""
+        if self._kind != "vllm":
+            return None
         try:
-            return await call()
-        except openai.APITimeoutError:
-            failure = ServerUnavailable(f"{self.name}: no answer within {self._request_timeout:g} s")
-        except openai.APIConnectionError as error:
-            failure = ServerUnavailable(f"{self.name} {self._redacted(dialects.connection_problem(error))}")
-        except openai.APIStatusError as error:
-            failure = await self._refused(error, generation, text or {})
-        except (openai.OpenAIError, ValueError) as error:  # an answer that is no JSON, or is none of the protocol's
-            failure = ServerUnavailable(f"{self.name} answered with garbage: {self._redacted(str(error))[:200]}")
-        raise failure
-
-    async def _refused(self, error: Any, generation: Generation | None, text: Mapping[str, Any]) -> LanguageModelError:
-        message = self._redacted(dialects.refusal(error))[:400]
-        if generation is not None and dialects.is_too_long(error):
-            return await self._too_long(str(error.body or message), generation, text)
-        if error.status_code in (401, 403):
-            return RequestRejected(
-                f"{self.name} does not accept the key (HTTP {error.status_code}); set OPENAI_API_KEY or api_key_file"
-            )
-        problem = f"{self.name} answered HTTP {error.status_code}: {message}"
-        passing = error.status_code >= 500 or error.status_code in _PASSING
-        return ServerUnavailable(problem) if passing else RequestRejected(problem)
-
-    async def _too_long(self, told: str, generation: Generation, text: Mapping[str, Any]) -> PromptTooLong:
-        context = self.context or dialects.stated_context(told)
-        counted = await self._ask_root("/tokenize", {"model": self._model, **text}) if self._kind == "vllm" else None
-        tokens = counted.get("count") if isinstance(counted, dict) else None
-        prompt = tokens or dialects.stated_prompt(told, generation.max_tokens, context)
-        return PromptTooLong(max(1, prompt + generation.max_tokens - context), context)
-
-    def _redacted(self, message: str) -> str:
-        return message.replace(self._key, "***") if self._key else message
+            counted = await self._connection.post_aside("/tokenize", {"model": self._model, **body})
+            return int(counted["count"])
+        except (Refused, ServerUnavailable, KeyError, TypeError):
+            return None
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._client is not None:
-            await self._client.close()
-            self._client = None
+        await self._connection.close()
 
     def status(self) -> Mapping[str, str]:
-        """Say which model answers, and whether prompts are laid out as a chat."""
-        return {"model": self._model or "the server's first", "prompts": "chat" if self._chat else "completion"}
-
-
-def _key(file: str) -> str:
-    if not file:
-        key = os.environ.get("OPENAI_API_KEY", "").strip()
-        if key and not _is_a_key(key):
-            raise UserError("$OPENAI_API_KEY: holds no key; a key has neither spaces nor control characters in it")
-        return key
-    try:
-        key = Path(file).expanduser().read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"api_key_file {file}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    if not _is_a_key(key):
-        raise UserError(f"api_key_file {file}: holds no key; one line with the key is needed")
-    return key
-
-
-def _is_a_key(text: str) -> bool:
-    return re.fullmatch("[!-~]+", text) is not None
-
-
-def _may_hold_a_key(base_url: str) -> bool:
-    return "@" in base_url or "?" in base_url
-
-
-def _url(base_url: str) -> str:
-    if not base_url:
-        raise UserError("llm 'openai' needs a base URL, e.g. http://127.0.0.1:8000/v1 (or set OPENAI_BASE_URL)")
-    if _may_hold_a_key(base_url):
-        raise UserError(_KEY_IN_URL)
-    try:
-        parts = urlsplit(base_url)
-        port = parts.port
-    except ValueError:
-        parts, port = urlsplit(""), None
-    sound = parts.scheme in ("http", "https") and parts.hostname and port != 0 and not re.search(r"\s|#", base_url)
-    if not sound:
-        raise UserError(f"base_url {base_url!r}: is no URL of a server; it looks like http://127.0.0.1:8000/v1")
-    return base_url.rstrip("/") if parts.path.strip("/") else f"{parts.scheme}://{parts.netloc}/v1"
-
-
-class OpenAISettings(EngineSettings):
-    """Settings of an OpenAI-compatible server."""
-
-    base_url: str = Field(
-        default="", description="of the server, e.g. http://127.0.0.1:8000/v1; empty: $OPENAI_BASE_URL"
-    )
-    api_key_file: str = Field(default="", description="file with the server's key; empty: $OPENAI_API_KEY, or none")
-    constraints: tuple[ConstraintKind, ...] | None = Field(
-        default=None,
-        description="what the server obeys: grammar, regex, json_schema, choice; empty: it is tried out",
-    )
-    retries: int = Field(
-        default=3, ge=0, le=100, description="how often a request that failed for a passing reason is sent again"
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _hold_no_key(cls, values: dict[str, Any]) -> dict[str, Any]:
-        # Here and not of the field, because an error of a field repeats its value.
-        if _may_hold_a_key(str(values.get("base_url", ""))):
-            raise ValueError(_KEY_IN_URL)
-        return values
-
-    @field_validator("constraints", mode="before")
-    @classmethod
-    def _listed(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            return None if isinstance(value, (list, tuple)) and not value else value
-        return [name for one in value.strip("[] ").split(",") if (name := one.strip())] or None
-
-
-def _make(settings: OpenAISettings) -> LanguageModel:
-    engine = OpenAIEngine(**settings.model_dump(exclude={"method", "max_concurrent"}))
-    return settings.queue(engine)
-
-
-SPEC = ModelSpec(
-    name="openai",
-    summary="any OpenAI-compatible server: vLLM, TGI, llama.cpp, SGLang, Ollama, hosted ones",
-    settings=OpenAISettings,
-    extra="reactree_ros[openai]",
-    needs=("openai",),
-    make=_make,
-    flags=("model", "base_url", "api_key_file"),
-)
+        """Say which model answers, how prompts are laid out, whether it thinks, and what the server does not take."""
+        said = {"model": self._model or "the server's first", "prompts": "chat" if self.chat else "completion"}
+        if self.chat:
+            system = "a message of its own" if self._layout.system else "part of the user's first message"
+            said["chat layout"] = f"the system text is {system}"
+            said["thinks"] = self._thoughts.value if self._thoughts else "no"
+            if self._reasoning.thinking is not None:
+                said["told to think"] = "yes" if self._reasoning.thinking else "no"
+        return {**said, **self._parameters.status()}

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 from collections.abc import Awaitable, Callable
 
 from reactree_ros.agent.turns import Told
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generated, Generation, chosen
 from reactree_ros.llm.openai.dialects import DIALECTS, Dialect
 from reactree_ros.llm.port import RequestRejected
+from reactree_ros.llm.reasoning import split_reasoning
 
 _WORD = "Zq7kx"  # no model says this of its own accord
 _TOKENS = 32
+#: The first thing a server is told: whether it chats, and how its model thinks.
+HELLO = Generation((Told("Hello"),), max_tokens=_TOKENS)
 
 
-async def chats(complete: Callable[[Generation], Awaitable[Generated]]) -> bool:
-    """Return whether a server has a chat template for its model.
+class Thoughts(enum.Enum):
+    """Where a model that thinks before it answers leaves its thoughts."""
 
-    Args:
-        complete: Sends a chat.
-    """
-    try:
-        await complete(Generation((Told("Hello"),), max_tokens=_TOKENS))
-    except RequestRejected:
-        return False
-    return True
+    FIELD = "in a field of its own"
+    """The server takes them out of the text; a constraint holds for the answer only."""
+    TEXT = "in its text"
+    """The server does not tell them apart; a constraint holds from the first token, and then it does not think."""
+    UNSEEN = "unseen"
+    """The server keeps them, and counts them at most."""
+
+
+def thoughts(generated: Generated) -> Thoughts | None:
+    """Return where a model left its thoughts; None where it did not think."""
+    if generated.reasoning:
+        return Thoughts.FIELD
+    answer = split_reasoning(generated.text)
+    if answer.reasoning or answer.unfinished:
+        return Thoughts.TEXT
+    nothing_said = not (generated.text.strip() or generated.calls)
+    if generated.reasoning_tokens or (nothing_said and generated.finish_reason == "length"):
+        return Thoughts.UNSEEN
+    return None
 
 
 async def find_dialect(
@@ -42,7 +57,7 @@ async def find_dialect(
         held = Constraint.choice(constraint, [_WORD])
         try:
             said = await complete(Generation((Told("Say a word:"),), constraint=held, max_tokens=_TOKENS), dialect)
-            return chosen(constraint, said.text) == _WORD
+            return chosen(constraint, split_reasoning(said.text).text.strip()) == _WORD
         except (RequestRejected, ValueError):
             return False
 

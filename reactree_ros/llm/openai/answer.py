@@ -1,0 +1,89 @@
+"""Reads what a server of the OpenAI protocol answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reactree_ros.llm.engine import Generated, ToolCall
+from reactree_ros.llm.openai.refusal import Refused
+
+#: Reasons for which a text ends before its end: vLLM and most, Mistral, Anthropic's gateway, vLLM.
+_CUT = ("length", "model_length", "max_tokens", "repetition")
+#: Reasons of the engine's: vLLM and OpenRouter, vLLM and SGLang, DeepSeek.
+_BROKEN = ("error", "abort", "insufficient_system_resource")
+
+
+def read_answer(answer: Any) -> Generated:
+    """Return the text, the reasoning and the calls of an answer.
+
+    Raises:
+        Refused: It is an error in the form of an answer, or no answer at all.
+    """
+    try:
+        if answer.get("error"):
+            raise _error(answer["error"])
+        choice = answer["choices"][0]
+        _check_end(choice)
+        message = choice["message"] if "message" in choice else {"content": choice["text"]}
+        usage = answer.get("usage") or {}
+        said = list(_parts(message.get("content")))
+        reasoning = _reasoning(message) or "".join(text for text, thought in said if thought)
+        thought_tokens = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
+        return Generated(
+            text="".join(text for text, thought in said if not thought) or str(message.get("refusal") or ""),
+            finish_reason="length" if choice.get("finish_reason") in _CUT else "stop",
+            prompt_tokens=usage.get("prompt_tokens"),
+            cached_tokens=(usage.get("prompt_tokens_details") or {}).get("cached_tokens"),
+            output_tokens=usage.get("completion_tokens"),
+            reasoning=reasoning,
+            reasoning_tokens=(thought_tokens or None) if reasoning else thought_tokens,  # some count none of them
+            calls=tuple(_calls(message)),
+        )
+    except (AttributeError, IndexError, KeyError, TypeError):
+        raise Refused(0, repr(answer), "with something that is no completion") from None
+
+
+def _error(error: Any) -> Refused:
+    said = error if isinstance(error, Mapping) else {}
+    code = str(said.get("code") or "")
+    kind = f"{code} {said.get('type') or ''}"
+    status = int(code) if code.isdigit() else 400 if "invalid" in kind or "context_length" in kind else 0
+    return Refused(status, error, f"with an error ({code})" if code else "with an error")
+
+
+def _check_end(choice: Mapping[str, Any]) -> None:
+    """Raise what ended a text where that was not the model."""
+    end = str(choice.get("finish_reason") or "stop")
+    if choice.get("error"):
+        raise _error(choice["error"])
+    if end in _BROKEN:
+        raise Refused(0, f"its engine ended the text (finish_reason {end!r})", "with an error")
+    if end.startswith("content_filter"):
+        filtered = "its content filter withheld the answer; word the instruction otherwise or take another model"
+        raise Refused(400, filtered, "with nothing")
+
+
+def _parts(content: Any) -> Iterator[tuple[str, bool]]:
+    """Yield the texts of a content and whether they are thought: it is a text, or a list of parts as of Mistral's."""
+    if isinstance(content, str):
+        yield content, False
+    for part in content if isinstance(content, list) else []:
+        if part["type"] == "text":
+            yield str(part["text"]), False
+        elif part["type"] == "thinking":
+            yield "".join(text for text, _ in _parts(part["thinking"])), True
+
+
+def _reasoning(message: Mapping[str, Any]) -> str:
+    """Return what was thought."""
+    fields = (message.get("reasoning_content"), message.get("reasoning"))  # DeepSeek and many; vLLM and OpenRouter
+    return next((field for field in fields if isinstance(field, str) and field), "")
+
+
+def _calls(message: Mapping[str, Any]) -> Iterator[ToolCall]:
+    functions = [call["function"] for call in message.get("tool_calls") or []]
+    for function in [*functions, *([message["function_call"]] if message.get("function_call") else [])]:
+        arguments = function.get("arguments") or {}
+        yield ToolCall(str(function["name"]), arguments if isinstance(arguments, str) else json.dumps(arguments))

@@ -1,0 +1,136 @@
+"""How servers of the OpenAI protocol say that they do not answer, and what can be read from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from reactree_ros.llm.port import LanguageModelError, RequestRejected, ServerUnavailable
+
+#: Status codes below 500 that another try may not meet.
+_PASSING = (408, 409, 425, 429)
+_TOO_LONG = (
+    *("context length", "context_length_exceeded"),  # vLLM, SGLang, OpenAI
+    *("exceed_context_size", "input_tokens", "max_new_tokens`", "too long"),  # llama.cpp, vLLM, TGI, others
+)
+_NOT_KNOWN = re.compile(
+    r"un(?:supported|known|recogni[sz]ed|expected)|not (?:be )?(?:supported|permitted|allowed|known|recogni[sz]ed)"
+    r"|not support|extra(?:neous|_forbidden| inputs)|invalid argument",
+    re.IGNORECASE,
+)
+_BAD_VALUE = re.compile(
+    r"must be|should be|range|invalid value|only the default|(?:less|greater) than|at (?:least|most)", re.IGNORECASE
+)
+#: What chat templates raise; some servers make it an error of their own.
+_OF_TEMPLATE = re.compile(r"jinja|chat.?template|\broles?\b", re.IGNORECASE)
+# A parameter's name in quotes or brackets, which may be escaped in JSON inside of a text, but not as a key before its
+# value: some servers repeat the request. Or behind a colon, or the word for what it is.
+_NAMED = (
+    r"""['"`\u2018\u201c\[](NAME)\\?['"`\u2019\u201d\]](?!\s*:\s*(?:[-\d\[{'"\\]|(?:None|[Tt]rue|[Ff]alse|null)\b))"""
+    r"""|(?:(?:parameter|argument|field|property)s?|:) (NAME)\b"""
+)
+
+
+class Refused(Exception):
+    """A server does not answer. It may hold the key, which some servers repeat: it must not leave this folder.
+
+    Args:
+        status: HTTP status, or the code of an error in an answer of status 200; 0: there is none.
+        body: What the server says: JSON, or a text.
+        how: In which way it says so, after "answered".
+    """
+
+    def __init__(self, status: int, body: Any, how: str = "") -> None:
+        super().__init__()
+        self.status = status
+        self.body = body
+        self.how = how or f"HTTP {status}"
+
+    @property
+    def message(self) -> str:
+        """What the server says, in one line."""
+        return " ".join(_words(self.body).split())
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether prompt and reply do not fit into the context."""
+        return self.status in (400, 413, 422) and any(mark in str(self.body) for mark in _TOO_LONG)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the token limit ended the thinking, before anything was said; OpenAI's models make it an error."""
+        return "max_tokens or model output limit was reached" in self.message
+
+    @property
+    def names_no_value(self) -> bool:
+        """Whether a parameter is refused whatever its value is."""
+        return _NOT_KNOWN.search(str(self.body)) is not None
+
+    def parameters(self, sent: Collection[str]) -> tuple[str, ...]:
+        """Return those of the parameters sent that are refused; none where it is about something else."""
+        if self.status not in (400, 422):
+            return ()
+        if pointed := set(_pointed_at(self.body)):
+            return tuple(name for name in sent if name in pointed)
+        if not (self.names_no_value or _BAD_VALUE.search(self.message)):
+            return ()
+        # Further names may be what is known instead: "did you mean …?"
+        named = re.search(_NAMED.replace("NAME", "|".join(map(re.escape, sent))), self.message)
+        return () if named is None else (named[1] or named[2],)
+
+    def mentions(self, name: str) -> bool:
+        """Return whether a name occurs in what the server says."""
+        return re.search(rf"\b{re.escape(name)}\b", str(self.body)) is not None
+
+    def context(self) -> int:
+        """Find the context's tokens; 0 where it does not say."""
+        stated = re.search(r"(?:length|size|limit|n_ctx|<=)\D{0,8}(\d+)", str(self.body))
+        return int(stated[1]) if stated else 0
+
+    def prompt_tokens(self, max_tokens: int, context: int) -> int:
+        """Find the prompt's tokens: the largest number, less the reply's where that is a total."""
+        numbers = [int(number) for number in re.findall(r"\d+", str(self.body))]
+        largest = max([*numbers, context])
+        return largest - max_tokens if largest - max_tokens in numbers else largest
+
+    def told(self, server: str, message: str) -> LanguageModelError:
+        """Return it as an error of the port.
+
+        Args:
+            server: Which one it is.
+            message: What it says, without the key.
+        """
+        if self.status in (401, 403):
+            return RequestRejected(
+                f"{server} does not accept the key (HTTP {self.status}); set OPENAI_API_KEY or api_key_file"
+            )
+        passing = self.status < 400 or self.status >= 500 or self.status in _PASSING
+        if self.status == 500 and _OF_TEMPLATE.search(message):
+            passing = False
+        return (ServerUnavailable if passing else RequestRejected)(f"{server} answered {self.how}: {message[:400]}")
+
+
+def _words(said: Any) -> str:
+    """Return the words in a refusal, which each server puts elsewhere."""
+    if isinstance(said, list):
+        return "; ".join(map(_words, said))
+    if isinstance(said, dict):
+        inner = next((said[name] for name in ("error", "message", "detail", "msg") if said.get(name)), None)
+        where = ".".join(map(str, said["loc"])) + ": " if isinstance(said.get("loc"), list) else ""
+        return where + (str(said) if inner is None else _words(inner))
+    return str(said)
+
+
+def _pointed_at(said: Any) -> Iterator[str]:
+    """Yield what fields of a refusal point at: ``param`` of OpenAI, ``loc`` of pydantic."""
+    if isinstance(said, list):
+        for one in said:
+            yield from _pointed_at(one)
+    elif isinstance(said, dict):
+        if isinstance(param := said.get("param"), str) and param not in ("", "None"):
+            yield param
+        if isinstance(where := said.get("loc"), list):
+            yield from [str(part) for part in where if part != "body"][:1]
+        for value in said.values():
+            yield from _pointed_at(value)

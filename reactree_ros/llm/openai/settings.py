@@ -1,0 +1,75 @@
+"""Settings of a server that speaks the OpenAI protocol, and the language model that comes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, field_validator, model_validator
+
+from reactree_ros.llm.engine import ConstraintKind
+from reactree_ros.llm.engine_settings import EngineSettings, read_arguments
+from reactree_ros.llm.openai.address import KEY_IN_URL, may_hold_a_key
+from reactree_ros.llm.openai.engine import OpenAIEngine
+from reactree_ros.llm.port import LanguageModel
+from reactree_ros.llm.spec import ModelSpec
+
+
+class OpenAISettings(EngineSettings):
+    """Settings of an OpenAI-compatible server."""
+
+    base_url: str = Field(
+        default="", description="of the server, e.g. http://127.0.0.1:8000/v1; empty: $OPENAI_BASE_URL"
+    )
+    api_key_file: str = Field(default="", description="file with the server's key; empty: $OPENAI_API_KEY, or none")
+    constraints: tuple[ConstraintKind, ...] | None = Field(
+        default=None,
+        description="what the server obeys: grammar, regex, json_schema, choice; empty: it is tried out",
+    )
+    retries: int = Field(
+        default=3, ge=0, le=100, description="how often a request that failed for a passing reason is sent again"
+    )
+
+    extra_body: dict[str, Any] = Field(
+        default={}, description="put into every request for a text; it wins, e.g. {top_k: 20, provider: {sort: price}}"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hold_no_key(cls, values: dict[str, Any]) -> dict[str, Any]:
+        # Here and not of the field, because an error of a field repeats its value.
+        if may_hold_a_key(str(values.get("base_url", ""))):
+            raise ValueError(KEY_IN_URL)
+        return read_arguments(values, "extra_body", example="{top_k: 20}")
+
+    @field_validator("constraints", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return None if isinstance(value, (list, tuple)) and not value else value
+        return [name for one in value.strip("[] ").split(",") if (name := one.strip())] or None
+
+
+def _make(settings: OpenAISettings) -> LanguageModel:
+    engine = OpenAIEngine(
+        base_url=settings.base_url,
+        model=settings.model,
+        api_key_file=settings.api_key_file,
+        chat=settings.chat,
+        constraints=settings.constraints,
+        retries=settings.retries,
+        request_timeout=settings.request_timeout,
+        reasoning=settings.reasoning,
+        extra_body=settings.extra_body,
+    )
+    return settings.queue(engine)
+
+
+SPEC = ModelSpec(
+    name="openai",
+    summary="any OpenAI-compatible server: vLLM, TGI, llama.cpp, SGLang, Ollama, hosted ones",
+    settings=OpenAISettings,
+    extra="reactree_ros[openai]",
+    needs=("openai",),
+    make=_make,
+    flags=("model", "base_url", "api_key_file"),
+)

@@ -1,0 +1,248 @@
+"""What a server answers: words, calls of tools, reasoning, half characters, and errors that look like answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from clients import Model, ask, clients, decided, refusal
+from openai_peer import GRAMMAR, Peer, answers, fails, says
+
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.turns import Told
+from reactree_ros.llm.engine import Generated, ToolCall
+from reactree_ros.llm.openai.answer import read_answer
+from reactree_ros.llm.port import (
+    FreeText,
+    LanguageModelError,
+    PromptTooLong,
+    RequestRejected,
+    ServerUnavailable,
+)
+
+SECRET = "sk-hush-4711"
+
+
+@pytest.fixture(autouse=True)
+def _the_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with clients(constraints=("grammar",), chat=True, method="unconstrained") as make:
+        yield make
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    with Peer(chats=True, say=lambda prompt: "Think: well") as one:
+        yield one
+
+
+def answer(message: dict[str, Any], finish: str | None = "stop", **usage: Any) -> dict[str, Any]:
+    """An answer of a chat."""
+    return {"choices": [{"index": 0, "finish_reason": finish, "message": message}], "usage": usage}
+
+
+def call(name: str, arguments: Any) -> dict[str, Any]:
+    return {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+ANSWERS: dict[str, tuple[dict[str, Any], Generated]] = {
+    "text": (answer({"content": "yes"}), Generated("yes", "stop")),
+    "no content": (answer({"content": None}), Generated("", "stop")),
+    "content missing": (answer({"role": "assistant"}), Generated("", "stop")),
+    "cut": (answer({"content": "ye"}, "length"), Generated("ye", "length")),
+    "cut, in Mistral's words": (answer({"content": "ye"}, "model_length"), Generated("ye", "length")),
+    "ended without a reason": (answer({"content": "yes"}, None), Generated("yes", "stop")),
+    "a completion": ({"choices": [{"text": "yes", "finish_reason": "eos"}]}, Generated("yes", "stop")),
+    "a refusal": (answer({"content": None, "refusal": "I will not."}), Generated("I will not.", "stop")),
+    "reasoning_content": (
+        answer({"content": "yes", "reasoning_content": "hm"}),
+        Generated("yes", "stop", reasoning="hm"),
+    ),
+    "reasoning": (answer({"content": "yes", "reasoning": "hm"}), Generated("yes", "stop", reasoning="hm")),
+    "both, one of them empty": (
+        answer({"content": "yes", "reasoning_content": None, "reasoning": "hm"}),
+        Generated("yes", "stop", reasoning="hm"),
+    ),
+    "parts, in Mistral's form": (
+        answer(
+            {
+                "content": [
+                    {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+                    {"type": "text", "text": "yes"},
+                ]
+            }
+        ),
+        Generated("yes", "stop", reasoning="hm"),
+    ),
+    "counts": (
+        answer(
+            {"content": "yes"},
+            prompt_tokens=5,
+            completion_tokens=4,
+            prompt_tokens_details={"cached_tokens": 3},
+            completion_tokens_details={"reasoning_tokens": 2},
+        ),
+        Generated("yes", "stop", 5, 3, 4, reasoning_tokens=2),
+    ),
+    "thoughts that were not counted": (
+        answer(
+            {"content": "yes", "reasoning": "hm"},
+            completion_tokens=4,
+            completion_tokens_details={"reasoning_tokens": 0},
+        ),
+        Generated("yes", "stop", output_tokens=4, reasoning="hm"),
+    ),
+    "counts without details": (
+        answer({"content": "yes"}, prompt_tokens=5, prompt_tokens_details=None, completion_tokens_details=None),
+        Generated("yes", "stop", 5),
+    ),
+    "a call": (
+        answer({"content": None, "tool_calls": [call("Act", '{"skill": "x"}')]}, "tool_calls"),
+        Generated("", "stop", calls=(ToolCall("Act", '{"skill": "x"}'),)),
+    ),
+    "a call with an object, and words beside it": (
+        answer({"content": "Now.", "tool_calls": [call("Act", {"skill": "x"}), call("Think", None)]}),
+        Generated("Now.", "stop", calls=(ToolCall("Act", '{"skill": "x"}'), ToolCall("Think", "{}"))),
+    ),
+    "a call of the older form": (
+        answer({"content": None, "function_call": {"name": "Act", "arguments": '{"skill": "x"}'}}, "function_call"),
+        Generated("", "stop", calls=(ToolCall("Act", '{"skill": "x"}'),)),
+    ),
+    "half a character": (answer({"content": "\ud83d!", "reasoning": "\udc00"}), Generated("?!", "stop", reasoning="?")),
+}
+
+
+@pytest.mark.parametrize(("sent", "read"), ANSWERS.values(), ids=ANSWERS)
+def test_an_answer_is_read_for_what_it_holds(sent: dict[str, Any], read: Generated) -> None:
+    assert read_answer(sent) == read
+
+
+@pytest.mark.parametrize("field", ["tool_calls", "function_call"])
+@pytest.mark.parametrize(
+    "text", ["Think: well", "Act: go to kitchen 1", "Expand:\n- control flow: sequence\n- subgoals: a, b"]
+)
+def test_a_decision_may_come_as_the_call_of_a_tool(model: Model, field: str, text: str) -> None:
+    with Peer(chats=True, calls=field, say=lambda prompt: text) as peer:
+        assert decided(ask(model(peer))) == text
+        assert len(peer.asked) == 1
+
+
+def test_a_tool_that_is_none_of_the_decisions_is_refused_and_asked_about_again(peer: Peer, model: Model) -> None:
+    peer.script.append(answers(answer({"content": None, "tool_calls": [call("fly", "{}")]}, "tool_calls")))
+    assert decided(ask(model(peer))) == "Think: well"
+    assert len(peer.asked) == 2
+
+
+# ---------------------------------------------------------------------- errors that look like answers
+
+
+def broken(message: Any = "Upstream is gone", **more: Any) -> dict[str, Any]:
+    return {"message": message, **more}
+
+
+ERRORS: dict[str, tuple[Any, type[LanguageModelError], str]] = {
+    "an error of the gateway's": (
+        {"error": broken(code=502)},
+        ServerUnavailable,
+        "with an error (502): Upstream is gone",
+    ),
+    "an error of a number in words": ({"error": broken(code="429")}, ServerUnavailable, "(429): Upstream is gone"),
+    "an error without a code": ({"error": broken()}, ServerUnavailable, "with an error: Upstream is gone"),
+    "an error that is a text": ({"error": "no GPU"}, ServerUnavailable, "with an error: no GPU"),
+    "a refusal": ({"error": broken("bad schema", code=400)}, RequestRejected, "with an error (400): bad schema"),
+    "a refusal in words": (
+        {"error": broken("bad schema", type="invalid_request_error", code=None)},
+        RequestRejected,
+        "with an error: bad schema",
+    ),
+    "a wrong key": ({"error": broken("no", code=401)}, RequestRejected, "does not accept the key (HTTP 401)"),
+    "an error with a choice": (
+        answer({"content": "half a th"}) | {"error": broken(code=502)},
+        ServerUnavailable,
+        "Upstream is gone",
+    ),
+    "an error in the choice": (
+        {"choices": [{"finish_reason": "error", "message": {"content": "half a th"}, "error": broken(code=502)}]},
+        ServerUnavailable,
+        "with an error (502): Upstream is gone",
+    ),
+    "an engine's error": (
+        answer({"content": "half a th"}, "error"),
+        ServerUnavailable,
+        "with an error: its engine ended the text (finish_reason 'error')",
+    ),
+    "an abort": (
+        answer({"content": ""}, "abort"),
+        ServerUnavailable,
+        "its engine ended the text (finish_reason 'abort')",
+    ),
+    "a content filter": (
+        answer({"content": "Act: "}, "content_filter"),
+        RequestRejected,
+        "answered with nothing: its content filter withheld the answer",
+    ),
+    "no choice": ({"choices": []}, ServerUnavailable, "no completion: {'choices': []}"),
+    "a message that is none": ({"choices": [{"message": "yes"}]}, ServerUnavailable, "no completion"),
+    "a key in an error": ({"error": broken(f"key {SECRET}", code=400)}, RequestRejected, "(400): key ***"),
+    "a key in no completion": ({"said": SECRET}, ServerUnavailable, "no completion: {'said': '***'}"),
+}
+
+
+@pytest.mark.parametrize(("sent", "error", "message"), ERRORS.values(), ids=ERRORS)
+def test_an_error_in_the_form_of_an_answer_is_told_once_and_never_taken_for_words(
+    peer: Peer, model: Model, sent: Any, error: type[LanguageModelError], message: str
+) -> None:
+    one = model(peer)
+    peer.script.append(answers(sent))
+    failure = refusal(one)
+    assert type(failure) is error
+    assert message in str(failure)
+    assert f"vllm 0.32.0 at {peer.base_url}" in str(failure)
+    for text in (str(failure), repr(failure.__cause__), repr(failure.__context__)):
+        assert SECRET not in text
+    assert len(peer.asked) == 1
+    assert decided(ask(one)) == "Think: well"
+
+
+def test_a_prompt_that_is_too_long_may_be_told_in_an_answer(model: Model) -> None:
+    told = "The maximum context length is 3000 tokens. However, you requested 3300 tokens (3100 in the messages)."
+    with Peer(owned_by="hosted", chats=True) as peer:
+        peer.script.append(answers({"error": broken(told, code="context_length_exceeded")}))
+        failure = refusal(model(peer, constraints=("json_schema",)), max_tokens=200)
+    assert isinstance(failure, PromptTooLong)
+    assert (failure.excess, failure.context) == (300, 3000)
+
+
+def test_thinking_up_to_the_limit_is_a_reply_of_nothing_also_where_that_is_an_error(peer: Peer, model: Model) -> None:
+    told = "Could not finish the message because max_tokens or model output limit was reached."
+    one = model(peer)
+    peer.script.append(fails(400, told))
+    reply = ask(one, may_say=FreeText())
+    assert (reply.text, reply.cut) == ("", True)
+
+
+# ---------------------------------------------------------------------- half characters
+
+
+def test_half_a_character_in_an_answer_becomes_a_question_mark(peer: Peer, model: Model) -> None:
+    peer.script.append(says("Think: fine \ud83d"))
+    assert decided(ask(model(peer))) == "Think: fine ?"
+
+
+@pytest.mark.parametrize("chat", [True, False])
+def test_half_a_character_in_a_prompt_or_a_skill_is_sent_as_a_question_mark(
+    peer: Peer, model: Model, chat: bool
+) -> None:
+    one = model(peer, chat=chat, method="one_request")
+    grammar = DecisionGrammar(("done", "pick up \udc4d"))
+    assert decided(ask(one, Told("A sign: \ud83d"), may_say=grammar)) == "Think: well"
+    (request,) = peer.asked
+    assert request.prompt.strip() == "A sign: ?"
+    assert '"pick up ?"' in request.body["structured_outputs"][GRAMMAR.value]
+    json.dumps(request.body, ensure_ascii=False).encode()

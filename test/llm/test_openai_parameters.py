@@ -1,0 +1,278 @@
+"""Servers that refuse a parameter: what is left out or renamed, what is said of it, and what stays an error."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+from clients import PATIENCE, Model, ask, clients, refusal
+from hosted_peers import (
+    fastapi_lacks,
+    gemini_lacks,
+    groq_lacks,
+    litellm_lacks,
+    mistral_lacks,
+    openai_lacks,
+    openai_takes_only,
+    out_of_range,
+    xai_lacks,
+)
+from openai_peer import JSON_SCHEMA, Behaviour, Peer, fails
+
+from reactree_ros.agent.turns import Told
+from reactree_ros.llm.openai.parameters import LIMIT, NEWER_LIMIT, Parameters
+from reactree_ros.llm.openai.refusal import Refused
+from reactree_ros.llm.port import DecisionRequest, FreeText, PromptTooLong, RequestRejected
+
+THOUGHT = "Think: well"
+DIALECTS = {
+    "OpenAI": openai_lacks,
+    "FastAPI": fastapi_lacks,
+    "Mistral": mistral_lacks,
+    "Groq": groq_lacks,
+    "Gemini": gemini_lacks,
+    "xAI": xai_lacks,
+    "LiteLLM": litellm_lacks,
+}
+SENT = {"temperature": 0.5, "top_p": 0.9, "seed": 9, "max_tokens": 70, "stop": ["\n"]}
+
+
+@pytest.fixture(autouse=True)
+def _no_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with clients(constraints=("json_schema",)) as make:
+        yield make
+
+
+def hosted(lacks: dict[str, Behaviour]) -> Peer:
+    """A server that chats and calls itself nothing that is known."""
+    return Peer(owned_by="hosted", speaks="openai", obeys={JSON_SCHEMA}, chats=True, lacks=lacks, say=lambda _: THOUGHT)
+
+
+@pytest.mark.parametrize("lacks", DIALECTS.values(), ids=DIALECTS)
+@pytest.mark.parametrize("name", ["temperature", "top_p", "seed"])
+def test_a_parameter_that_a_refusal_names_is_left_out_from_then_on_and_that_is_said_once(
+    model: Model, lacks: Callable[[str], Behaviour], name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with hosted({name: lacks(name)}) as peer:
+        one = model(peer, chat=True)
+        for _ in range(3):
+            assert ask(one, may_say=FreeText(), top_p=0.9).text == THOUGHT
+        assert one.status()["left out"] == name
+        refused = [request for request in peer.requests if request.body and name in request.body]
+        assert len(refused) == 1
+        for request in peer.asked:
+            assert {"temperature", "top_p", "seed", "max_tokens"} - request.body.keys() <= {name}
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert warnings[0].endswith(f"; from now on left out: {name}")
+    assert "hosted at http://127.0.0.1" in warnings[0]
+
+
+def test_a_completion_without_stops_is_cut_here(model: Model) -> None:
+    peer = Peer(owned_by="hosted", lacks={"stop": groq_lacks("stop")}, say=lambda _: "a subgoal\nand more")
+    with peer:
+        one = model(peer, chat=False)
+        assert ask(one, may_say=FreeText(("\n",))).text == "a subgoal"
+        assert one.status()["left out"] == "stop"
+
+
+@pytest.mark.parametrize("lacks", DIALECTS.values(), ids=DIALECTS)
+def test_the_token_limit_gets_its_newer_name(model: Model, lacks: Callable[[str], Behaviour]) -> None:
+    with hosted({"max_tokens": lacks("max_tokens")}) as peer:
+        one = model(peer, chat=True)
+        assert ask(one, may_say=FreeText(), max_tokens=70).text == THOUGHT
+        assert one.status()["renamed"] == "max_tokens to max_completion_tokens"
+        assert peer.asked[-1].body["max_completion_tokens"] == 70
+
+
+def test_the_token_limit_gets_its_older_name_where_the_newer_one_is_not_known(model: Model) -> None:
+    lacks = {"max_completion_tokens": fails(400, "Unrecognized request argument supplied: max_completion_tokens")}
+    with Peer(owned_by="system", speaks="openai", chats=True, lacks=lacks, say=lambda _: THOUGHT) as peer:
+        one = model(peer)
+        assert ask(one, may_say=FreeText(), max_tokens=70).text == THOUGHT
+        assert one.status()["renamed"] == "max_completion_tokens to max_tokens"
+        assert peer.asked[-1].body["max_tokens"] == 70
+
+
+def test_a_refusal_that_names_what_is_known_instead_is_followed(model: Model) -> None:
+    said = fails(400, "Unknown parameter: 'seed'. Did you mean 'random_seed'?")
+    with hosted({"seed": said}) as peer:
+        one = model(peer, chat=True)
+        ask(one, may_say=FreeText(), seed=5)
+        assert one.status()["renamed"] == "seed to random_seed"
+        assert peer.asked[-1].body["random_seed"] == 5
+
+
+def test_what_is_refused_under_every_name_is_left_out(model: Model) -> None:
+    names = ("max_tokens", "max_completion_tokens")
+    with hosted({name: groq_lacks(name) for name in names}) as peer:
+        one = model(peer, chat=True)
+        assert ask(one, may_say=FreeText()).text == THOUGHT
+        assert one.status()["left out"] == "max_tokens"
+        assert not peer.asked[-1].body.keys() & set(names)
+
+
+def test_several_parameters_are_left_out_one_after_the_other(model: Model) -> None:
+    names = ("temperature", "top_p", "seed", "max_tokens")
+    with hosted({name: openai_lacks(name) for name in names}) as peer:
+        one = model(peer, chat=True)
+        assert ask(one, may_say=FreeText(), top_p=0.9).text == THOUGHT
+        assert one.status()["left out"] == "temperature, top_p, seed"
+        assert peer.asked[-1].body.keys() == {"model", "messages", "max_completion_tokens"}
+
+
+@pytest.mark.parametrize(
+    "refused", [openai_takes_only("temperature", 1), out_of_range("temperature")], ids=["OpenAI", "pydantic"]
+)
+def test_a_value_out_of_range_is_left_out(model: Model, refused: Behaviour) -> None:
+    with hosted({"temperature": refused}) as peer:
+        one = model(peer, chat=True)
+        assert ask(one, may_say=FreeText()).text == THOUGHT
+        assert one.status()["left out"] == "temperature"
+
+
+def test_a_token_limit_that_is_too_high_is_for_the_user_to_lower(model: Model) -> None:
+    said = "max_tokens is too large: 90000. This model supports at most 16384 completion tokens."
+    with hosted({}) as peer:
+        one = model(peer, chat=True)
+        one.ready().result(PATIENCE)
+        peer.lacks["max_tokens"] = fails(400, said, param="max_tokens", code="invalid_value")
+        failure = refusal(one, may_say=FreeText(), max_tokens=90_000)
+        assert type(failure) is RequestRejected
+        assert str(failure).endswith(f"answered HTTP 400: {said}")
+        assert "left out" not in one.status()
+
+
+def test_all_of_the_requests_that_are_refused_at_once_go_through(
+    model: Model, caplog: pytest.LogCaptureFixture
+) -> None:
+    with hosted({}) as peer:
+        one = model(peer, chat=True)
+        one.ready().result(PATIENCE)
+        peer.lacks |= {"seed": mistral_lacks("seed"), "temperature": groq_lacks("temperature")}
+        requests = [DecisionRequest((Told(f"Say {n}."),), FreeText()) for n in range(16)]
+        assert {pending.result(PATIENCE).text for pending in map(one.decide, requests)} == {THOUGHT}
+        assert one.status()["left out"] == "temperature, seed"
+    assert sum(record.levelno == logging.WARNING for record in caplog.records) == 2
+
+
+OWN = {
+    "the model": ("Unsupported parameter: 'model' is not supported with this key.", "model"),
+    "the messages": ("Invalid value: 'name' is unknown in 'messages[0]'.", "messages[0].name"),
+    "a field of the constraint": ("'response_format' of type 'json_schema' is not supported.", "response_format"),
+    "nothing": ("This model is not supported.", None),
+    "a parameter, in a request that is repeated": (
+        "1 validation error: {'type': 'value_error', 'msg': 'must be one of a few', "
+        "'input': {'model': 'tiny', 'temperature': 0.0, 'seed': 0, 'stop': None}}",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("message", "param"), OWN.values(), ids=OWN)
+def test_a_refusal_of_something_else_stays_an_error(model: Model, message: str, param: str | None) -> None:
+    with hosted({}) as peer:
+        one = model(peer, chat=True)
+        one.ready().result(PATIENCE)
+        peer.script.append(fails(400, message, param=param))
+        failure = refusal(one, may_say=FreeText())
+        assert type(failure) is RequestRejected
+        assert message in str(failure)
+        assert (len(peer.asked), one.status().keys() & {"left out", "renamed"}) == (1, set())
+
+
+def test_a_parameter_of_the_users_own_that_is_refused_stays_an_error(model: Model) -> None:
+    with hosted({"top_k": openai_lacks("top_k")}) as peer:
+        failure = refusal(model(peer, chat=True, extra_body={"top_k": 20}))
+        assert type(failure) is RequestRejected
+        assert "'top_k' is not supported" in str(failure)
+
+
+def test_a_refusal_that_repeats_itself_is_told_and_not_asked_about_again(model: Model) -> None:
+    with hosted({}) as peer:
+        one = model(peer, chat=True)
+        one.ready().result(PATIENCE)
+        peer.script.extend([groq_lacks("seed")] * 3)
+        assert "property 'seed' is unsupported" in str(refusal(one, may_say=FreeText()))
+        assert len(peer.asked) == 2
+
+
+def test_a_prompt_that_is_too_long_is_no_refusal_of_the_limit(model: Model) -> None:
+    with hosted({}) as peer:
+        one = model(peer, chat=True)
+        one.ready().result(PATIENCE)
+        peer.context = 3000
+        assert isinstance(refusal(one, "word " * 3000, may_say=FreeText(), max_tokens=200), PromptTooLong)
+        assert "left out" not in one.status()
+
+
+def test_a_server_that_completes_after_it_refused_a_chat_gets_the_older_name_again(model: Model) -> None:
+    with Peer(owned_by="system", speaks="openai", chats=False, say=lambda _: THOUGHT) as peer:
+        assert ask(model(peer), may_say=FreeText(), max_tokens=70).text == THOUGHT
+        assert (peer.asked[0].path, peer.asked[0].body["max_tokens"]) == ("/v1/completions", 70)
+
+
+def test_a_refusal_of_chats_is_told_where_there_are_no_completions_either(model: Model) -> None:
+    with Peer(owned_by="hosted", chats=False, completes=False) as peer:
+        failure = refusal(model(peer))
+        assert type(failure) is RequestRejected
+        assert "so you must provide a chat template" in str(failure)
+
+
+# ---------------------------------------------------------------------- by itself
+
+
+@pytest.mark.parametrize("name", SENT)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Unsupported parameter: '{}' is not supported with this model.",
+        "{}: Extra inputs are not permitted; property `{}` is unknown",
+        "Unrecognized request argument supplied: {}",
+        "extraneous key [{}] is not permitted",
+        "Model grok does not support parameter {}.",
+        'detail: [{{"type":"extra_forbidden","loc":["body","{}"]}}]',
+        'the upstream said {{\\"loc\\":[\\"body\\",\\"{}\\"],\\"msg\\":\\"Extra inputs are not permitted\\"}}',
+        "Validation: “{}” is not allowed here",
+    ],
+)
+def test_a_name_is_found_in_whatever_words_it_is_refused(words: str, name: str) -> None:
+    message = words.replace("{}", name).replace("{{", "{").replace("}}", "}")
+    assert Refused(400, {"message": message}).parameters(SENT) == (name,)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "The temperature of the room is not supported.",
+        "Please stop: this model is not supported",
+        "'seed' was taken, and the request went well",
+        "'seeds' is not supported",
+    ],
+)
+def test_a_word_that_names_no_parameter_is_none(message: str) -> None:
+    assert Refused(400, message).parameters(SENT) == ()
+
+
+def test_only_a_refusal_of_a_request_names_parameters() -> None:
+    assert Refused(500, "parameter 'seed' is not supported").parameters(SENT) == ()
+    assert Refused(422, "parameter 'seed' is not supported").parameters(SENT) == ("seed",)
+
+
+def test_a_name_is_given_up_once_however_often_it_is_refused() -> None:
+    parameters, values = Parameters(NEWER_LIMIT), {LIMIT: 7, "seed": 1}
+    sent = parameters.named(values)
+    refused = [Refused(400, f"'{name}' is not supported") for name in (NEWER_LIMIT, LIMIT, "seed")]
+    assert sent == {NEWER_LIMIT: 7, "seed": 1}
+    for one, after in zip(refused, ({LIMIT: 7, "seed": 1}, {"seed": 1}, {}), strict=True):
+        assert parameters.learn(one, values, sent)
+        assert parameters.named(values) == after
+        assert not parameters.learn(one, values, after)
+        sent = after
+    assert parameters.status() == {"left out": f"seed, {NEWER_LIMIT}"}
