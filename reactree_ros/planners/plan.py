@@ -23,15 +23,31 @@ PROMPTS = "reactree_ros.planners:prompts"
 
 _CARRIED = ("pick up ", "put down ")
 _DOORS, _SWITCHES = {"OPEN", "CLOSED"}, {"ON", "OFF"}
+_EMPHASIS = re.compile(r"[*`\"“”]|\B'|'\B")
 #: What models put before a step of a list.
-_MARK = re.compile(r"^(?:[-*]|(?:step\s*)?\d+\s*[.:)])\s*", re.IGNORECASE)
+_MARKS = re.compile(r"^(?:(?:[-+•>]|#+|\[[ x]?\]|\(?\d+\s*[.:)]|(?:step|action|act)\s*\d*\s*[.:)-])\s*)+")
+_ARTICLE = re.compile(r"\b(?:the|an?) ")
+_BRACKETED = re.compile(r"\s*(?:\(#?|#)(\d+)\)?")
+#: What models say of a step behind it, unless they take it back, doubt it or name another.
+_REMARK = re.compile(r" (?:[-–—]|\()(?!.*(?:\b(?:no|not|never|skip|or|if|unless|instead)\b|n't)).*$")
 _INSTANCE = re.compile(r" \d+$")
 
 
 def tidied(line: str) -> str:
-    """Return a step as it is compared: without list mark and final full stop, and, where it is carried, instance."""
-    step = " ".join(_MARK.sub("", line.strip()).rstrip(".").lower().split())
+    """Return a step as it is compared: in lower case, without what dresses it, and, where it is carried, instance.
+
+    It is empty where there is nothing else on the line.
+    """
+    step = _MARKS.sub("", _EMPHASIS.sub("", line).strip().lower())
+    step = _REMARK.sub("", _BRACKETED.sub(r" \1", _ARTICLE.sub("", step)))
+    step = " ".join(step.rstrip(".,;:! ").split())
     return _INSTANCE.sub("", step) if step.startswith(_CARRIED) else step
+
+
+def only_introduces(line: str) -> bool:
+    """Whether a line of a plan is no step: a heading, a code fence, a mark alone, or what ends with a colon."""
+    bare = _EMPHASIS.sub("", line).strip()
+    return not tidied(line) or bare.endswith(":") or line.lstrip().startswith(("#", "```", "~~~"))
 
 
 def steps_of(survey: Observation) -> list[str]:

@@ -20,6 +20,7 @@ from reactree_ros.tree.goal_node import Program, Step, Wait
 from reactree_ros.world.port import Observation, Outcome
 
 _AMONG = "Among the following actions, which action would you take."
+_NO_FURTHER = "The plan that was followed goes no further. "
 _CHOSEN, _CORRECTED = "The choosed action is: ", "A corrective choice of action would be: "
 
 
@@ -35,7 +36,8 @@ class TreePlannerNode(PlanNode):
     """Samples plans, then goes down their action tree, choosing among what the plans do next (paper, listing 4).
 
     Where only one step comes next, it is taken unasked. A step that fails takes what comes after it along; the choice
-    then is at the nearest step before it that has something left. What was done by then stays done.
+    then is at the nearest step before it that has something left, as it is where a plan that was cut goes no further.
+    What was done by then stays done.
 
     Status:
         SUCCESS where the end of a plan is chosen.
@@ -81,7 +83,7 @@ class TreePlannerNode(PlanNode):
                 return True
             near = yield from self.take(step.step, reply, near)
             if near.outcome is Outcome.DONE:
-                objection, at = "", step
+                objection, at = ("", step) if step.branches else (_NO_FURTHER, step.failed())
                 lesson.append(Said(step.step, Act(step.step)))
                 self.see(near)
             else:
@@ -91,7 +93,7 @@ class TreePlannerNode(PlanNode):
         return False
 
     def _sample(self, survey: Observation) -> Generator[Step, Any, list[list[str]]]:
-        """Ask for all plans at once; together they count as one decision. Steps that make no sense are left out."""
+        """Ask for all plans at once; together they count as one decision."""
         self.check_budget()
         self._context.budget.count_decision()
         while True:
@@ -106,7 +108,7 @@ class TreePlannerNode(PlanNode):
             context.model.decide(
                 self.request(
                     self.prompt(),
-                    FreeText(("\n\n", f"\n{DONE}")),
+                    FreeText((f"\n{DONE}\n",)),
                     temperature=settings.temperature,
                     top_p=settings.top_p,
                     seed=context.options.seed * settings.plans + number,
@@ -119,10 +121,12 @@ class TreePlannerNode(PlanNode):
             for pending in asked:
                 reply: Reply = yield Wait("plan", pending, NoAnswerInTime)
                 context.replies.append((self.index, context.budget.decisions, reply))
-                steps = [step for step in map(tidied, reply.text.splitlines()) if step in known and step != DONE]
-                context.listener.decided(self, Think(", ".join(steps)), reply)
-                if steps:
-                    plans.append([*steps, DONE])
+                plan = plan_of(reply, known)
+                if plan:
+                    context.listener.decided(self, Think(", ".join(plan)), reply)
+                    plans.append(plan)
+                else:
+                    context.listener.refused(self, Said(reply.text.strip()), "No step of this plan is known.")
         finally:
             for pending in asked:
                 pending.cancel()
@@ -148,6 +152,24 @@ class TreePlannerNode(PlanNode):
             raise GaveUp(f"'{said}' is none of the actions that were offered: {', '.join(steps)}")
         self.say(f"{begun}{said}", Act(said))
         return steps[said], reply
+
+
+def plan_of(reply: Reply, known: Collection[str]) -> list[str]:
+    """Return the plan in a reply: its lines that are steps, up to ``done``; nothing where there is no step before that.
+
+    A reply that was cut has no end, and its last line is none of the plan: it may be half a step.
+
+    Args:
+        reply: What was said.
+        known: The steps that make sense; other lines are left out.
+    """
+    lines = reply.text.split("\n")
+    steps = [step for step in map(tidied, lines[:-1] if reply.cut else lines) if step in known]
+    if DONE in steps:
+        steps = steps[: steps.index(DONE)]
+    elif reply.cut:
+        return steps
+    return [*steps, DONE] if steps else []
 
 
 def tree_planner(instruction: str, context: RunContext, settings: TreePlannerSettings) -> TreePlannerNode:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from pydantic import Field
 
 from reactree_ros.agent.decision import DONE, Act, Think
+from reactree_ros.agent.turns import Said
 from reactree_ros.llm.port import FreeText, Reply
 from reactree_ros.memory.embedding import Embedder, checked_vectors, default_embedder
-from reactree_ros.planners.plan import PlanNode, steps_of, tidied
+from reactree_ros.planners.plan import PlanNode, only_introduces, steps_of, tidied
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.goal_node import Program, Wait
+from reactree_ros.tree.failure import GaveUp
+from reactree_ros.tree.goal_node import Program, Step, Wait
 from reactree_ros.worker import Worker
 from reactree_ros.world.port import Outcome
 
@@ -29,9 +33,14 @@ class ZspSettings(PlannerSettings):
 class ZspNode(PlanNode):
     """Generates a plan step by step, each mapped to the nearest step that makes sense, and then carries it out.
 
+    A line that only introduces what follows is no step; it is told as a thought. A line that is empty or was cut is
+    refused and asked for once more, then with the run's token limit. The plan ends with ``done``, or where nothing more
+    is said.
+
     Status:
         SUCCESS where every step of the plan was carried out.
-        FAILURE where one was not; the rest is carried out nevertheless.
+        FAILURE where one was not, though the rest is carried out nevertheless; where no step was said, or one was cut
+        again, in which case nothing is carried out.
         Otherwise as :class:`~reactree_ros.tree.goal_node.GoalNode`.
 
     Its turns are the description of the world, the task and the plan, as listing 3 of the paper has it, then what came
@@ -51,25 +60,15 @@ class ZspNode(PlanNode):
 
     def program(self) -> Program:
         """Plan, then carry the plan out."""
-        context = self._context
         survey = yield from self.begin_plan()
+        told = tuple(self.turns)
         worker = Worker("sentence-embedding")
         try:
             mapping = yield Wait("embedding of the steps", worker.do(lambda: Mapping(steps_of(survey), self._embedder)))
-            plan: list[str] = []
-            reply = Reply("")
-            while len(plan) < self._max_plan:
-                reply = yield from self.ask(FreeText(("\n",)), max_tokens=_LINE_TOKENS)
-                context.budget.count_decision()
-                step = yield Wait("embedding of a step", worker.do(partial(mapping.nearest, reply.text)))
-                context.listener.decided(self, Think(f"{reply.text.strip()} → {step}"), reply)
-                self.say(step, Act(step))
-                plan.append(step)
-                if step == DONE:
-                    break
+            plan, reply = yield from self._plan(mapping, worker)
         finally:
             worker.close()
-        self.lesson = tuple(self.turns)
+        self.lesson = (*told, *(Said(step, Act(step)) for step in plan))
         failed = 0
         near = survey
         for step in plan:
@@ -80,6 +79,50 @@ class ZspNode(PlanNode):
         self.feedback_message = f"{failed} of {len(plan)} steps were not executable" if failed else ""
         return not failed
 
+    def _plan(self, mapping: Mapping, worker: Worker) -> Generator[Step, Any, tuple[list[str], Reply]]:
+        """Have a plan said; return its steps and the last reply.
+
+        Raises:
+            GaveUp: No step was said, or a line of the plan was cut.
+        """
+        context = self._context
+        plan: list[str] = []
+        while len(plan) < self._max_plan and plan[-1:] != [DONE]:
+            reply = yield from self._line(len(plan) + 1)
+            line = reply.text.strip()
+            if not line:
+                break
+            context.budget.count_decision()
+            if tidied(line) not in mapping.steps and only_introduces(line):
+                context.listener.decided(self, Think(line), reply)
+                self.say(line, Think(line))
+                continue
+            step = yield Wait("embedding of a step", worker.do(partial(mapping.nearest, line)))
+            context.listener.decided(self, Think(f"{line} → {step}"), reply)
+            self.say(step, Act(step))
+            plan.append(step)
+        if not plan:
+            raise GaveUp("no step of a plan was said, also when asked for again")
+        return plan, reply
+
+    def _line(self, number: int) -> Generator[Step, Any, Reply]:
+        """Ask for a line of the plan; once again where it was cut or is empty.
+
+        Raises:
+            GaveUp: It was cut again.
+        """
+        reply = yield from self.ask(FreeText(), max_tokens=_LINE_TOKENS)
+        if reply.cut:
+            self.refuse(reply.text.strip(), "This line was cut. Say one step in a few words.")
+        elif not reply.text.strip():
+            self.refuse("", f"Nothing was said. Say the next step of the plan, or {DONE}.")
+        else:
+            return reply
+        reply = yield from self.ask(FreeText())
+        if reply.cut:
+            raise GaveUp(f"step {number} of the plan was cut twice: {reply.text.strip()[:80]!r}; raise max_tokens")
+        return reply
+
 
 class Mapping:
     """Maps what a model says to the nearest of some steps, by the cosine similarity of their sentence embeddings.
@@ -87,22 +130,23 @@ class Mapping:
     Args:
         steps: The steps.
         embedder: Embeds them.
+
+    Attributes:
+        steps: The steps.
     """
 
     def __init__(self, steps: list[str], embedder: Embedder) -> None:
-        self._steps = steps
+        self.steps = steps
         self._embedder = embedder
         self._vectors = checked_vectors(embedder, steps)
 
     def nearest(self, said: str) -> str:
-        """Return the nearest step; the first of those that are equally near. Saying nothing means ``done``."""
+        """Return the nearest step; the first of those that are equally near."""
         step = tidied(said)
-        if not step:
-            return DONE
-        if step in self._steps:
+        if step in self.steps:
             return step
         similarities = self._vectors @ checked_vectors(self._embedder, [step])[0]
-        return self._steps[int(np.argmax(similarities))]
+        return self.steps[int(np.argmax(similarities))]
 
 
 def zsp(instruction: str, context: RunContext, settings: ZspSettings) -> ZspNode:

@@ -6,8 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_ros.agent.turns import Said, node_text
-from reactree_ros.planners.hiagent.chunks import Chunk, ChunkMemory, Element, Pair, Subgoal, Summary, as_turns, chunked
+from reactree_ros.agent.turns import Said, node_text, render
+from reactree_ros.planners.hiagent.chunks import (
+    Chunk,
+    ChunkMemory,
+    Element,
+    Pair,
+    Refusal,
+    Subgoal,
+    Summary,
+    as_turns,
+    chunked,
+)
 
 Event = tuple[str, ...]
 
@@ -117,6 +127,28 @@ def test_working_memory_is_worded_as_in_the_papers_prompt() -> None:
     )
 
 
+def test_what_was_refused_belongs_to_the_current_subgoal_and_is_nothing_that_was_seen() -> None:
+    memory = play(DONE[:2]).refuse("fly", "no such skill")
+    assert memory.shown() == (Subgoal(1, "find"), Pair("go", "here"), Refusal("fly", "no such skill"))
+    assert memory.chunks[0].last_observation == "here"
+    assert render(memory.chunks[0].trajectory).endswith("Observation: here\nfly\nObservation: no such skill")
+    assert Refusal("fly", "no such skill") not in memory.finish("Done.").shown()
+
+
+def test_what_was_refused_before_the_first_subgoal_is_shown_until_that_begins() -> None:
+    memory = ChunkMemory("o").refuse("Sure!", "say a subgoal").refuse("", "say a subgoal")
+    assert memory.shown() == (Refusal("Sure!", "say a subgoal"), Refusal("", "say a subgoal"))
+    assert memory.begin("find").shown() == (Subgoal(1, "find"),)
+
+
+def test_what_is_retrieved_and_does_not_fit_is_hidden_until_the_next_subgoal() -> None:
+    memory = play([*DONE, ("g", "put"), ("q", "1"), ("a", "drop", "gone")]).hide()
+    note = "You hold it. Subgoal is met. (Its details are too long to be shown.)"
+    assert memory.shown() == (Subgoal(1, "find"), Summary(note), Subgoal(2, "put"), Pair("drop", "gone"))
+    assert memory.retrievable == ()
+    assert memory.finish("Done.").begin("next").retrievable == (1, 2)
+
+
 def test_subgoals_do_not_overlap() -> None:
     with pytest.raises(ValueError, match="subgoal 1 is not finished: 'find'"):
         play(DONE[:2]).begin("put")
@@ -127,10 +159,10 @@ def test_subgoals_do_not_overlap() -> None:
 
 def test_a_chunk_is_summarised_from_the_observation_that_it_began_with() -> None:
     memory = play([*DONE, ("g", "put"), ("a", "drop", "gone")], start="a kitchen")
-    assert memory.chunks[0].trajectory == (
+    assert render(memory.chunks[0].trajectory) == (
         "Observation: a kitchen\nAction: go\nObservation: here\nAction: take\nObservation: held"
     )
-    assert memory.chunks[1].trajectory == "Observation: held\nAction: drop\nObservation: gone"
+    assert render(memory.chunks[1].trajectory) == "Observation: held\nAction: drop\nObservation: gone"
 
 
 def test_a_recorded_trajectory_is_chunked_action_by_action() -> None:

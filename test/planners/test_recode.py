@@ -5,15 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from chatting import Chatting, cut, saying
 from doubles import ScriptedWorld
 from py_trees.common import Status
 from recode_doubles import Bedroom, Coder, coder, lesson_of, own_part, root, run_of
 
 from reactree_ros.agent.decision import Act, ControlFlow, Decision, Expand, Think, WriteCode
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.turns import Said, Told
+from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
+from reactree_ros.llm.engine import Generated
 from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply
 from reactree_ros.memory.experience import End, Experience
@@ -217,9 +219,9 @@ def test_a_placeholder_that_does_not_set_what_it_has_to_is_corrected() -> None:
     assert coder(run).prompts("part")[1].splitlines()[7:] == [
         "Error:",
         "NameError: the code ended, but it did not set a",
-        "What the code did before that is done and stays done. The variables are now:",
+        "The code did nothing in the world before that. The variables are now:",
         "- b (int): 1",
-        "Write only the code for what is left to do.",
+        "Write all of the code again.",
         "Answer:",
     ]
 
@@ -243,6 +245,46 @@ def test_a_correction_gets_the_traceback_and_nothing_runs_twice() -> None:
     )
     said, *_ = [turn for turn in coder(run).requests[1].turns if isinstance(turn, Said)]
     assert said.text.startswith("<execute>\nx = 1")
+
+
+ALL, REST = "Write all of the code again.", "Write only the code for what is left to do."
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        ("x = 1\nx / 0", ALL),
+        ("run('fly')\n1 / 0", ALL),  # refused: nothing was done
+        (f"run('{GO}')\n1 / 0", REST),
+        ("run('open fridge 1')\n1 / 0", REST),  # tried, but the world did not let it
+        ("part()\n1 / 0", REST),
+        (f"if run('{GO}'):\n    1 / 0", REST),
+    ],
+)
+def test_all_of_the_code_is_written_again_until_something_was_done_in_the_world(code: str, wanted: str) -> None:
+    run = run_of({"solve": [code, "x = 1"], "part": "y = 1"}, ScriptedWorld(refused=["open fridge 1"]))
+    assert run.run().status == "success"
+    _, correction = coder(run).prompts()
+    assert correction.endswith(f"{wanted}\nAnswer:\n")
+
+
+def test_once_something_was_done_a_further_error_without_any_act_asks_for_the_rest_as_well() -> None:
+    run = run_of({"solve": [f"run('{GO}')\n1 / 0", "y = 1\ny / 0", "x = 1"]}, ScriptedWorld())
+    assert run.run().status == "success"
+    assert coder(run).prompts()[2].count(REST) == 2
+
+
+def test_what_a_part_did_is_its_own_when_it_writes_all_of_its_code_again() -> None:
+    run = run_of({"solve": f"run('{GO}')\npart()", "part": ["1 / 0", "y = 1"]}, ScriptedWorld())
+    assert run.run().status == "success"
+    assert ALL in coder(run).prompts("part")[1]
+
+
+def test_the_variables_of_code_that_is_written_again_stay() -> None:
+    run = run_of({"solve": ["x = [1]\nx / 0", "x.append(2)\npart(x)"], "part": "y = 1"}, ScriptedWorld())
+    assert run.run().status == "success"
+    assert "- x (list[int]): [1]\n" in coder(run).prompts()[1]
+    assert "- x (list[int]): [1, 2]\n" in coder(run).prompts("part")[0]
 
 
 def test_code_that_cannot_be_read_runs_not_at_all() -> None:
@@ -518,23 +560,106 @@ def test_without_the_interpreter_the_extra_is_named(monkeypatch: pytest.MonkeyPa
         run_of({}, ScriptedWorld())
 
 
+RUN = f"run('{GO}')"
+
+
 @pytest.mark.parametrize(
     "reply",
     [
-        f"<think>go</think><execute>run('{GO}')",
-        f"<think>go\n<execute>\n  run('{GO}')\n</execute> and more",
-        f"<execute>\n```python\nrun('{GO}')\n```\n</execute>",
-        f"Sure:\n```python\nrun('{GO}')\n```\n",
+        f"<think>go</think><execute>{RUN}",
+        f"<think>go\n<execute>\n  {RUN}\n</execute> and more",
+        f"<execute>\n```python\n{RUN}\n```\n</execute>",
+        f"Sure:\n```python\n{RUN}\n```\n",
+        f"\n\nSure! Here is the code:\n\n```Python3\n{RUN}\n```\n\nIt goes to the kitchen.",
+        f"```\n{RUN}\n```",
+        f"~~~ python\n{RUN}\n~~~",
+        f"<execute>\n~~~\n{RUN}\n~~~\n</execute>",
+        f"<execute>\n```python\n{RUN}\n```\nThat is all.\n</execute>",
+        f"<think>go</think>\r\n<execute>\r\nif True:\r\n    {RUN}\r\n</execute>\r\n",
+        f"```python\r\n{RUN}\r\n```\r\n",
+        f"<think>I could write <execute>run('fly')</execute>, but no.</think>\n<execute>\n{RUN}\n</execute>",
+        f"I think of <execute>run('fly')</execute> first.\n</think>\n<execute>\n{RUN}\n</execute>",
+        f"<think>\n```python\nrun('fly')\n```\n</think>\n```python\n{RUN}\n```",
+        f"<execute>\n{RUN}\n</execute>\n\nFunction: other()\nAnswer:\n<execute>\nrun('fly')\n</execute>",
+        f"<execute>\n{RUN}\n</execute>\nError:\nnone\nAnswer:\n<execute>\nrun('fly')\n</execute>",
     ],
 )
 def test_code_is_found_in_what_models_say(reply: str) -> None:
-    class Says(LanguageModel):
-        def decide(self, request: object) -> Pending[Reply]:
-            return Pending.of(Reply(reply))
-
     world = ScriptedWorld()
-    assert run_of({}, world, model=Says()).run().status == "success"
+    assert run_of({}, world, model=Chatting(saying(reply))).run().status == "success"
     assert world.executed == [GO]
+
+
+def refusal_of(run: Episode) -> str:
+    """What the model was told after its first block."""
+    return next(turn.text for turn in run.root.turns if isinstance(turn, Told) and turn.about is About.REFUSAL)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"<execute>\nrun('fly')\n</execute>\nNo, better:\n<execute>\n{RUN}\n</execute>",
+        f"```python\nrun('fly')\n```\nor\n```python\n{RUN}\n```",
+        f"<execute>\n```python\nrun('fly')\n```\nor\n```python\n{RUN}\n```\n</execute>",
+    ],
+)
+def test_of_two_blocks_neither_is_run(reply: str) -> None:
+    world = ScriptedWorld()
+    run = run_of({}, world, model=Chatting(saying(reply, "<execute>\nx = 1\n</execute>")))
+    result = run.run()
+    assert (result.status, result.decisions, world.executed) == ("success", 2, [])
+    assert refusal_of(run) == (
+        "Error:\nSyntaxError: there are 2 blocks of code; write one, with all of it\n"
+        "Nothing of the code ran. Write it again.\nAnswer:"
+    )
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"<execute>\n{RUN}\nx = 1",  # whole lines, and yet not all of them
+        f"<think>go</think>\n<execute>\n{RUN}\nrun('open fri",
+        f"```python\n{RUN}\n",
+        "<think>I could write <execute>run('fly')</execute>, but",
+        "<think>I go to",
+        "",
+    ],
+)
+def test_code_that_was_cut_is_never_run_and_asked_for_again(reply: str) -> None:
+    world = ScriptedWorld()
+    run = run_of({}, world, model=Chatting(saying(cut(reply), "<execute>\nx = 1\n</execute>")))
+    result = run.run()
+    assert (result.status, result.decisions, world.executed) == ("success", 2, [])
+    assert refusal_of(run).startswith("Error:\nRuntimeError: the answer was cut at its token limit; write less")
+
+
+def test_a_cut_is_one_of_the_corrections() -> None:
+    model = Chatting(saying(cut(f"<execute>\n{RUN}\n")))
+    result = run_of({}, ScriptedWorld(), model=model, settings={"corrections": 2}).run()
+    assert (result.end, result.decisions) == ("failure", 3)
+
+
+def test_what_is_said_after_the_code_may_be_cut() -> None:
+    world = ScriptedWorld()
+    model = Chatting(saying(cut(f"<execute>\n{RUN}\n</execute>\nThis code goes to the")))
+    assert run_of({}, world, model=model).run().status == "success"
+    assert world.executed == [GO]
+
+
+def test_reasoning_that_came_apart_from_the_code_is_its_thought_and_in_no_prompt() -> None:
+    diary = Diary()
+    replies = [Generated(f"<execute>\n{code}\n</execute>", "stop", reasoning="I go.") for code in ("1 / 0", RUN)]
+    model = Chatting(saying(*replies))
+    assert run_of({}, ScriptedWorld(), model=model, listener=diary).run().status == "success"
+    assert diary.told[0] == Think("I go.")
+    assert "I go." not in model.requests[1].prompt
+
+
+def test_examples_are_left_out_of_a_chat_whose_prompt_is_too_long_then_the_context_is_full() -> None:
+    code = "<execute>\nx = 1\n</execute>"
+    words = len(prompt(PROMPTS, "system.txt").split()) + 300
+    assert run_of({}, ScriptedWorld(), model=Chatting(saying(code), room=words)).run().status == "success"
+    assert run_of({}, ScriptedWorld(), model=Chatting(saying(code), room=10)).run().end == "context_full"
 
 
 def test_a_node_of_code_can_be_ticked_again() -> None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
+from chatting import Chatting, cut, saying
+from doubles import Heard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.llm.engine import Generation
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, PromptTooLong, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.action_tree import ActionTree
 from reactree_ros.planners.plan import steps_of, tidied
 from reactree_ros.planners.spec import planner
-from reactree_ros.planners.tree_planner import TreePlannerNode
+from reactree_ros.planners.tree_planner import TreePlannerNode, plan_of
+from reactree_ros.tree.context import Listener
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.virtualhome.generator import generate_house, solution
 from reactree_ros.world.virtualhome.household import WAH_NL
@@ -64,10 +68,12 @@ class Sampler(LanguageModel):
         self.cancelled += 1
 
 
-def run_of(model: LanguageModel, *, plans: int = 4, options: TreeOptions | None = None) -> Episode:
+def run_of(
+    model: LanguageModel, *, plans: int = 4, options: TreeOptions | None = None, listener: Listener | None = None
+) -> Episode:
     task = parse_tasks(HOUSE)[0]
-    chosen = planner(f"tree_planner:plans={plans}")
-    return Episode(task.instruction, model=model, world=SymbolicWorld(task), planner=chosen, options=options)
+    chosen, world = planner(f"tree_planner:plans={plans}"), SymbolicWorld(task)
+    return Episode(task.instruction, model=model, world=world, planner=chosen, options=options, listener=listener)
 
 
 def carried_out(model: LanguageModel, *, plans: int = 4) -> tuple[EpisodeResult, TreePlannerNode]:
@@ -139,6 +145,67 @@ def test_steps_that_make_no_sense_are_left_out() -> None:
     _, root = carried_out(Sampler([["1. Go to kitchen 1", "fly to the moon", "2. go to fridge 9999"]]), plans=1)
     assert root.action_tree is not None
     assert paths(root.action_tree) == {("", "go to kitchen 1", "done")}
+
+
+NUMBERED = "\n".join(f"{number}. **{step.capitalize()}**" for number, step in enumerate(GOOD, 1))
+
+HABITS = {
+    "a preamble": f"Here is the plan:\n\n{NUMBERED}\n\nLet me know if you need anything else!",
+    "blank lines between": "\n\n".join(GOOD),
+    "blank lines first": "\n\n\n" + "\n".join(GOOD),
+    "a fence": "```\n" + "\n".join(GOOD) + "\ndone\n```\nThis plan does it.",
+    "thinking": f"<think>\n1. go to bathroom 1\ndone\n</think>\n\n{NUMBERED}",
+    "headings": "\n".join(f"### Step {number}: {step}" for number, step in enumerate(GOOD, 1)),
+    "steps after done": "\n".join([*GOOD, "Done.", "go to bathroom 1"]),
+    "windows line ends": "\r\n".join(["Plan:", *GOOD, "done"]),
+}
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_a_plan_is_found_in_what_a_model_says_around_it(habit: str) -> None:
+    result, root = carried_out(Chatting(saying(HABITS[habit])), plans=1)
+    assert (result.end, result.gsr) == ("done", 1.0), root.text
+    assert root.action_tree is not None
+    assert paths(root.action_tree) == {("", *GOOD, "done")}
+
+
+def test_the_last_line_of_a_plan_that_was_cut_is_no_step_and_the_plan_has_no_end() -> None:
+    said = ["go to kitchen 1\ngo to fridge 1", "go to kitchen 1\n", "go to kitchen 1\ndone\nThat is", "go to kitchen 1"]
+    plans = [
+        plan_of(Reply(text, finish_reason="length"), ["go to kitchen 1", "go to fridge 1", "done"]) for text in said
+    ]
+    assert plans == [["go to kitchen 1"], ["go to kitchen 1"], ["go to kitchen 1", "done"], []]
+
+
+def test_where_a_plan_that_was_cut_goes_no_further_another_is_followed() -> None:
+    rooms = [room for room in START.survey().take().rooms if not room.startswith("kitchen")]
+    lost, found = f"go to {rooms[0]}", f"go to {rooms[1]}"
+    model = Chatting(saying(cut(f"{lost}\ngo to kitch"), found, lost))  # two plans, then the choice
+    result, root = carried_out(model, plans=2)
+    assert (result.end, result.steps) == ("done", 2)
+    assert "The plan that was followed goes no further." in root.text
+
+
+def test_a_plan_without_an_end_alone_is_no_success() -> None:
+    result, root = carried_out(Chatting(saying(cut("go to kitchen 1\ngo to fri"))), plans=1)
+    assert (result.end, result.steps, root.feedback_message) == ("failure", 1, "no plan is left")
+
+
+def test_a_plan_in_which_nothing_is_known_is_told() -> None:
+    listener = Heard()
+    run = run_of(Chatting(saying("I am sorry, I cannot do that.")), plans=1, listener=listener)
+    assert run.run().end == "failure"
+    assert listener.heard == ["I am sorry, I cannot do that. ✗ No step of this plan is known."]
+
+
+def test_a_choice_is_read_however_it_is_dressed() -> None:
+    def say(generation: Generation) -> str:
+        if not generation.begun:
+            return "go to bathroom 1" if generation.seed % 2 else "\n".join(GOOD)
+        return f"Sure! Here is my choice:\n\n**{GOOD[0].capitalize()}**"
+
+    result, root = carried_out(Chatting(say), plans=2)
+    assert (result.end, result.gsr) == ("done", 1.0), root.text
 
 
 def test_an_error_is_told_with_what_is_left_to_choose_from() -> None:

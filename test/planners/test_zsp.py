@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from doubles import Builds
+from chatting import Chatting, Say, cut, saying
+from doubles import Builds, Heard
 from numpy.typing import NDArray
 
+from reactree_ros.agent.turns import Said
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
+from reactree_ros.llm.engine import Generation
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.plan import skill_for, steps_of, tidied
 from reactree_ros.planners.spec import planner
 from reactree_ros.planners.zsp import Mapping, ZspNode
+from reactree_ros.tree.context import Listener
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Seen
 from reactree_ros.world.virtualhome.generator import generate_house, solution
@@ -60,18 +65,31 @@ class Lines(LanguageModel):
         return Pending.of(Reply(self.lines.pop(0)))
 
 
-def planned(
-    lines: Sequence[str], *, task: int = 0, max_plan: int = 50, options: TreeOptions | None = None
-) -> tuple[EpisodeResult, Episode, Lines]:
-    """An episode in which the model says these lines."""
-    one, model = parse_tasks(HOUSE)[task], Lines(lines)
-    episode = Episode(
+def episode_of(
+    model: LanguageModel,
+    *,
+    task: int = 0,
+    max_plan: int = 50,
+    options: TreeOptions | None = None,
+    listener: Listener | None = None,
+) -> Episode:
+    one = parse_tasks(HOUSE)[task]
+    return Episode(
         one.instruction,
         model=model,
         world=SymbolicWorld(one),
         planner=Builds(lambda goal, shared: ZspNode(goal, shared, max_plan=max_plan, embedder=WordEmbedder())),
         options=options,
+        listener=listener,
     )
+
+
+def planned(
+    lines: Sequence[str], *, task: int = 0, max_plan: int = 50, options: TreeOptions | None = None
+) -> tuple[EpisodeResult, Episode, Lines]:
+    """An episode in which the model says these lines."""
+    model = Lines(lines)
+    episode = episode_of(model, task=task, max_plan=max_plan, options=options)
     return episode.run(), episode, model
 
 
@@ -97,7 +115,27 @@ def test_a_line_is_mapped_to_the_nearest_step() -> None:
     mapping = Mapping(["go to kitchen 1", "go to kitchen table 1", "pick up apple", "done"], WordEmbedder())
     assert mapping.nearest("walk to kitchen table 1") == "go to kitchen table 1"
     assert mapping.nearest("2. Pick up the red apple 3.") == "pick up apple"
-    assert mapping.nearest("") == "done"
+
+
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [
+        ("2) **Pick up** the apple (3).", "pick up apple"),
+        ("- [ ] Step 4: `open fridge 1`", "open fridge 1"),
+        ("### 1. 'Go to the Kitchen #1'", "go to kitchen 1"),
+        ("go to kitchen 1 – to find the apple", "go to kitchen 1"),
+        ("Done!", "done"),
+        ("1.", ""),
+        ("---", ""),
+    ],
+)
+def test_what_dresses_a_step_is_no_part_of_it(line: str, step: str) -> None:
+    assert tidied(line) == step
+
+
+@pytest.mark.parametrize("remark", ["(not needed)", "- or go to bathroom 1", "(if it isn't here)", "– skip this"])
+def test_a_remark_that_takes_a_step_back_stays_with_it(remark: str) -> None:
+    assert tidied(f"go to kitchen 1 {remark}") != "go to kitchen 1"
 
 
 def test_the_steps_that_make_sense_name_what_can_be_opened_and_switched() -> None:
@@ -149,6 +187,110 @@ def test_the_plan_is_what_is_kept_for_others() -> None:
     (kept,) = episode.experiences()
     assert kept.subgoal == episode.root.subgoal
     assert kept.text.endswith(f"Your task is to: {kept.subgoal}\n" + "\n".join(plan))
+
+
+GOOD = [*map(tidied, solution(HOUSE[0])), "done"]
+
+HABITS: dict[str, Callable[[str], str]] = {
+    "blank lines first": lambda plan: f"\n\n{plan}",
+    "windows line ends": lambda plan: plan.replace("\n", "\r\n"),
+    "numbers": lambda plan: "\n".join(f"{number}. {step}" for number, step in enumerate(plan.split("\n"), 1)),
+    "kind words": lambda plan: "\n".join(f"Step {number}: {step}" for number, step in enumerate(plan.split("\n"), 1)),
+    "bold list": lambda plan: re.sub(r"^(.*)$", r"- **\1**", plan, flags=re.MULTILINE),
+    "capitals and full stops": lambda plan: re.sub(
+        r"^(.*)$", lambda line: f"{line[1].capitalize()}.", plan, flags=re.M
+    ),
+    "articles and brackets": lambda plan: re.sub(
+        r"^(go to|open|close) (.*?) (\d+)$", r"\1 the \2 (\3)", plan, flags=re.M
+    ),
+    "quotes": lambda plan: re.sub(r"^(.*)$", r'"\1"', plan, flags=re.MULTILINE),
+    "a preamble": lambda plan: f"Here is the plan:\n\n{plan}",
+    "a heading": lambda plan: f"### Plan\n{plan}",
+    "a fence": lambda plan: f"```text\n{plan}\n```",
+    "thinking": lambda plan: f"<think>\n1. go to bathroom 1\n</think>\n\n{plan}",
+    "a remark after each step": lambda plan: re.sub(r"^(.*)$", r"\1 (as is needed)", plan, flags=re.MULTILINE),
+}
+
+
+def line_by_line(text: str) -> Say:
+    """Go on with a text where the prompt's plan ends: a chat whose reply so far stands in its prompt."""
+
+    def say(generation: Generation) -> str:
+        said = sum(isinstance(turn, Said) and bool(turn.text) for turn in generation.turns)
+        return "\n".join([line for line in text.splitlines() if line.strip()][said:])
+
+    return say
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_a_plan_is_read_however_it_is_dressed(habit: str) -> None:
+    text = HABITS[habit]("\n".join(GOOD))
+    thinks = text.startswith("<think>")
+    plan = text.rpartition("</think>")[2] if thinks else text
+    said = line_by_line(plan)
+    model = Chatting(
+        lambda generation: (
+            f"{text.partition('</think>')[0]}</think>\n\n{said(generation)}" if thinks else said(generation)
+        )
+    )
+    run = episode_of(model)
+    result = run.run()
+    assert (result.end, result.gsr) == ("done", 1.0), run.root.text
+    assert run.root.lesson is not None
+    assert [turn.text for turn in run.root.lesson if isinstance(turn, Said)] == GOOD
+
+
+def test_what_introduces_a_plan_is_a_thought_and_no_step() -> None:
+    listener = Heard()
+    model = Chatting(saying("Sure! Here is the plan:", "```", "1. go to kitchen 1", "done"))
+    result = episode_of(model, listener=listener).run()
+    assert (result.decisions, result.steps) == (4, 1)
+    assert listener.heard[:3] == [
+        "Think: Sure! Here is the plan:",
+        "Think: ```",
+        "Think: 1. go to kitchen 1 → go to kitchen 1",
+    ]
+    assert model.requests[-1].prompt.endswith("\nSure! Here is the plan:\n```\ngo to kitchen 1\n")
+
+
+@pytest.mark.parametrize("silence", ["", "\n\n", "<think>What would I do?</think>"])
+def test_saying_nothing_is_no_success(silence: str) -> None:
+    model = Chatting(saying(silence))
+    run = episode_of(model)
+    result = run.run()
+    assert (result.end, result.steps) == ("failure", 0)
+    assert run.root.feedback_message == "no step of a plan was said, also when asked for again"
+    first, second = (request.prompt for request in model.requests)
+    assert second == f"{first}\nNothing was said. Say the next step of the plan, or done.\n"
+
+
+def test_saying_nothing_more_ends_a_plan_that_has_steps() -> None:
+    result = episode_of(Chatting(saying("go to kitchen 1", ""))).run()
+    assert (result.status, result.decisions, result.steps) == ("success", 2, 1)
+
+
+def test_a_step_that_was_cut_is_asked_for_again_with_more_room() -> None:
+    listener = Heard()
+    model = Chatting(saying(cut("go to kitchen 1 because the"), "go to kitchen 1", "done"))
+    result = episode_of(model, listener=listener).run()
+    assert (result.end, result.steps) == ("done", 1)
+    assert listener.heard[0] == "go to kitchen 1 because the ✗ This line was cut. Say one step in a few words."
+    first, second, _ = (request.max_tokens for request in model.requests)
+    assert first < second == TreeOptions().max_tokens
+
+
+def test_a_step_that_is_cut_twice_ends_the_plan_and_nothing_of_it_is_carried_out() -> None:
+    run = episode_of(Chatting(saying("go to kitchen 1", cut("go to fri"))))
+    result = run.run()
+    assert (result.end, result.steps) == ("failure", 0)
+    assert run.root.feedback_message == "step 2 of the plan was cut twice: 'go to fri'; raise max_tokens"
+
+
+def test_a_world_that_is_too_long_for_the_context_ends_the_run_once_the_examples_are_gone() -> None:
+    listener = Heard()
+    result = episode_of(Chatting(saying("done"), room=20), listener=listener).run()
+    assert (result.end, result.decisions) == ("context_full", 0)
+    assert listener.heard == ["1 examples dropped"]
 
 
 def test_without_sentence_embeddings_zsp_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

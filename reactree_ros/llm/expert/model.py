@@ -18,9 +18,9 @@ class ExpertModel(LanguageModel):
     """
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Answer at once; what has many lines, such as code, is refused."""
+        """Answer at once; what asks for reasoning and more, such as code, is refused."""
         may_say = request.may_say
-        if isinstance(may_say, FreeText) and not any("\n" in stop for stop in may_say.stops):
+        if isinstance(may_say, FreeText) and may_say.thinks:
             return Pending.failed(RequestRejected("the expert decides, it does not write code; name another --llm"))
         begin = time.perf_counter()
         prompt = request.prompt

@@ -1,4 +1,6 @@
-"""The expert as HiAgent: it reads a prompt of subgoals and actions, and says a subgoal, an action or a summary.
+"""The expert as HiAgent: it reads a prompt of subgoals and actions, and says an action, alone or with the next subgoal.
+
+It says summaries, too.
 
 What it hides from itself behind a summary it does not know any more: then it takes the room it is in as unknown.
 """
@@ -14,39 +16,37 @@ from reactree_ros.llm.expert.instruction import read_instruction
 from reactree_ros.llm.expert.reading import Situation, read_prompt, split_prompt
 
 _SUBGOAL = re.compile(r"\d+ Subgoal: (?P<text>.*)")
-_START = re.compile(r"(?P<number>\d+) Subgoal:")
 _ACTION, _OBSERVATION = "Action: ", "Observation: "
+_OUTPUT = "\n###Output:\n"
 _NOT_UNDERSTOOD = "understand a task that does not start in a house of rooms that I know how to read"
 
 
 def is_by_subgoals(prompt: str) -> bool:
     """Whether a prompt is HiAgent's, or asks for a summary."""
-    return prompt.endswith("\n### Output:\n") or '"Subgoal: subgoal"' in split_prompt(prompt)[0]
+    return prompt.endswith(_OUTPUT) or '"Subgoal: subgoal"' in split_prompt(prompt)[0]
 
 
 def say(prompt: str) -> str:
-    """Return what follows a prompt: ``2 Subgoal:``, what stands after that, ``Action: …``, or a summary."""
-    if prompt.endswith("\n### Output:\n"):
-        return _summary(prompt.rpartition("## Trajectory\n")[2])
+    """Return what follows a prompt: ``Action: …``, ``2 Subgoal: …`` with its first action, or a summary."""
+    if prompt.endswith(_OUTPUT):
+        return _summary(prompt.rpartition("##Trajectory\n")[2])
     system, lines = split_prompt(prompt)
-    first = next((index for index, line in enumerate(lines) if _START.match(line)), len(lines))
+    first = next((index for index, line in enumerate(lines) if _SUBGOAL.match(line)), len(lines))
     situation, chunks = read_prompt(system, lines[:first]), list(_chunks(lines[first:]))
     wanted = _subgoals(situation)
-    left = [subgoal for subgoal in wanted if subgoal not in [subgoal for subgoal, _ in chunks]]
-    if _START.fullmatch(lines[-1]):
-        return f" {left[0]}" if left else f" {_NOT_UNDERSTOOD}"
-    subgoal, current = chunks[-1]
-    if situation is None or subgoal not in wanted:
-        return f"{_ACTION}failure"
-    for _, hidden in chunks[:-1]:
-        _take_in(hidden, situation)
-    skill, given_up = _next(read_subgoal(subgoal), situation, current)
-    if skill is None and not current:  # every subgoal has an action
-        skill = f"go to {situation.rooms[0]}"
+    if situation is None or not wanted:
+        return f"1 Subgoal: {_NOT_UNDERSTOOD}\n{_ACTION}failure"
+    begun = [subgoal for subgoal, _ in chunks]
+    for _, pairs in chunks:
+        _take_in(pairs, situation)
+    skill, given_up = _next(read_subgoal(begun[-1]), situation) if begun else (None, False)
     if skill is not None:
         return f"{_ACTION}{skill}"
+    left = [subgoal for subgoal in wanted if subgoal not in begun]
     if left:
-        return f"{len(chunks) + 1} Subgoal:"
+        first_skill, _ = _next(read_subgoal(left[0]), situation)
+        # Every subgoal has an action, also one that is achieved already.
+        return f"{len(begun) + 1} Subgoal: {left[0]}\n{_ACTION}{first_skill or f'go to {situation.rooms[0]}'}"
     own = prompt.rpartition("Target_domain:")[2]
     return f"{_ACTION}{'failure' if given_up or 'Subgoal is not met.' in own else 'done'}"
 
@@ -88,11 +88,8 @@ def _take_in(pairs: Sequence[tuple[str, str]], situation: Situation) -> None:
             situation.resume(observation)
 
 
-def _next(
-    goals: Sequence[Goal], situation: Situation, pairs: Sequence[tuple[str, str]] = ()
-) -> tuple[str | None, bool]:
+def _next(goals: Sequence[Goal], situation: Situation) -> tuple[str | None, bool]:
     """The next skill for goals, if there is one, and whether one of them is given up."""
-    _take_in(pairs, situation)
     given_up = False
     for goal in goals:
         if not errand.achieved(goal, situation):
@@ -104,8 +101,8 @@ def _next(
 
 def _summary(prompt: str) -> str:
     """The last observation, and whether the goals of the subgoal have been achieved."""
-    trajectory, _, rest = prompt.partition("\n\n## Subgoal:\n")
-    subgoal = rest.removesuffix("\n\n### Output:\n")
+    trajectory, _, rest = prompt.partition("\n\n##Subgoal:\n")
+    subgoal = rest.removesuffix(f"\n{_OUTPUT}")
     lines = trajectory.split("\n")
     situation, goals = Situation(subgoal, False, ()), read_subgoal(subgoal)
     for _, pairs in _chunks(["1 Subgoal: ", *lines[1:]]):

@@ -7,10 +7,10 @@ What the paper calls working memory is what of a run's trajectory stands in the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from reactree_ros.agent.decision import Act, BeginSubgoal
-from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, render
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,14 @@ class Pair:
 
     action: str
     observation: str
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What was said and not carried out, and why."""
+
+    said: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,7 @@ class Summary:
 
 
 #: What working memory is a sequence of.
-Element = Subgoal | Summary | Pair
+Element = Subgoal | Summary | Pair | Refusal
 
 
 @dataclass(frozen=True)
@@ -47,24 +55,24 @@ class Chunk:
     Attributes:
         subgoal: What was to be reached.
         before: The observation that it began with (the paper's o_0 of section 3.3).
-        pairs: What was done and seen.
+        pairs: What was done and seen, and what was refused.
         summary: What it came to; None as long as it is worked on.
     """
 
     subgoal: str
     before: str
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[Pair | Refusal, ...] = ()
     summary: str | None = None
 
     @property
     def last_observation(self) -> str:
         """What was seen last; without summaries it stands for the chunk (paper, section 5.1: w/o OS)."""
-        return self.pairs[-1].observation if self.pairs else self.before
+        return next((pair.observation for pair in reversed(self.pairs) if isinstance(pair, Pair)), self.before)
 
     @property
-    def trajectory(self) -> str:
-        """Everything that is summarised: o_0, a_0, …, o_t, one line each."""
-        return render([Saw(f"Observation: {self.before}"), *as_turns(self.pairs)])
+    def trajectory(self) -> list[Turn]:
+        """Everything that is summarised: o_0, a_0, …, o_t."""
+        return [Saw(f"Observation: {self.before}"), *as_turns(self.pairs)]
 
 
 @dataclass(frozen=True)
@@ -75,11 +83,15 @@ class ChunkMemory:
         start: The observation that the run began with.
         chunks: Subgoals so far; all but the last are finished, the last one may be.
         retrieved: Numbers of the finished subgoals that are shown in detail until the next subgoal begins.
+        too_long: Numbers of those whose details do not fit into the prompt until then.
+        refused: What was refused before the first subgoal; shown until that begins.
     """
 
     start: str
     chunks: tuple[Chunk, ...] = ()
-    retrieved: frozenset[int] = field(default=frozenset())
+    retrieved: frozenset[int] = frozenset()
+    too_long: frozenset[int] = frozenset()
+    refused: tuple[Refusal, ...] = ()
 
     @property
     def current(self) -> Chunk | None:
@@ -88,9 +100,9 @@ class ChunkMemory:
 
     @property
     def retrievable(self) -> tuple[int, ...]:
-        """Numbers of the finished subgoals whose details are hidden."""
+        """Numbers of the finished subgoals whose details are hidden and may be shown."""
         finished = (number for number, chunk in enumerate(self.chunks, 1) if chunk.summary is not None)
-        return tuple(number for number in finished if number not in self.retrieved)
+        return tuple(number for number in finished if number not in self.retrieved | self.too_long)
 
     def begin(self, subgoal: str) -> ChunkMemory:
         """Begin a subgoal; what was retrieved for the one before is hidden again.
@@ -101,7 +113,7 @@ class ChunkMemory:
         if self.current is not None:
             raise ValueError(f"subgoal {len(self.chunks)} is not finished: '{self.current.subgoal}'")
         before = self.chunks[-1].last_observation if self.chunks else self.start
-        return replace(self, chunks=(*self.chunks, Chunk(subgoal, before)), retrieved=frozenset())
+        return ChunkMemory(self.start, (*self.chunks, Chunk(subgoal, before)))
 
     def add(self, action: str, observation: str) -> ChunkMemory:
         """Add what was done for the current subgoal, and what came of it.
@@ -111,6 +123,14 @@ class ChunkMemory:
         """
         current = self._the_current()
         return self._with(replace(current, pairs=(*current.pairs, Pair(action, observation))))
+
+    def refuse(self, said: str, reason: str) -> ChunkMemory:
+        """Add what was said and not carried out, whether a subgoal has begun or not."""
+        refusal = Refusal(said, reason)
+        current = self.current
+        if current is None:
+            return replace(self, refused=(*self.refused, refusal))
+        return self._with(replace(current, pairs=(*current.pairs, refusal)))
 
     def finish(self, summary: str) -> ChunkMemory:
         """Hide the current subgoal's pairs behind a summarised observation (section 3.1, point 3).
@@ -130,6 +150,10 @@ class ChunkMemory:
             raise ValueError(f"subgoal {number} cannot be retrieved; can be: {self.retrievable}")
         return replace(self, retrieved=self.retrieved | {number})
 
+    def hide(self) -> ChunkMemory:
+        """Hide what was retrieved, which the prompt has no room for."""
+        return replace(self, retrieved=frozenset(), too_long=self.too_long | self.retrieved)
+
     def shown(self) -> tuple[Element, ...]:
         """Return working memory: m_t of section 3.1, or m'_t where something is retrieved.
 
@@ -141,8 +165,9 @@ class ChunkMemory:
             if chunk.summary is None or number in self.retrieved:
                 elements += chunk.pairs
             else:
-                elements.append(Summary(chunk.summary))
-        return tuple(elements)
+                note = " (Its details are too long to be shown.)" if number in self.too_long else ""
+                elements.append(Summary(f"{chunk.summary}{note}"))
+        return (*elements, *self.refused)
 
     def _the_current(self) -> Chunk:
         if self.current is None:
@@ -162,6 +187,8 @@ def as_turns(elements: Iterable[Element]) -> list[Turn]:
             turns.append(Said(text, BeginSubgoal(text, element.text)))
         elif isinstance(element, Summary):
             turns.append(Told(f"Observation: {element.text}", About.SUMMARY))
+        elif isinstance(element, Refusal):
+            turns += [Said(element.said), Told(f"Observation: {element.reason}", About.REFUSAL)]
         else:
             turns.append(Said(f"Action: {element.action}", Act(element.action)))
             turns.append(Saw(f"Observation: {element.observation}"))

@@ -9,14 +9,14 @@ from typing import Any
 
 from pydantic import Field
 
-from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, BeginSubgoal, Summarise
+from reactree_ros.agent.decision import DONE, RECALL, Act, BeginSubgoal, Decision, Summarise
+from reactree_ros.agent.grammar import SubgoalGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.summary import read_summary, summary_request
-from reactree_ros.agent.turns import Said, Turn
+from reactree_ros.agent.turns import Turn
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import Choice, FreeText
+from reactree_ros.llm.port import PromptTooLong, Reply
 from reactree_ros.planners.hiagent.chunks import ChunkMemory, as_turns
 from reactree_ros.planners.hiagent.examples import told_as_subgoals
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
@@ -25,8 +25,6 @@ from reactree_ros.tree.goal_node import GoalNode, Program, Step
 from reactree_ros.world.port import Observation
 
 PROMPTS = "reactree_ros.planners.hiagent:prompts"
-_ACTION = "Action: "
-_SUBGOAL = re.compile(r"^(?:\d+ )?Subgoal:\s*")
 _RETRIEVE = re.compile(r"retrieve\((\d+)\)")
 
 
@@ -46,10 +44,10 @@ class HiAgentNode(GoalNode):
     hold everything, worded as an agent node's: a subgoal and what it came to as ``Think:``, an action as ``Act:``.
     That is how they are told to the listener, too.
 
-    A subgoal, an action and a summary are one decision each, an action is one step besides; so a ``Subgoal: … Action:
-    …`` of the paper is two decisions and one step, as a thought and an act of ReAct are. ``retrieve`` is an action, as
-    ``recall`` is. ``done`` and ``failure`` add to neither. A subgoal may take two requests: whether there is to be
-    one, and which.
+    The paper's steps and this package's decisions are counted apart. A subgoal, an action and a summary are one
+    decision each; an action is one step besides. So ``Subgoal: …`` with its first action, one request, is two decisions
+    and one step, as a thought and an act of ReAct are; a summary is one decision and no step. ``retrieve`` is an
+    action, as ``recall`` is. ``done`` and ``failure`` add to neither.
 
     Status:
         As of :class:`~reactree_ros.tree.goal_node.GoalNode`.
@@ -74,42 +72,32 @@ class HiAgentNode(GoalNode):
         self.see(observation)
         self._head = tuple(self.turns)
         self.memory = ChunkMemory(observation.text)
-        yield from self._next_subgoal()
         while True:
-            skills = yield from self.available_skills()
-            subgoal = self._subgoal_start()
-            current = self.memory.current
-            actions = [_ACTION + skill for skill in self._may_do(skills)]
-            may_say = [*([subgoal] if current and current.pairs else []), *actions]
-            reply = yield from self.ask(Choice(tuple(may_say)))
-            said = reply.text.strip()
-            if said not in may_say:
-                self._refuse(said, f"'{said[:80]}' is not among what is available now.")
-            elif said == subgoal:
-                yield from self._next_subgoal()
-            elif (skill := said.removeprefix(_ACTION)) in (DONE, FAILURE):
-                self._context.listener.decided(self, Act(skill), reply)
-                self.say(str(Act(skill)), Act(skill))
-                self.feedback_message = skill
-                return skill == DONE
-            else:
-                observation = yield from self.act(Act(skill), reply)
-                self.memory = self.memory.add(skill, observation.text)
+            grammar = self._grammar((yield from self.available_skills()))
+            reply = yield from self.ask(grammar)
+            for said in self.decisions(reply, grammar):
+                self.check_budget()
+                if isinstance(said.decision, BeginSubgoal):
+                    yield from self._begin_subgoal(said.decision, reply)
+                elif isinstance(said.decision, Act) and said.decision.ends:
+                    return self._end(said.decision, reply)
+                elif isinstance(said.decision, Act):
+                    observation = yield from self.act(said.decision, reply)
+                    self.memory = self.memory.add(said.decision.skill, observation.text)
+                reply = reply.further()
 
-    def _next_subgoal(self) -> Generator[Step, Any, None]:
-        """Let the model say its next subgoal, and hide the pairs of the one that has ended."""
-        start = self._subgoal_start()
-        subgoal = ""
-        while not subgoal:
-            reply = yield from self.ask(FreeText(), begun=start)
-            subgoal = " ".join(_SUBGOAL.sub("", reply.text.strip()).partition(f" {_ACTION}")[0].split())
-            if not subgoal:
-                self._context.budget.count_decision()
-                self._context.listener.refused(self, Said(start), "A subgoal is one line, not an empty one.")
-        self.think(BeginSubgoal(f"Subgoal {len(self.memory.chunks) + 1}: {subgoal}", subgoal), reply)
+    def _begin_subgoal(self, begun: BeginSubgoal, reply: Reply) -> Generator[Step, Any, None]:
+        """Begin a subgoal, and hide the pairs of the one that has ended."""
+        self.think(begun, reply)
         if self.memory.current is not None:
             yield from self._finish()
-        self.memory = self.memory.begin(subgoal)
+        self.memory = self.memory.begin(begun.subgoal)
+
+    def _end(self, act: Act, reply: Reply) -> bool:
+        self._context.listener.decided(self, act, reply)
+        self.say(str(act), act)
+        self.feedback_message = act.skill
+        return act.skill == DONE
 
     def _finish(self) -> Generator[Step, Any, None]:
         """Summarise the current chunk (section 3.3)."""
@@ -118,9 +106,9 @@ class HiAgentNode(GoalNode):
         if not self._settings.summaries:
             self.memory = self.memory.finish(chunk.last_observation)
             return
-        reply = yield from self.ask_of([summary_request(chunk.trajectory, chunk.subgoal)], FreeText())
-        summary = read_summary(reply.text, chunk.last_observation)
-        self.think(Summarise(f"Subgoal {len(self.memory.chunks)} came to: {summary}", summary), reply)
+        summary, reply = yield from self.summarise(chunk.trajectory, chunk.subgoal, otherwise=chunk.last_observation)
+        if reply is not None:
+            self.think(Summarise(f"Subgoal {len(self.memory.chunks)} came to: {summary}", summary), reply)
         self.memory = self.memory.finish(summary)
 
     def carry_out(self, skill: str) -> Generator[Step, Any, Observation]:
@@ -129,15 +117,30 @@ class HiAgentNode(GoalNode):
         if match is None:
             return (yield from super().carry_out(skill))
         number = int(match[1])
-        self.memory = self.memory.retrieve(number)
-        observation = Observation(f"Trajectory of subgoal {number} is retrieved.")
+        if number in self.memory.retrievable:
+            self.memory = self.memory.retrieve(number)
+            observation = Observation(f"Trajectory of subgoal {number} is retrieved.")
+        else:
+            what = "too long to be shown" if number in self.memory.too_long else "shown already"
+            observation = Observation(f"Trajectory of subgoal {number} is {what}.")
         self._context.listener.observed(self, observation)
         return observation
 
-    def _refuse(self, said: str, reason: str) -> None:
-        action = " ".join(said.removeprefix(_ACTION).split())
-        self.refuse(str(Act(action)), reason, Act(action))
-        self.memory = self.memory.add(action, reason)
+    def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
+        """Count a decision that is not carried out, and tell the model why, in working memory, too."""
+        super().refuse(said, reason, decision)
+        self.memory = self.memory.refuse(said, reason)
+
+    def shorten(self, error: PromptTooLong) -> None:
+        """Leave examples out from now on; where there are none, hide what was retrieved.
+
+        Raises:
+            PromptTooLong: Nothing was.
+        """
+        if self._examples or not self.memory.retrieved:
+            super().shorten(error)
+        else:
+            self.memory = self.memory.hide()
 
     # ------------------------------------------------------------------ what may be said, and the prompt
 
@@ -145,13 +148,17 @@ class HiAgentNode(GoalNode):
         """Return the prompt: working memory as it is, not everything that was done."""
         return (*self._prompt_start, *self._head, *as_turns(self.memory.shown()))
 
-    def _subgoal_start(self) -> str:
-        return f"{len(self.memory.chunks) + 1} Subgoal:"
+    def _grammar(self, skills: Sequence[str]) -> SubgoalGrammar:
+        """Return what may be said: an action, where there is a subgoal, or the next subgoal with its first action.
 
-    def _may_do(self, skills: Sequence[str]) -> list[str]:
+        That first action may retrieve every subgoal there is then, also the one that ends by it.
+        """
         done, failure, *recalls = self.own_actions()
-        retrieve = [f"retrieve({number})" for number in self.memory.retrievable] if self._settings.retrieval else []
-        return [done, failure, *retrieve, *recalls, *skills]
+        begun = len(self.memory.chunks)
+        retrieve = [f"retrieve({number})" for number in range(1, begun + 1)] if self._settings.retrieval else []
+        return SubgoalGrammar(
+            [done, failure, *retrieve, *recalls, *skills], number=begun + 1, goes_on=self.memory.current is not None
+        )
 
     def _system_text(self) -> str:
         recall = "" if self._context.working_memory is None else f" {RECALL.strip()},"

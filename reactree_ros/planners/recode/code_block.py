@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.planners.recode.sandbox import MODULES, RESERVED
 
 #: Longest code of one reply, in characters.
@@ -23,10 +24,10 @@ MAX_CODE = 10_000
 #: Deepest nesting of statements and expressions.
 MAX_NESTING = 60
 
-_THINK = re.compile(r"<think>(.*?)(?:</think>|<execute>|$)", re.DOTALL)
-_EXECUTE = re.compile(r"<execute>(.*?)(?:</execute>|$)", re.DOTALL)
-_FENCE = re.compile(r"^\s*```(?:python|py)?[ \t]*\n(.*?)(?:```\s*)?$", re.DOTALL)
-_ANY_FENCE = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)(?:```|$)", re.DOTALL)
+_BEGIN = "<execute>"
+#: Code, and what closes it; empty where nothing does.
+_EXECUTE = re.compile(rf"{_BEGIN}(.*?)(</execute>|\Z)", re.DOTALL)
+_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)(?:\1|\Z)", re.DOTALL | re.MULTILINE)
 _BUILTINS = frozenset(dir(builtins))
 _FORBIDDEN = frozenset({"breakpoint", "compile", "eval", "exec", "open"})
 _KINDS: dict[type[ast.AST], str] = {
@@ -65,7 +66,7 @@ class Block:
     """What a reply says.
 
     Attributes:
-        thought: The reasoning before the code.
+        thought: The reasoning about the code.
         code: The code.
         statements: Its statements.
     """
@@ -98,21 +99,43 @@ class Placeholder:
         return f"{', '.join(self.targets)} = {call}" if self.targets else call
 
 
-def read_block(reply: str) -> Block:
+def read_block(said: str, *, reasoning: str = "", cut: bool = False) -> Block:
     """Read the thought and the code of a reply, and look whether the code may run.
 
+    Args:
+        said: What was said; what of it is thinking is no code, whatever it mentions.
+        reasoning: What was thought before; the thought where the reply has none.
+        cut: Whether the token limit ended the reply.
+
     Raises:
-        BlockError: There is no code, or it is not Python, or uses what there is not.
+        BlockError: There is not exactly one block of code, or it was cut, is not Python, or uses what there is not.
     """
-    thought = _THINK.search(reply)
-    found = _EXECUTE.search(reply) or _ANY_FENCE.search(reply)
-    if found is None:
+    answer = split_reasoning(said.replace("\r\n", "\n"))
+    thought, text = answer.reasoning, answer.text
+    if answer.unfinished and not cut:  # thinking that nothing closes ends where the code begins
+        thought, begin, rest = thought.partition(_BEGIN)
+        text = begin + rest
+    code = textwrap.dedent(_the_code(text, cut)).strip("\n").rstrip()
+    return Block(thought.strip() or reasoning, code, _parsed(code))
+
+
+def _the_code(text: str, cut: bool) -> str:
+    """Return the one block of code in a text."""
+    blocks = _EXECUTE.findall(text)
+    if cut and not any(end for _, end in blocks):
+        raise BlockError("RuntimeError: the answer was cut at its token limit; write less, in functions for the parts")
+    codes = [code for code, _ in blocks] or _fenced(text)
+    if not codes:
         raise BlockError("SyntaxError: there is no code between <execute> and </execute>")
-    code = found.group(1)
-    if fenced := _FENCE.match(code):
-        code = fenced.group(1)
-    code = textwrap.dedent(code).strip("\n").rstrip()
-    return Block(thought.group(1).strip() if thought else "", code, _parsed(code))
+    if len(blocks) == 1:
+        codes = _fenced(codes[0]) or codes
+    if len(codes) > 1:
+        raise BlockError(f"SyntaxError: there are {len(codes)} blocks of code; write one, with all of it")
+    return codes[0]
+
+
+def _fenced(text: str) -> list[str]:
+    return [code for _, code in _FENCED.findall(text)]
 
 
 def _parsed(code: str) -> tuple[ast.stmt, ...]:

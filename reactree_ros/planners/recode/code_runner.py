@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from reactree_ros.agent.decision import Act
+from reactree_ros.agent.text import well_formed
 from reactree_ros.agent.turns import Said, Saw
 from reactree_ros.llm.port import Reply
 from reactree_ros.planners.recode.code_block import (
@@ -97,6 +98,7 @@ class CodeRunner(GoalNode):
         self._reply = Reply("")  # that the code is from
         self._printed = ""
         self._statements = 0
+        self._acted = False  # since it began
 
     @abc.abstractmethod
     def expand(self, call: Placeholder, line: int) -> Generator[Step, Any, None]:
@@ -273,12 +275,8 @@ class CodeRunner(GoalNode):
             context.listener.refused(self, Said(str(Act(skill)), Act(skill)), reason)
             self.turns.append(Saw(f"run: {skill}\n{reason}"))
             return reason
+        self._acted = True
         context.listener.decided(self, Act(skill), self._reply)
         observation = yield from self.carry_out(skill)
         self.turns.append(Saw(f"run: {skill}\n{observation.text}", observation))
         return well_formed(observation.text)
-
-
-def well_formed(text: str) -> str:
-    """Replace what no file and no interpreter takes: surrogates without their other half."""
-    return text.encode("utf-8", "replace").decode("utf-8")

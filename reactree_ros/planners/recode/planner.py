@@ -11,8 +11,11 @@ sandbox. ``run('skill')`` is a skill of the node; the call of another function w
   not set is an error of the block.
 - A call inside of an ``if``, ``for`` or ``while`` is reached when it is its turn; it cannot stand where Python may
   leave it out or repeat it inside of one expression.
-- When a statement fails, the model gets the traceback, what was printed and the variables as they are, and writes the
-  rest: what ran is not run again. A part that cannot be done, or that is too deep, is such an error where it is called.
+- When a statement fails, the model gets the traceback, what was printed and the variables as they are, which stay. As
+  long as the node has carried out no skill and begun no part, the model writes all of its code again, as in the paper.
+  After that it writes the rest: what was done in the world cannot be undone, and is not done again. A part that cannot
+  be done, or that is too deep, is such an error where it is called.
+- Code that the token limit cut is such an error, too: nothing of it runs.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from pydantic import Field
 
 from reactree_ros.agent.decision import ControlFlow, Expand, Think, WriteCode
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.text import well_formed
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import FreeText
@@ -39,7 +43,7 @@ from reactree_ros.planners.recode.code_block import (
     calls_of,
     read_block,
 )
-from reactree_ros.planners.recode.code_runner import CodeRunner, Flow, Shared, well_formed
+from reactree_ros.planners.recode.code_runner import CodeRunner, Flow, Shared
 from reactree_ros.planners.recode.sandbox import Sandbox
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
@@ -51,7 +55,11 @@ _MAX_CALL = 200
 _ROOT = "solve(instruction, observation)"
 _HEAD = "Function: "
 _END = "</execute>"
+#: Where a base model goes on after its code.
+_STOPS = (f"\n{_HEAD}", "\nError:")
 _SKILLS = "recode_skills.txt"
+_ALL = "The code did nothing in the world before that.", "Write all of the code again."
+_REST = "What the code did before that is done and stays done.", "Write only the code for what is left to do."
 
 
 PROMPTS = "reactree_ros.planners.recode:prompts"
@@ -160,16 +168,17 @@ class CodeNode(CodeRunner):
 
     def _solve(self) -> Program:
         self.tell(f"{_HEAD}{self.call}\nVariables:\n{self._variables or '(none)'}\nAnswer:", About.TASK)
+        self._acted = False
         yield from self._begin_prompt()
         for _ in range(self._shared.corrections + 1):
-            self._reply = yield from self.ask(FreeText((_END,)))
+            self._reply = reply = yield from self.ask(FreeText(_STOPS, thinks=True))
             self._context.budget.count_decision()
-            said = well_formed(self._reply.text).strip()
-            if "<execute>" in said and _END not in said:
+            said = reply.text.strip()
+            if "<execute>" in said and _END not in said and not reply.cut:
                 said += f"\n{_END}"
             self.say(said, WriteCode(said))
             try:
-                yield from self._carry_out(read_block(said))
+                yield from self._carry_out(read_block(said, reasoning=reply.reasoning, cut=reply.cut))
             except BlockError as error:
                 self.feedback_message = str(error).rpartition("\n")[2]
                 where = f"code, line {error.line}" if error.line else "code"
@@ -199,18 +208,12 @@ class CodeNode(CodeRunner):
 
     def _correction(self, error: BlockError) -> Generator[Step, Any, str]:
         """Say what the model gets to know after an error (paper, section 3.3)."""
-        lines = [f"Error:\n{error}"]
-        if self._printed:
-            lines.append(f"Printed:\n{self._printed}")
-        if error.line:
-            known = yield from self._known()
-            lines.append(
-                "What the code did before that is done and stays done. The variables are now:\n"
-                f"{known or '(none)'}\nWrite only the code for what is left to do."
-            )
-        else:
-            lines.append("Nothing of the code ran. Write it again.")
-        return "\n".join([*lines, "Answer:"])
+        if not error.line:
+            return f"Error:\n{error}\nNothing of the code ran. Write it again.\nAnswer:"
+        printed = f"Printed:\n{self._printed}\n" if self._printed else ""
+        known = (yield from self._known()) or "(none)"
+        done, wanted = _REST if self._acted else _ALL
+        return f"Error:\n{error}\n{printed}{done} The variables are now:\n{known}\n{wanted}\nAnswer:"
 
     def _known(self) -> Generator[Step, Any, str]:
         """Describe the variables that the block's call named and those that its code has set so far."""
@@ -260,6 +263,7 @@ class CodeNode(CodeRunner):
             name=_shortened(ast.unparse(call.call), _MAX_NAME),
             parent=self,
         )
+        self._acted = True
         status: Status = yield Grow(child)
         if status == Status.SUCCESS:
             return
