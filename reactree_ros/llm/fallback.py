@@ -31,6 +31,8 @@ from reactree_ros.settings import Settings
 
 #: How long a model that could not answer is passed over, in seconds.
 REST = 30.0
+#: How much of the asker's patience is used up, so that what the last one says still comes in time.
+_SHARE = 0.95
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Backup:
     Attributes:
         model: Answers.
         name: Its name in replies, errors and diagnostics.
-        time_limit: Longest wait for its answer, in seconds.
+        time_limit: Longest wait for its answer, in seconds; less where the asker's patience leaves less.
     """
 
     model: LanguageModel
@@ -78,8 +80,9 @@ class FallbackModel(LanguageModel):
         """Ask the first; cancelling stops whoever is answering."""
         pending: Pending[Reply] = Pending()
         now = self._clock()
+        until = now + request.patience * _SHARE
         order = [number for number, until in enumerate(self._rests_until) if until <= now]
-        self._ask(request, pending, order or list(range(len(self.backups))), [], None)
+        self._ask(request, pending, order or list(range(len(self.backups))), until, [], None)
         return pending
 
     def _ask(
@@ -87,6 +90,7 @@ class FallbackModel(LanguageModel):
         request: DecisionRequest,
         pending: Pending[Reply],
         order: Sequence[int],
+        until: float,
         errors: list[Exception],
         objected: tuple[int, Reply] | None,
     ) -> None:
@@ -96,6 +100,7 @@ class FallbackModel(LanguageModel):
             request: What is asked.
             pending: What is settled in the end.
             order: Who is still to be asked.
+            until: When the asker's patience ends, on the clock; those who are still to be asked share what is left.
             errors: Those of the others.
             objected: Which one said something that may not be said, and what; better than nothing.
         """
@@ -110,8 +115,9 @@ class FallbackModel(LanguageModel):
             return
         number, *others = order
         backup = self.backups[number]
+        limit = max(0.0, min(backup.time_limit, (until - self._clock()) / len(order)))
         try:
-            answer = backup.model.decide(request)
+            answer = backup.model.decide(replace(request, patience=limit))
         except Exception as error:
             answer = Pending.failed(error)
         one: Pending[Reply] = Pending()  # of this model within its time limit
@@ -127,18 +133,16 @@ class FallbackModel(LanguageModel):
                     self._answered[number] += 1
                     pending.succeed(reply)
                     return
-                self._ask(request, pending, others, errors, objected or (number, reply))
+                self._ask(request, pending, others, until, errors, objected or (number, reply))
                 return
             answer.cancel()
             if not isinstance(error, (InvalidReply, PromptTooLong)):
                 self._rests_until[number] = self._clock() + REST
-            self._ask(request, pending, others, [*errors, _named(backup.name, error)], objected)
+            self._ask(request, pending, others, until, [*errors, _named(backup.name, error)], objected)
 
         pending.add_done_callback(lambda _: one.cancel() if pending.cancelled() else None)
         one.add_done_callback(ended)
-        where_late(
-            one, backup.time_limit, partial(_give_up, NoAnswerInTime(f"no answer within {backup.time_limit:g} s"))
-        )
+        where_late(one, limit, partial(_give_up, NoAnswerInTime(f"no answer within {limit:.3g} s")))
 
     def ready(self) -> Pending[None]:
         """Start getting all of them ready; settled when one is, failed where none ever will be."""
@@ -209,7 +213,7 @@ class FallbackSettings(Settings):
     models: tuple[dict[str, Any], ...] = Field(
         default=(),
         description="the language models, the best first, each as {llm: NAME, SETTING: VALUE, ...}; "
-        "where an entry sets no request_timeout, it leaves the others their share of the time",
+        "each leaves those after it their share of the time",
     )
 
     @model_validator(mode="before")
@@ -237,14 +241,12 @@ def _chosen(models: Iterable[Any]) -> list[tuple[ModelSpec, Settings]]:
 def _make(settings: FallbackSettings) -> FallbackModel:
     if not settings.models:
         raise UserError("llm is 'fallback', but models is empty; list the language models in order")
-    return FallbackModel([_backup(spec, one, len(settings.models)) for spec, one in _chosen(settings.models)])
+    return FallbackModel([_backup(spec, one) for spec, one in _chosen(settings.models)])
 
 
-def _backup(spec: ModelSpec, settings: Settings, share: int) -> Backup:
+def _backup(spec: ModelSpec, settings: Settings) -> Backup:
     """Make one of several."""
     limit = getattr(settings, "request_timeout", EngineSettings.model_fields["request_timeout"].default)
-    if "request_timeout" not in settings.model_fields_set:
-        limit /= share
     name = " ".join(part for part in (spec.name, getattr(settings, "model", "")) if part)
     return Backup(make_model(spec, settings), name, limit)
 

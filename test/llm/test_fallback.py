@@ -33,6 +33,7 @@ class Moody(LanguageModel):
     def __init__(self, mood: str | Exception | None, *, raises: bool = False) -> None:
         self.mood, self.raises = mood, raises
         self.asked = 0
+        self.patience = 0.0
         self.held: list[Pending[Reply]] = []
         self.cancelled = threading.Event()
         self.getting_ready: Pending[None] = Pending()
@@ -40,6 +41,7 @@ class Moody(LanguageModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         self.asked += 1
+        self.patience = request.patience
         if isinstance(self.mood, str):
             return Pending.of(Reply(self.mood, answered_by="what the engine says"))
         if self.mood is not None and self.raises:
@@ -89,6 +91,30 @@ def test_the_next_one_answers_where_one_takes_too_long_and_that_one_is_stopped()
     assert first.cancelled.wait(PATIENCE)
     assert model.decide(REQUEST).result(PATIENCE).answered_by == "second"
     assert first.asked == 1
+
+
+def test_each_leaves_those_after_it_their_share_of_the_askers_patience() -> None:
+    clock = Clock()
+    first, second, third = Moody(ServerUnavailable("gone")), Moody(ServerUnavailable("gone")), Moody("hi")
+    request = DecisionRequest((Told("x"),), DecisionGrammar(["done"]), patience=100.0)
+    model = together(first, second, third, clock=clock, time_limit=1000.0)
+    assert model.decide(request).take().answered_by == "third"
+    assert [one.patience for one in (first, second, third)] == pytest.approx([95 / 3, 95 / 2, 95])
+    assert together(Moody("hi"), first, time_limit=7.0).decide(request).take().text == "hi"
+    slow, quick = Moody(None), Moody("hi")
+    late = together(slow, quick, clock=clock, time_limit=1000.0)
+    pending = late.decide(request)
+    clock.now = 40.0
+    slow.held[0].fail(ServerUnavailable("gone"))
+    assert pending.take().answered_by == "second"
+    assert (slow.patience, quick.patience) == pytest.approx((95 / 2, 95 - 40))
+
+
+def test_the_second_one_answers_in_time_though_the_first_may_take_longer_than_the_asker_waits() -> None:
+    first, second = Moody(None), Moody("hi")
+    request = DecisionRequest((Told("x"),), DecisionGrammar(["done"]), patience=0.2)
+    assert together(first, second, time_limit=1000.0).decide(request).result(PATIENCE).answered_by == "second"
+    assert first.cancelled.wait(PATIENCE)
 
 
 def test_an_answer_that_came_in_time_stays_when_the_time_is_over() -> None:
