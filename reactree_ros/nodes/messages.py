@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 
 from builtin_interfaces.msg import Time
 from reactree_interfaces.action import ExecuteSkill
-from reactree_interfaces.msg import ObjectSighting
+from reactree_interfaces.msg import ObjectSighting, SpokenDecision
 from reactree_interfaces.msg import Observation as ObservationMsg
 from reactree_interfaces.msg import Turn as TurnMsg
 from reactree_interfaces.srv import DescribeHousehold, Generate
 from sensor_msgs.msg import Image
 from std_msgs.msg import Header
 
-from reactree_ros.agent.decision import ControlFlow
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.decision import Act, BeginSubgoal, ControlFlow, Decision, Expand, Think
+from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Observation, Outcome, Seen
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
@@ -26,6 +26,7 @@ from reactree_ros.llm.port import (
     FreeText,
     InvalidReply,
     LanguageModelError,
+    MaySay,
     NoAnswerInTime,
     PromptTooLong,
     Reply,
@@ -136,6 +137,7 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
         top_p=request.top_p,
         seed=request.seed,
         planner=request.planner,
+        patience=request.patience,
     )
     may_say = request.may_say
     if isinstance(may_say, DecisionGrammar):
@@ -144,8 +146,11 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
         msg.control_flows = [flow.value for flow in may_say.control_flows]
     elif isinstance(may_say, Choice):
         msg.kind, msg.options = Generate.Request.CHOICE, list(may_say.options)
+    elif isinstance(may_say, SubgoalGrammar):
+        msg.kind, msg.options = Generate.Request.SUBGOAL, list(may_say.skills)
+        msg.number, msg.begins, msg.goes_on = may_say.number, may_say.begins, may_say.goes_on
     else:
-        msg.kind, msg.stops = Generate.Request.TEXT, list(may_say.stops)
+        msg.kind, msg.stops, msg.thinks = Generate.Request.TEXT, list(may_say.stops), may_say.thinks
     return msg
 
 
@@ -159,12 +164,13 @@ def request_from_msg(msg: Generate.Request) -> DecisionRequest:
         turns=tuple(_turn(turn, index) for index, turn in enumerate(msg.turns)),
         may_say=_may_say(msg),
         begun=msg.begun,
-        max_tokens=_positive(msg.max_tokens),
+        max_tokens=int(_positive("max_tokens", msg.max_tokens)),
         temperature=msg.temperature,
         top_p=_share(msg.top_p),
         seed=msg.seed,
         id=msg.id,
         planner=msg.planner,
+        patience=_positive("patience", msg.patience),
     )
 
 
@@ -189,7 +195,7 @@ def _turn(msg: TurnMsg, index: int) -> Turn:
     return Said(msg.text) if msg.kind == TurnMsg.SAID else Saw(msg.text)
 
 
-def _may_say(msg: Generate.Request) -> DecisionGrammar | Choice | FreeText:
+def _may_say(msg: Generate.Request) -> MaySay:
     if msg.kind == Generate.Request.DECISION:
         return DecisionGrammar(tuple(msg.options), _control_flows(msg.control_flows))
     if msg.kind == Generate.Request.CHOICE:
@@ -197,8 +203,12 @@ def _may_say(msg: Generate.Request) -> DecisionGrammar | Choice | FreeText:
             raise ValueError("options is empty; a choice needs at least one")
         return Choice(tuple(msg.options))
     if msg.kind == Generate.Request.TEXT:
-        return FreeText(tuple(msg.stops))
-    raise ValueError(f"kind is {msg.kind}; it must be DECISION (0), CHOICE (1) or TEXT (2)")
+        return FreeText(tuple(msg.stops), msg.thinks)
+    if msg.kind == Generate.Request.SUBGOAL:
+        if not (msg.begins or msg.goes_on):
+            raise ValueError("begins and goes_on are both false; one of them must be true")
+        return SubgoalGrammar(tuple(msg.options), msg.number, msg.begins, msg.goes_on)
+    raise ValueError(f"kind is {msg.kind}; it must be DECISION (0), CHOICE (1), TEXT (2) or SUBGOAL (3)")
 
 
 def _control_flows(names: Sequence[str]) -> tuple[ControlFlow, ...]:
@@ -209,21 +219,24 @@ def _control_flows(names: Sequence[str]) -> tuple[ControlFlow, ...]:
     return tuple(known[name] for name in names)
 
 
-def _positive(max_tokens: int) -> int:
-    if max_tokens < 1:
-        raise ValueError(f"max_tokens is {max_tokens}; it must be at least 1")
-    return max_tokens
+def _positive(name: str, number: float) -> float:
+    if number <= 0:
+        raise ValueError(f"{name} is {number:g}; it must be above 0")
+    return number
 
 
 def reply_from_msg(msg: Generate.Response) -> Reply:
     """Return the reply that a service response stands for."""
     return Reply(
         text=msg.text,
+        said=tuple(_said_from_msg(said) for said in msg.said),
         finish_reason=msg.finish_reason,
         prompt_tokens=known(msg.prompt_tokens),
         longest_prompt=known(msg.longest_prompt),
         cached_tokens=known(msg.cached_tokens),
         output_tokens=known(msg.output_tokens),
+        reasoning=msg.reasoning,
+        reasoning_tokens=known(msg.reasoning_tokens),
         seconds=msg.seconds,
         answered_by=msg.answered_by,
         objection=msg.objection,
@@ -236,7 +249,36 @@ def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
     msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
     msg.output_tokens, msg.longest_prompt = counted(reply.output_tokens), counted(reply.longest_prompt)
     msg.answered_by, msg.objection = reply.answered_by, reply.objection
+    msg.reasoning, msg.reasoning_tokens = reply.reasoning, counted(reply.reasoning_tokens)
+    msg.said = [_said_to_msg(said) for said in reply.said]
     return msg
+
+
+def _said_to_msg(said: Said) -> SpokenDecision:
+    decision = said.decision
+    if isinstance(decision, BeginSubgoal):
+        more = {"thought": decision.thought, "subgoals": [decision.subgoal]}
+        return SpokenDecision(kind=SpokenDecision.BEGIN_SUBGOAL, text=said.text, **more)
+    if isinstance(decision, Expand):
+        more = {"control_flow": decision.control_flow.value, "subgoals": list(decision.subgoals)}
+        return SpokenDecision(kind=SpokenDecision.EXPAND, text=said.text, **more)
+    if isinstance(decision, Act):
+        return SpokenDecision(kind=SpokenDecision.ACT, text=said.text, skill=decision.skill)
+    assert decision is not None  # it was read
+    return SpokenDecision(kind=SpokenDecision.THINK, text=said.text, thought=decision.thought)
+
+
+def _said_from_msg(msg: SpokenDecision) -> Said:
+    decision: Decision
+    if msg.kind == SpokenDecision.BEGIN_SUBGOAL:
+        decision = BeginSubgoal(msg.thought, msg.subgoals[0])
+    elif msg.kind == SpokenDecision.EXPAND:
+        decision = Expand(ControlFlow(msg.control_flow), tuple(msg.subgoals))
+    elif msg.kind == SpokenDecision.ACT:
+        decision = Act(msg.skill)
+    else:
+        decision = Think(msg.thought)
+    return Said(msg.text, decision)
 
 
 #: Error codes of Generate.srv by the errors of the port; the first that fits.

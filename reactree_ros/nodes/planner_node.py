@@ -278,6 +278,7 @@ class PlannerNode(Node):
             prompt_tokens=counted(result.prompt_tokens),
             cached_tokens=counted(result.cached_tokens),
             output_tokens=counted(result.output_tokens),
+            reasoning_tokens=counted(result.reasoning_tokens),
             model_seconds=result.model_seconds,
             error_code=code,
             message=message,
@@ -396,25 +397,25 @@ class _Reporter(Listener):
         self._feedback = ExecuteTask.Feedback()
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        self._decision(node, _as_msg(decision), reply)
+        self._decision(node, _as_msg(decision), str(decision), reply)
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
         msg = _as_msg(said.decision)
         msg.kind, msg.reason = DecisionMsg.REFUSED, reason
-        self._decision(node, msg, Reply(said.text))
+        self._decision(node, msg, said.text, Reply(said.text))
 
     def observed(self, node: GoalNode, observation: Observation) -> None:
         self._feedback.last_observation = observation.text
         self._publish(node)
 
-    def _decision(self, node: GoalNode, msg: DecisionMsg, reply: Reply) -> None:
+    def _decision(self, node: GoalNode, msg: DecisionMsg, text: str, reply: Reply) -> None:
         msg.node_id, msg.subgoal, msg.depth = node.index, node.subgoal, node.depth
         msg.count = self._task.episode.context.budget.decisions if self._task.episode else 0
-        msg.text, msg.seconds, msg.answered_by = reply.text, reply.seconds, reply.answered_by
+        msg.text, msg.seconds, msg.answered_by = text, reply.seconds, reply.answered_by
         msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
         msg.output_tokens = counted(reply.output_tokens)
         self._node.publish_decision(msg)
-        self._feedback.last_decision = reply.text
+        self._feedback.last_decision = text
         self._publish(node)
 
     def _publish(self, node: GoalNode) -> None:

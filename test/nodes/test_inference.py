@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.decision import Act, BeginSubgoal, ControlFlow, Expand, Think
+from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, LanguageModelError, Reply
@@ -18,6 +19,8 @@ if importlib.util.find_spec("rclpy"):
     from rclpy.lifecycle import TransitionCallbackReturn
     from reactree_interfaces.msg import Turn
     from reactree_interfaces.srv import AbortGeneration, Generate
+
+    from reactree_ros.nodes.messages import reply_from_msg
 
     OK, FAILED = Generate.Response.NONE, Generate.Response
 
@@ -112,11 +115,12 @@ def test_a_request_reaches_the_model_and_the_reply_comes_back_whole(graph: Graph
     assert isinstance(request.may_say, DecisionGrammar)
     assert request.may_say.skills == ("open fridge 1",)
     assert [flow.value for flow in request.may_say.control_flows] == ["fallback"]
-    model.answer("1", Reply("Act: open fridge 1", "length", 12, 5, 4, longest_prompt=8))
+    counts = {"longest_prompt": 8, "reasoning": "So\nbe it.", "reasoning_tokens": 3}
+    model.answer("1", Reply("Act: open fridge 1", "length", 12, 5, 4, **counts))
     response = answer(graph, future)
     assert (response.error_code, response.text, response.finish_reason) == (OK, "Act: open fridge 1", "length")
     assert (response.prompt_tokens, response.cached_tokens, response.output_tokens) == (12, 5, 4)
-    assert response.longest_prompt == 8
+    assert (response.longest_prompt, response.reasoning, response.reasoning_tokens) == (8, "So\nbe it.", 3)
     assert response.seconds > 0
 
 
@@ -124,23 +128,47 @@ def test_token_counts_that_are_not_known_are_minus_one(graph: Graph) -> None:
     graph.inference(PromptModel())
     response = answer(graph, ask(graph))
     assert (response.prompt_tokens, response.cached_tokens, response.output_tokens) == (-1, -1, -1)
+    assert response.reasoning_tokens == -1
+
+
+def test_what_a_reply_is_taken_for_comes_as_data(graph: Graph) -> None:
+    said = (
+        Said("Think: so", Think("so")),
+        Said("2 Subgoal: a, b", BeginSubgoal("Subgoal 2: a, b", "a, b")),
+        Said("Act: open fridge 1", Act("open fridge 1")),
+        Said("Expand: …", Expand(ControlFlow.FALLBACK, ("a, b", "c"))),
+    )
+    model = HeldModel()
+    graph.inference(model)
+    future = ask(graph)
+    graph.until(lambda: model.in_flight)
+    model.answer("1", Reply("much", said=said))
+    assert reply_from_msg(answer(graph, future)).said == said
 
 
 def test_choice_and_text_reach_the_model_as_such(graph: Graph) -> None:
     model = HeldModel()
     graph.inference(model)
     ask(graph, "choice", kind=Generate.Request.CHOICE, options=["a", "b"])
-    ask(graph, "text", kind=Generate.Request.TEXT, stops=["\n"])
-    graph.until(lambda: len(model.requests) == 2)
+    ask(graph, "text", kind=Generate.Request.TEXT, stops=["\n"], patience=7.5)
+    ask(graph, "code", kind=Generate.Request.TEXT, thinks=True)
+    subgoal = {"options": ["a", "b"], "number": 3, "begins": True, "goes_on": False}
+    ask(graph, "subgoal", kind=Generate.Request.SUBGOAL, **subgoal)
+    graph.until(lambda: len(model.requests) == 4)
     assert model.requests["choice"].may_say == Choice(("a", "b"))
     assert model.requests["text"].may_say == FreeText(("\n",))
+    assert (model.requests["text"].patience, model.requests["code"].patience) == (7.5, 120.0)
+    assert model.requests["code"].may_say == FreeText((), thinks=True)
+    assert model.requests["subgoal"].may_say == SubgoalGrammar(("a", "b"), 3, begins=True, goes_on=False)
 
 
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        ({"kind": 9}, "kind is 9; it must be DECISION (0), CHOICE (1) or TEXT (2)"),
-        ({"max_tokens": 0}, "max_tokens is 0; it must be at least 1"),
+        ({"kind": 9}, "kind is 9; it must be DECISION (0), CHOICE (1), TEXT (2) or SUBGOAL (3)"),
+        ({"max_tokens": 0}, "max_tokens is 0; it must be above 0"),
+        ({"patience": -1.0}, "patience is -1; it must be above 0"),
+        ({"kind": 3}, "begins and goes_on are both false; one of them must be true"),
         (
             {"control_flows": ["sequence", "loop"]},
             "control_flows has 'loop'; it must be one of sequence, fallback, parallel",

@@ -52,7 +52,7 @@ class Decisions(Listener):
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         kind = "think" if isinstance(decision, Think) else "act" if isinstance(decision, Act) else "expand"
-        self._add(node, kind, reply.text)
+        self._add(node, kind, str(decision))
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
         self._add(node, reason, said.text)
