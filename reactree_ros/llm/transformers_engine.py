@@ -3,187 +3,176 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from reactree_ros.llm.chat import prompt_tokens
-from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generated, Generation
+from pydantic import Field
+
+from reactree_ros.llm.batching.batch import Batch
+from reactree_ros.llm.batching.held import Held
+from reactree_ros.llm.batching.row import Row
+from reactree_ros.llm.engine import ConstraintKind, Generated, Generation
 from reactree_ros.llm.engine_settings import LocalEngineSettings
-from reactree_ros.llm.port import LanguageModel, PromptTooLong, RequestRejected, ServerUnavailable
+from reactree_ros.llm.local_engine import LocalEngine
+from reactree_ros.llm.port import LanguageModel, LanguageModelError, ServerUnavailable
+from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
 
-_PROMPTS_KEPT = 4  # the agent nodes of a tree ask alternately
+#: Tokens whose attention states are held; of a model of 8 billion weights in 16 bits, about 8 GB.
+STATE_TOKENS = 65536
 
 
-class TransformersEngine(Engine):
-    """Generates by a Hugging Face model in this process, one text at a time.
+class TransformersEngine(LocalEngine):
+    """Generates by a Hugging Face model in this process.
 
-    The attention states of the last few prompts are kept, so that a prompt that grows at its end costs its end only.
+    Requests that are there together are answered together, one forward pass a token for all of them. The attention
+    states of prompts are kept, so that a prompt that begins like an earlier one costs the rest only.
 
     Args:
         model: A Hugging Face model or a folder.
         chat: Lay prompts out as a chat; None: where the tokenizer has a chat template.
+        reasoning: How the model thinks before it answers; None: as its chat template has it.
+        state_tokens: Tokens whose attention states are held, of the texts that are generated together and, as many
+            again, of prompts that are kept.
         options: Options of ``AutoModelForCausalLM.from_pretrained``, e.g. ``dtype``, ``device_map``.
     """
 
     constraints = frozenset({ConstraintKind.REGEX, ConstraintKind.JSON_SCHEMA, ConstraintKind.CHOICE})
 
-    def __init__(self, model: str, *, chat: bool | None = None, options: Mapping[str, Any] | None = None) -> None:
-        self._name = model
-        self._chat = chat
+    def __init__(
+        self,
+        model: str,
+        *,
+        chat: bool | None = None,
+        reasoning: Reasoning | None = None,
+        state_tokens: int = STATE_TOKENS,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(model, chat=chat, reasoning=reasoning)
+        self._state_tokens = state_tokens
         self._options = dict(options or {})
-        self._model: Any = None
-        self._tokenizer: Any = None
+        self._ends: frozenset[int] = frozenset()
         self._vocabulary: Any = None
-        self._kept: list[tuple[list[int], Any]] = []  # tokens and their states, the latest used last
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="transformers")
+        self._batch: Batch | None = None
+        self._worker: ThreadPoolExecutor | None = None
+        self._working: asyncio.Task[None] | None = None
+        self._waited_for: dict[Row, asyncio.Future[Generated]] = {}
         self.name = f"transformers with {model}"
 
     async def open(self) -> None:
         """Load the model."""
-        if self._model is None:
-            await asyncio.get_running_loop().run_in_executor(self._worker, self._load)
+        if self._worker is None:
+            self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="transformers")
+        tokenizer = await asyncio.get_running_loop().run_in_executor(self._worker, self._load)
+        await self._take(tokenizer)
 
-    def _load(self) -> None:
+    def _load(self) -> Any:
         import llguidance.hf
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         try:
-            self._tokenizer = AutoTokenizer.from_pretrained(self._name)
-            model = AutoModelForCausalLM.from_pretrained(self._name, **self._options)
+            tokenizer = AutoTokenizer.from_pretrained(self.model)
+            model = AutoModelForCausalLM.from_pretrained(self.model, **self._options).eval()
         except Exception as error:
             raise ServerUnavailable(f"{self.name} cannot be loaded: {' '.join(str(error).split())[:400]}") from error
-        self._vocabulary = llguidance.hf.from_tokenizer(self._tokenizer)
-        self.context = int(model.config.max_position_embeddings)
-        if self._chat is None:
-            self._chat = bool(self._tokenizer.chat_template)
-        self._model = model.eval()
+        ends = _listed(model.generation_config.eos_token_id) or _listed(tokenizer.eos_token_id)
+        config = model.config.get_text_config()
+        size = max(config.vocab_size, len(tokenizer))
+        self._ends = frozenset(ends)
+        self._vocabulary = llguidance.hf.from_tokenizer(tokenizer, n_vocab=size, eos_token=ends or None)
+        self.context = getattr(config, "max_position_embeddings", None)
+        self._batch = Batch(model, self._state_tokens)
+        return tokenizer
 
-    async def generate(self, generation: Generation) -> Generated:
-        """Generate in the worker; cancelling stops it after the token that is being computed."""
-        stopped = threading.Event()
+    async def _complete(self, prompt: list[int], generation: Generation, *, marked: bool) -> Generated:
+        """Generate with whatever else there is; cancelling takes the text out before its next token."""
+        batch = self._batch
+        if batch is None:
+            raise ServerUnavailable(f"{self.name} is not open")
+        held = None
+        if generation.constraint is not None:
+            held = await asyncio.to_thread(Held, self._vocabulary, generation.constraint)
+        row = Row(prompt, generation, tokenizer=self._tokenizer, ends=self._ends, held=held, marked=marked)
+        self._waited_for[row] = asyncio.get_running_loop().create_future()
+        batch.waiting.append(row)
+        if self._working is None or self._working.done():
+            self._working = asyncio.ensure_future(self._work(batch))
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._worker, self._generate, generation, stopped)
+            return await self._waited_for[row]
         finally:
-            stopped.set()
+            row.cancelled = True
 
-    def _generate(self, generation: Generation, stopped: threading.Event) -> Generated:
-        import torch
+    async def _work(self, batch: Batch) -> None:
+        """Advance the texts until there are none."""
+        while batch.waiting or batch.rows:
+            for row in await asyncio.get_running_loop().run_in_executor(self._worker, batch.advance):
+                self._settle(row)
 
-        prompt = prompt_tokens(self._tokenizer, generation, chat=bool(self._chat))
-        context = self.context or 0
-        if (excess := len(prompt) + generation.max_tokens - context) > 0:
-            raise PromptTooLong(excess, context)
-        held = None if generation.constraint is None else self._matcher(generation.constraint)
-        draw = torch.Generator().manual_seed(generation.seed)
-        cached, cache = self._states(prompt)
-        said: list[int] = []
-        ends = set(_listed(self._model.generation_config.eos_token_id) or _listed(self._tokenizer.eos_token_id))
-        fresh, text, finish = prompt[cached:], "", "length"
-        with torch.inference_mode():
-            while len(said) < generation.max_tokens and not stopped.is_set():
-                tokens = torch.tensor([fresh], device=self._model.device)
-                scores = self._model(tokens, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[0, -1]
-                token = self._pick(scores.float().cpu(), held, generation, draw)
-                if token in ends:
-                    finish = "stop"
-                    break
-                said.append(token)
-                fresh = [token]
-                text = self._tokenizer.decode(said, skip_special_tokens=True)
-                stop = min((text.find(stop) for stop in generation.stops if stop in text), default=-1)
-                if stop >= 0 or (held is not None and held.is_stopped()):
-                    text, finish = text[: stop if stop >= 0 else None], "stop"
-                    break
-        known = (prompt + said)[: cache.get_seq_length()]
-        self._kept = [*self._kept, (known, cache)][-_PROMPTS_KEPT:]
-        return Generated(text, finish, len(prompt), cached, len(said))
-
-    def _pick(self, scores: Any, held: Any, generation: Generation, draw: Any) -> int:
-        """Choose the next token among those that may come."""
-        import llguidance.numpy
-        import torch
-
-        if held is not None:
-            mask = llguidance.numpy.allocate_token_bitmask(1, self._vocabulary.vocab_size)
-            llguidance.numpy.fill_next_token_bitmask(held, mask, 0)
-            llguidance.numpy.apply_token_bitmask_inplace(scores.numpy(), mask[0])
-        if generation.temperature <= 0:
-            token = int(torch.argmax(scores))
+    def _settle(self, row: Row) -> None:
+        future = self._waited_for.pop(row)
+        if future.done():  # cancelled
+            return
+        if row.failure is None:
+            future.set_result(row.generated())
         else:
-            shares, tokens = torch.softmax(scores / generation.temperature, dim=-1).sort(descending=True)
-            shares[shares.cumsum(dim=-1) - shares >= generation.top_p] = 0
-            token = int(tokens[torch.multinomial(shares, 1, generator=draw)])
-        if held is not None:
-            held.consume_token(token)
-        return token
+            future.set_exception(self._told(row.failure))
 
-    def _matcher(self, constraint: Constraint) -> Any:
-        from llguidance import LLMatcher
-
-        if constraint.kind is ConstraintKind.REGEX:
-            grammar = LLMatcher.grammar_from_regex(constraint.value)
-        elif constraint.kind is ConstraintKind.JSON_SCHEMA:
-            grammar = LLMatcher.grammar_from_json_schema(constraint.value, defaults={"whitespace_flexible": False})
-        else:
-            options = " | ".join(json.dumps(option, ensure_ascii=False) for option in constraint.value)
-            grammar = LLMatcher.grammar_from_lark(f"start: {options}")
-        matcher = LLMatcher(self._vocabulary, grammar)
-        if problem := matcher.get_error():
-            raise RequestRejected(f"{self.name} refuses the constraint: {' '.join(problem.split())[:400]}")
-        return matcher
-
-    def _states(self, prompt: Sequence[int]) -> tuple[int, Any]:
-        """Return how much of a prompt is known, and the states of that; at least one token is left to compute."""
-        from transformers import DynamicCache
-
-        shared = [min(_shared(known, prompt), len(prompt) - 1) for known, _ in self._kept]
-        best = max(range(len(shared)), key=shared.__getitem__, default=-1)
-        if best < 0 or shared[best] == 0:
-            return 0, DynamicCache(config=self._model.config)
-        known, cache = self._kept.pop(best)
-        if surplus := len(known) - shared[best]:
-            cache.crop(-surplus)
-        return shared[best], cache
+    def _told(self, failure: Exception) -> LanguageModelError:
+        problem = f"{type(failure).__name__}: {' '.join(str(failure).split())[:400]}"
+        told = ServerUnavailable(f"{self.name} failed: {problem}")
+        told.__cause__ = failure
+        return told
 
     async def close(self) -> None:
-        """Forget the model."""
-        self._worker.shutdown(wait=False, cancel_futures=True)
-        self._model, self._kept = None, []
-
-    def count_tokens(self, text: str) -> int | None:
-        """Count with the model's tokenizer; None before it is loaded."""
-        return None if self._model is None else len(self._tokenizer.encode(text, add_special_tokens=False))
+        """Forget the model; what is being generated fails."""
+        if self._working is not None:
+            self._working.cancel()
+        for future in self._waited_for.values():
+            if not future.done():
+                future.set_exception(ServerUnavailable(f"{self.name} was closed"))
+        if self._worker is not None:
+            self._worker.shutdown(wait=False, cancel_futures=True)
+        self._waited_for.clear()
+        self._batch = self._worker = self._working = None
 
     def status(self) -> Mapping[str, str]:
-        """Say which model answers, and whether prompts are laid out as a chat."""
-        return {"model": self._name, "prompts": "chat" if self._chat else "completion"}
-
-
-def _shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return how many tokens two texts begin with together."""
-    length = min(len(one), len(other))
-    if one[:length] == other[:length]:
-        return length
-    return next(number for number in range(length) if one[number] != other[number])
+        """Say which model answers, how prompts are laid out, and whether requests are answered together."""
+        if self._batch is None:
+            return super().status()
+        why = self._batch.why_alone
+        return {**super().status(), "requests": f"one after the other: {why}" if why else "answered together"}
 
 
 def _listed(token: int | list[int] | None) -> list[int]:
     return token if isinstance(token, list) else [] if token is None else [token]
 
 
-def _make(settings: LocalEngineSettings) -> LanguageModel:
-    model = settings.named_model("transformers")
-    return settings.queue(TransformersEngine(model, chat=settings.chat, options=settings.engine_args))
+class TransformersSettings(LocalEngineSettings):
+    """Settings of a Hugging Face model in this process."""
+
+    state_tokens: int = Field(
+        default=STATE_TOKENS,
+        ge=0,
+        description="tokens whose attention states are held, for requests at once and, as many again, for later ones",
+    )
+
+
+def _make(settings: TransformersSettings) -> LanguageModel:
+    engine = TransformersEngine(
+        settings.named_model("transformers"),
+        chat=settings.chat,
+        reasoning=settings.reasoning,
+        state_tokens=settings.state_tokens,
+        options=settings.engine_args,
+    )
+    return settings.queue(engine)
 
 
 SPEC = ModelSpec(
     name="transformers",
     summary="a local Hugging Face model",
-    settings=LocalEngineSettings,
+    settings=TransformersSettings,
     extra="reactree_ros[transformers]",
     needs=("torch", "transformers", "llguidance"),
     make=_make,

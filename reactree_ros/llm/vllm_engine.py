@@ -13,10 +13,11 @@ from typing import Any
 from pydantic import Field
 
 from reactree_ros.errors import UserError
-from reactree_ros.llm.chat import prompt_tokens
-from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generated, Generation
+from reactree_ros.llm.engine import Constraint, ConstraintKind, Generated, Generation
 from reactree_ros.llm.engine_settings import LocalEngineSettings
-from reactree_ros.llm.port import LanguageModel, PromptTooLong, RequestRejected, ServerUnavailable
+from reactree_ros.llm.local_engine import LocalEngine
+from reactree_ros.llm.port import LanguageModel, RequestRejected, ServerUnavailable
+from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
 
 #: Engine arguments that are set where the user sets none. llguidance compiles a regular expression as it goes, so that
@@ -30,9 +31,11 @@ _FIELDS = {
     ConstraintKind.JSON_SCHEMA: "json",
     ConstraintKind.CHOICE: "choice",
 }
+#: Ways in which a request ends that are failures of the engine.
+_FAILED = ("abort", "error")
 
 
-class VllmEngine(Engine):
+class VllmEngine(LocalEngine):
     """Generates by vLLM's ``AsyncLLM``, whose core runs in a process of its own.
 
     A core that died is started again at the next request. A script that uses this keeps its top level behind
@@ -41,17 +44,23 @@ class VllmEngine(Engine):
     Args:
         model: A Hugging Face model or a folder.
         chat: Lay prompts out as a chat; None: where the tokenizer has a chat template.
+        reasoning: How the model thinks before it answers; None: as its chat template has it.
         options: vLLM's engine arguments, e.g. ``max_model_len``, ``tensor_parallel_size``, ``quantization``.
     """
 
     constraints = frozenset(_FIELDS)
 
-    def __init__(self, model: str, *, chat: bool | None = None, options: Mapping[str, Any] | None = None) -> None:
-        self._model = model
-        self._chat = chat
+    def __init__(
+        self,
+        model: str,
+        *,
+        chat: bool | None = None,
+        reasoning: Reasoning | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(model, chat=chat, reasoning=reasoning)
         self._options = {**_DEFAULTS, **(options or {}), "model": model}
         self._llm: Any = None
-        self._tokenizer: Any = None
         self._opening = asyncio.Lock()
         self._numbers = itertools.count()
         self.name = f"vllm with {model}"
@@ -62,10 +71,8 @@ class VllmEngine(Engine):
             if self._llm is None:
                 self._llm = await asyncio.to_thread(self._start)
         self.lost = False
-        self._tokenizer = self._llm.get_tokenizer()
         self.context = int(self._llm.model_config.max_model_len)
-        if self._chat is None:
-            self._chat = bool(self._tokenizer.chat_template)
+        await self._take(self._llm.get_tokenizer())
 
     def _start(self) -> Any:
         for name, value in _ENVIRONMENT.items():
@@ -75,7 +82,7 @@ class VllmEngine(Engine):
         from vllm.platforms import current_platform
         from vllm.v1.engine.async_llm import AsyncLLM
 
-        self.name = f"vllm {vllm.__version__} with {self._model}"
+        self.name = f"vllm {vllm.__version__} with {self.model}"
         known = [field.name for field in dataclasses.fields(AsyncEngineArgs)]
         for option in self._options:
             if option not in known:
@@ -90,21 +97,17 @@ class VllmEngine(Engine):
         except Exception as error:
             raise ServerUnavailable(f"{self.name} cannot start: {' '.join(str(error).split())[:400]}") from error
 
-    async def generate(self, generation: Generation) -> Generated:
+    async def _complete(self, prompt: list[int], generation: Generation, *, marked: bool) -> Generated:
         """Ask the engine; cancelling aborts the generation in it."""
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
         llm = self._llm
         if llm is None:
             raise ServerUnavailable(f"{self.name} is not open")
-        tokens = prompt_tokens(self._tokenizer, generation, chat=bool(self._chat))
-        context = self.context or 0
-        if (excess := len(tokens) + generation.max_tokens - context) > 0:
-            raise PromptTooLong(excess, context)
         number = f"{generation.id} {next(self._numbers)}"
         done = None
         try:
-            async for output in llm.generate({"prompt_token_ids": tokens}, self._sampling(generation), number):
+            async for output in llm.generate({"prompt_token_ids": prompt}, self._sampling(generation, marked), number):
                 done = output
         except (EngineDeadError, EngineGenerateError) as error:
             if self._llm is llm and llm.errored:
@@ -115,10 +118,13 @@ class VllmEngine(Engine):
             raise self._rejected(error) from error
         if done is None:
             raise ServerUnavailable(f"{self.name} ended without an answer")
+        finish = done.outputs[0].finish_reason or "stop"
+        if finish in _FAILED:
+            raise ServerUnavailable(f"{self.name} gave up on the request (finish_reason '{finish}')")
         return Generated(
             text=done.outputs[0].text,
-            finish_reason=done.outputs[0].finish_reason or "stop",
-            prompt_tokens=len(tokens),
+            finish_reason=finish,
+            prompt_tokens=len(prompt),
             cached_tokens=done.num_cached_tokens,
             output_tokens=len(done.outputs[0].token_ids),
         )
@@ -127,7 +133,7 @@ class VllmEngine(Engine):
         return RequestRejected(f"{self.name} refuses the request: {' '.join(str(error).split())[:400]}")
 
     @staticmethod
-    def _sampling(generation: Generation) -> Any:
+    def _sampling(generation: Generation, marked: bool) -> Any:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
@@ -138,6 +144,7 @@ class VllmEngine(Engine):
             seed=generation.seed,
             max_tokens=generation.max_tokens,
             stop=list(generation.stops),
+            skip_special_tokens=not marked,
             output_kind=RequestOutputKind.FINAL_ONLY,
             structured_outputs=None if held is None else StructuredOutputsParams(**{_FIELDS[held.kind]: held.value}),
         )
@@ -147,14 +154,6 @@ class VllmEngine(Engine):
         llm, self._llm = self._llm, None
         if llm is not None:
             llm.shutdown()
-
-    def count_tokens(self, text: str) -> int | None:
-        """Count with the model's tokenizer; None before it is loaded."""
-        return None if self._tokenizer is None else len(self._tokenizer.encode(text, add_special_tokens=False))
-
-    def status(self) -> Mapping[str, str]:
-        """Say which model answers, and whether prompts are laid out as a chat."""
-        return {"model": self._model, "prompts": "chat" if self._chat else "completion"}
 
 
 class VllmSettings(LocalEngineSettings):
@@ -178,7 +177,9 @@ class VllmSettings(LocalEngineSettings):
 
 
 def _make(settings: VllmSettings) -> LanguageModel:
-    return settings.queue(VllmEngine(settings.named_model("vllm"), chat=settings.chat, options=settings.options))
+    model = settings.named_model("vllm")
+    engine = VllmEngine(model, chat=settings.chat, reasoning=settings.reasoning, options=settings.options)
+    return settings.queue(engine)
 
 
 SPEC = ModelSpec(

@@ -20,9 +20,15 @@ os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if find_spec("torch") is None or find_spec("transformers") is None:
-        pytest.skip("needs torch and transformers; `make test-llm` has them")
+    _need_transformers()
     return make_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def tiny_thinking_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One whose chat template opens a thought, which the model ends at some time."""
+    _need_transformers()
+    return make_tiny_model(tmp_path_factory.mktemp("model") / "thinking", thinking=True)
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +56,11 @@ def make_server(tiny_model: Path) -> Iterator[Callable[..., MeteredServer]]:
     yield make
     for server in servers:
         server.stop()
+
+
+def _need_transformers() -> None:
+    if find_spec("torch") is None or find_spec("transformers") is None:
+        pytest.skip("needs torch and transformers; `make test-llm` has them")
 
 
 def _need_vllm() -> None:

@@ -444,7 +444,7 @@ def json_in_an_array(plain: Plain) -> str:
 @habit
 def a_dictionary_of_python(plain: Plain) -> str:
     kind, said = plain.as_json()
-    return str({kind: said, "note": None})
+    return str({kind: said, "memory": None})
 
 
 # ---------------------------------------------------------------------- characters

@@ -16,8 +16,9 @@ from reactree_ros.agent.decision import Act, ControlFlow, Decision, Expand, Thin
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.turns import About, Said, Told
+from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.decoding import Method, decode, method_for
-from reactree_ros.llm.engine import ConstraintKind, Engine, Generated, Generation
+from reactree_ros.llm.engine import ConstraintKind, Engine, Generated, Generation, ToolCall
 from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
@@ -41,18 +42,26 @@ TASK = Told("Your task is to: x")
 PROMPT = f"{TASK.text}\n"
 EXPANSION = "Expand:\n- control flow: sequence\n- subgoals: find it, and bring it"
 
-Line = str | tuple[str, str]
+Line = str | tuple[str, str] | Generated
 
 
 class ScriptedEngine(Engine):
-    """Says what a script says, as ``text`` or as ``(text, finish reason)``, whatever it is held to."""
+    """Says what a script says, as ``text`` or as ``(text, finish reason)``, whatever it is held to.
+
+    Its tokens are words, where it counts.
+    """
 
     name = "a script"
 
     def __init__(
-        self, *script: Line | Exception, obeys: Iterable[ConstraintKind] = (GRAMMAR,), context: int | None = None
+        self,
+        *script: Line | Exception,
+        obeys: Iterable[ConstraintKind] = (GRAMMAR,),
+        context: int | None = None,
+        chat: bool | None = None,
     ) -> None:
         self.script = list(script)
+        self.chat = chat
         self.constraints = frozenset(obeys)
         self.context = context
         self.asked: list[Generation] = []
@@ -66,8 +75,13 @@ class ScriptedEngine(Engine):
         said = self.script.pop(0)
         if isinstance(said, Exception):
             raise said
+        if isinstance(said, Generated):
+            return said
         text, finish = said if isinstance(said, tuple) else (said, "stop")
         return Generated(text, finish, *(self.counts.pop(0) if self.counts else (10, 5, 2)))
+
+    def count_tokens(self, text: str) -> int | None:
+        return len(text.split())
 
 
 def get(
@@ -326,6 +340,12 @@ def test_rounds_go_with_every_constraint_that_makes_a_choice(kind: ConstraintKin
     assert [asked.constraint and asked.constraint.kind for asked in engine.asked] == [kind, kind]
 
 
+def test_rounds_end_where_no_kind_is_chosen() -> None:
+    engine = ScriptedEngine(("<think>hm", "length"), "Say:", "Act:", " done", obeys=[CHOICE])
+    assert get(engine).text == "Act: done"
+    assert engine.asked[2].prompt.startswith(f"{PROMPT}Say:\nA decision starts with")
+
+
 def test_rounds_are_checked_too() -> None:
     engine = ScriptedEngine("Act:", " fly", "Act:", " done", obeys=[CHOICE])
     assert get(engine).text == "Act: done"
@@ -391,8 +411,139 @@ def test_a_cut_choice_is_taken_only_where_it_can_be_no_other() -> None:
 
 def test_free_text_is_taken_as_it_is() -> None:
     engine = ScriptedEngine((" anything\tgoes", "length"))
-    assert get(engine, FreeText(("\n", "."))).text == " anything\tgoes"
+    reply = get(engine, FreeText(("\n", ".")))
+    assert (reply.text, reply.cut, reply.said) == (" anything\tgoes", True, ())
     assert (engine.asked[0].stops, engine.asked[0].constraint) == (("\n", "."), None)
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("\n \n a line\nanother", " a line"),
+        ("a line\r\nanother", "a line"),
+        ("<think>\nhm\n</think>\n\na line\nanother", "a line"),
+    ],
+)
+def test_free_text_ends_before_its_stop_also_where_the_engine_goes_on(said: str, text: str) -> None:
+    reply = get(ScriptedEngine((said, "length"), chat=True), FreeText())
+    assert (reply.text, reply.finish_reason) == (text, "stop")
+
+
+def test_free_text_of_blank_lines_is_asked_for_again_without_stops_unless_the_engine_chats() -> None:
+    engine = ScriptedEngine("", "\n\nStep one.\nStep two.")
+    reply = get(engine, FreeText())
+    assert (reply.text, reply.prompt_tokens) == ("Step one.", 20)
+    assert [asked.stops for asked in engine.asked] == [("\n",), ()]
+    engine = ScriptedEngine("", chat=True)
+    assert (get(engine, FreeText()).text, len(engine.asked)) == ("", 1)
+    engine = ScriptedEngine(("", "length"))
+    assert (get(engine, FreeText()).text, len(engine.asked)) == ("", 1)
+
+
+def test_free_text_that_is_to_think_keeps_its_thoughts() -> None:
+    text = "<think>hm</think>\n<execute>look()</execute>"
+    reply = get(ScriptedEngine(text), FreeText(stops=("</execute>",), thinks=True))
+    assert (reply.text, reply.reasoning) == ("<think>hm</think>\n<execute>look()", "")
+
+
+# ---------------------------------------------------------------------- reasoning
+
+
+def test_reasoning_is_taken_out_of_what_is_said_kept_and_counted() -> None:
+    engine = ScriptedEngine("<think>\nShall I go on? Act: fly\n</think>\n\nAct: done")
+    reply = get(engine)
+    assert (reply.text, reply.said) == ("Act: done", (Said("Act: done", Act("done")),))
+    assert (reply.reasoning, reply.reasoning_tokens) == ("Shall I go on? Act: fly", 6)
+
+
+def test_reasoning_that_the_engine_tells_apart_is_kept_with_its_count() -> None:
+    engine = ScriptedEngine(Generated("Act: done", "stop", 10, 0, 30, reasoning="hm hm", reasoning_tokens=25))
+    reply = get(engine)
+    assert (reply.text, reply.reasoning, reply.reasoning_tokens, reply.output_tokens) == ("Act: done", "hm hm", 25, 30)
+    engine = ScriptedEngine(Generated("Act: done", "stop", reasoning="hm hm"))
+    assert get(engine).reasoning_tokens is None
+    assert get(ScriptedEngine("Act: done")).reasoning_tokens == 0
+
+
+def test_reasoning_of_every_request_is_kept_and_none_of_it_goes_back_into_the_prompt() -> None:
+    engine = ScriptedEngine("<think>one</think>Act: fly", "two three</think>Act: swim", "Act: done")
+    reply = get(engine)
+    assert (reply.reasoning, reply.reasoning_tokens) == ("one\ntwo three", 3)
+    assert [asked.turns[1] for asked in engine.asked[1:]] == [Said("Act: fly"), Said("Act: swim")]
+
+
+@pytest.mark.parametrize(
+    "open_end",
+    [
+        ("<think>\nI could say Act: done", "length"),
+        Generated("", "length", 10, 0, 30, reasoning="I could say Act: done", reasoning_tokens=30),
+        ("<|channel|>analysis<|message|>I could say Act: done", "length"),
+    ],
+)
+@pytest.mark.parametrize("may_say", [ALLOWED, Choice(("done", "failure"))])
+def test_thinking_that_does_not_end_is_asked_to_be_shorter(open_end: Line, may_say: Any) -> None:
+    said = "Act: done" if may_say is ALLOWED else "done"
+    engine = ScriptedEngine(open_end, said, obeys=[])
+    reply = get(engine, may_say)
+    assert (reply.text, reply.reasoning) == (said, "I could say Act: done")
+    refusal = Told("Your reply ended while you were still thinking. Think less, and then answer.", About.REFUSAL)
+    assert engine.asked[1].turns == (TASK, Said(""), refusal)
+
+
+def test_thinking_that_never_ends_comes_with_the_objection() -> None:
+    engine = ScriptedEngine(*[("<think>hm", "length")] * 2)
+    reply = get(engine, retries=1)
+    assert (reply.text, reply.said, reply.reasoning) == ("", (), "hm\nhm")
+    assert reply.objection.startswith("Your reply ended while you were still thinking.")
+
+
+def test_thinking_that_filled_the_context_means_a_prompt_that_is_too_long() -> None:
+    full = Generated("", "length", 900, 0, 100, reasoning="hm", reasoning_tokens=100)
+    with pytest.raises(PromptTooLong) as raised:
+        get(ScriptedEngine(full, context=1000), max_tokens=50)
+    assert raised.value.excess == 50
+    enough = Generated("", "length", 500, 0, 100, reasoning="hm", reasoning_tokens=100)
+    assert get(ScriptedEngine(enough, "Act: done", context=1000), max_tokens=50).text == "Act: done"
+
+
+# ---------------------------------------------------------------------- tools, and odd characters
+
+GO = ToolCall("go to", '{"room": "kitchen 1"}')
+
+
+def test_a_tool_that_is_called_is_the_decision() -> None:
+    reply = get(ScriptedEngine(Generated("", "stop", calls=(GO,)), obeys=[]))
+    assert reply.said == (Said("Act: go to kitchen 1", Act("go to kitchen 1")),)
+    assert reply.text == 'go to({"room": "kitchen 1"})'
+    reply = get(ScriptedEngine(Generated("Think: hm", "stop", calls=(GO,)), obeys=[]))
+    assert [one.text for one in reply.said] == ["Think: hm", "Act: go to kitchen 1"]
+    assert reply.text == "Think: hm"
+
+
+def test_a_call_that_will_not_do_is_shown_in_words() -> None:
+    engine = ScriptedEngine(Generated("", "stop", calls=(ToolCall("fly", "{}"),)), "Act: done", obeys=[])
+    assert get(engine).text == "Act: done"
+    assert engine.asked[1].prompt == f"{PROMPT}fly({{}})\n'fly' is not among the skills that are available now.\n"
+    engine = ScriptedEngine(Generated("", "stop", calls=(GO,)), "done", obeys=[])
+    assert get(engine, Choice(("done", "failure"))).text == "done"
+    assert "say one of the options instead" in engine.asked[1].prompt
+
+
+def test_an_emoji_that_was_cut_in_half_harms_nothing() -> None:
+    engine = ScriptedEngine("Think: so \ud83d", "Act: fly \ud83d", "Act: done", obeys=[])
+    assert get(engine).said == (Said("Think: so ?", Think("so ?")),)
+    reply = get(engine)
+    assert reply.text == "Act: done"
+    assert engine.asked[-1].prompt.encode()
+    reply = get(ScriptedEngine(("Act: fly \ud83d", "length"), obeys=[]), retries=0)
+    assert reply.text.encode() + reply.objection.encode()
+
+
+def test_an_empty_reply_leaves_the_roles_of_a_chat_in_turns() -> None:
+    engine = ScriptedEngine("", "<think>a</think>", "Act: fly", "Act: done", chat=True)
+    assert get(engine).text == "Act: done"
+    roles = [[message["role"] for message in chat_messages(asked.turns)] for asked in engine.asked]
+    assert roles == [["user"], ["user"], ["user"], ["user", "assistant", "user"]]
 
 
 # ---------------------------------------------------------------------- counts and limits

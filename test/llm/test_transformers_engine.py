@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from metered_server import wait_until
+from thinkers import check_thoughts, generated
 from tiny import make_tiny_model
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.llm.decoding import Method
+from reactree_ros.llm.engine import Generation
 from reactree_ros.llm.engine_model import EngineModel
-from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, PromptTooLong, RequestRejected, ServerUnavailable
+from reactree_ros.llm.port import (
+    Choice,
+    DecisionRequest,
+    FreeText,
+    PromptTooLong,
+    RequestRejected,
+    ServerUnavailable,
+)
+from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.transformers_engine import TransformersEngine
 
 pytestmark = pytest.mark.llm
@@ -30,6 +43,11 @@ def model(tiny_model: Path) -> Iterator[EngineModel]:
     one.ready().result(timeout=120)
     yield one
     one.close()
+
+
+def running(model: EngineModel) -> int:
+    """Texts that are being generated."""
+    return len(model.engine._batch.rows)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -75,8 +93,8 @@ def test_seed_and_temperature(model: EngineModel) -> None:
 @pytest.mark.parametrize("method", list(Method))
 def test_every_method_ends(model: EngineModel, method: Method) -> None:
     one = EngineModel(model.engine, method=method, retries=1)
-    reply = one.decide(DecisionRequest(TURNS, DecisionGrammar(SKILLS), max_tokens=24)).result(timeout=60)
-    assert reply.objection == "" or method is Method.UNCONSTRAINED
+    reply = one.decide(DecisionRequest(TURNS, DecisionGrammar(SKILLS), max_tokens=10)).result(timeout=60)
+    assert reply.objection == "" or method in (Method.UNCONSTRAINED, Method.ONE_SCHEMA)  # whose skills are not held to
 
 
 def test_a_prompt_that_is_too_long_says_by_how_much(model: EngineModel) -> None:
@@ -90,9 +108,9 @@ def test_a_prompt_that_is_too_long_says_by_how_much(model: EngineModel) -> None:
 
 def test_cancelling_stops_the_generation(model: EngineModel) -> None:
     endless = model.decide(DecisionRequest(TURNS, FreeText(("no such text",)), max_tokens=9000))
-    wait_until(model.engine._worker._work_queue.empty)  # type: ignore[attr-defined]
+    wait_until(lambda: running(model))
     endless.cancel()
-    assert model.decide(DecisionRequest(TURNS, FreeText(), max_tokens=2)).result(timeout=20).text is not None
+    wait_until(lambda: not running(model))
 
 
 def test_a_bad_constraint_is_refused(model: EngineModel) -> None:
@@ -106,8 +124,112 @@ def test_a_chat_template_is_used_where_there_is_one(tmp_path: Path) -> None:
     assert one.status()["prompts"] == "chat"
     for method in (Method.ONE_REQUEST, Method.ROUNDS):
         again = EngineModel(one.engine, method=method)
-        request = DecisionRequest((*TURNS, Said("Think: a"), Told("OK.")), DecisionGrammar(SKILLS), max_tokens=24)
+        request = DecisionRequest((*TURNS, Said("Think: a"), Told("OK.")), DecisionGrammar(SKILLS), max_tokens=10)
         assert not again.decide(request).result(timeout=60).objection
+    one.close()
+
+
+def test_replies_that_are_given_together_are_those_given_one_after_the_other(model: EngineModel) -> None:
+    turns = [(*TURNS[: 2 + number % 5], Saw(f"This is number {number}.")) for number in range(12)]
+    requests = [
+        DecisionRequest(one, DecisionGrammar(SKILLS), max_tokens=12 + number) for number, one in enumerate(turns)
+    ]
+    alone = [model.decide(request).result(timeout=60).text for request in requests]
+    together = [model.decide(request) for request in requests]
+    assert [pending.result(timeout=120).text for pending in together] == alone
+    assert model.status()["requests"] == "answered together"
+
+
+def test_an_error_of_the_model_is_told_and_the_next_request_is_answered(
+    model: EngineModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise RuntimeError("out of memory")
+
+    request = DecisionRequest(TURNS, FreeText(), max_tokens=4)
+    with monkeypatch.context() as patched:
+        patched.setattr(model.engine._batch._model, "forward", failing)  # type: ignore[attr-defined]
+        with pytest.raises(ServerUnavailable, match=r"transformers with .* failed: RuntimeError: out of memory"):
+            model.decide(request).result(timeout=60)
+    assert model.decide(request).result(timeout=60).output_tokens == 4
+
+
+def test_an_engine_that_is_closed_tells_those_who_wait_and_can_be_opened_again(tiny_model: Path) -> None:
+    async def closed_and_opened() -> int | None:
+        engine = TransformersEngine(str(tiny_model))
+        asked = Generation(TURNS, max_tokens=9000)
+        with pytest.raises(ServerUnavailable, match="is not open"):
+            await engine.generate(asked)
+        await engine.open()
+        endless = asyncio.ensure_future(engine.generate(asked))
+        while not engine._waited_for:
+            await asyncio.wait({endless}, timeout=0.01)
+        await engine.close()
+        with pytest.raises(ServerUnavailable, match="was closed"):
+            await endless
+        await engine.open()
+        generated = await engine.generate(replace(asked, max_tokens=2))
+        await engine.close()
+        return generated.output_tokens
+
+    assert asyncio.run(asyncio.wait_for(closed_and_opened(), 120)) == 2
+
+
+def thinking(folder: Path, **reasoning: Any) -> TransformersEngine:
+    return TransformersEngine(str(folder), reasoning=Reasoning(**reasoning))
+
+
+def test_a_model_that_thinks_does_so_before_it_answers_and_both_are_counted(tiny_thinking_model: Path) -> None:
+    replies = generated(thinking(tiny_thinking_model, tokens=10), range(16))
+    check_thoughts(replies, tokens=10)
+    assert len({reply.prompt_tokens for reply in replies}) == 1
+
+
+def test_a_thought_is_ended_where_its_budget_is(tiny_thinking_model: Path) -> None:
+    short, long = (generated(thinking(tiny_thinking_model, tokens=tokens), range(8)) for tokens in (3, 10))
+    cut = [(one, other) for one, other in zip(short, long, strict=True) if (other.reasoning_tokens or 0) > 3]
+    assert cut
+    for one, other in cut:
+        assert one.reasoning_tokens == 3
+        assert other.reasoning.startswith(one.reasoning.rstrip("\ufffd"))
+
+
+@pytest.mark.parametrize("off", [{"thinking": False}, {"tokens": 0}])
+def test_a_model_that_is_not_to_think_does_not(tiny_thinking_model: Path, off: dict[str, Any]) -> None:
+    for reply in generated(thinking(tiny_thinking_model, **off), range(2)):
+        assert (reply.reasoning, reply.reasoning_tokens) == ("", None)
+        assert reply.output_tokens is not None
+        assert reply.output_tokens <= 60
+
+
+def test_a_decision_of_a_model_that_thinks_tells_both(tiny_thinking_model: Path) -> None:
+    one = EngineModel(thinking(tiny_thinking_model, tokens=10), retries=0)
+    asked = [DecisionRequest(TURNS, Choice(SKILLS), temperature=1.0, seed=seed) for seed in range(4)]
+    for reply in [pending.result(timeout=120) for pending in map(one.decide, asked)]:
+        assert reply.text in SKILLS
+        assert reply.reasoning_tokens is not None
+        assert reply.output_tokens is not None
+        assert 0 < reply.reasoning_tokens < reply.output_tokens
+    assert one.status()["thinks"] == "between <think> and </think>, at most 10 tokens"
+    one.close()
+
+
+def test_a_prompt_leaves_room_for_thinking(tiny_thinking_model: Path) -> None:
+    one = EngineModel(thinking(tiny_thinking_model, tokens=16000))
+    with pytest.raises(PromptTooLong) as caught:
+        one.decide(DecisionRequest(TURNS, FreeText(), max_tokens=384)).result(timeout=120)
+    assert caught.value.excess > 0
+    one.close()
+
+
+def test_cancelling_stops_a_model_that_thinks(tiny_thinking_model: Path) -> None:
+    one = EngineModel(thinking(tiny_thinking_model, tokens=9000))
+    one.ready().result(timeout=120)
+    request = DecisionRequest(TURNS, DecisionGrammar(SKILLS), max_tokens=5000, temperature=0.05, seed=1)
+    pending = one.decide(request)
+    wait_until(lambda: running(one))
+    pending.cancel()
+    wait_until(lambda: not running(one))
     one.close()
 
 

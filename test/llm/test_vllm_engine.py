@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from metered_server import wait_until
+from thinkers import check_thoughts, generated
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import parse_decision
@@ -14,8 +18,10 @@ from reactree_ros.agent.turns import About, Saw, Told
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.llm.decoding import Method
+from reactree_ros.llm.engine import Generation
 from reactree_ros.llm.engine_model import EngineModel
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, PromptTooLong, ServerUnavailable
+from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.virtualhome.houses import HOUSES
@@ -74,7 +80,7 @@ def test_the_prefix_cache_serves_what_was_asked_before(model: EngineModel) -> No
 def test_rounds_come_to_a_decision(model: EngineModel) -> None:
     model._method = Method.ROUNDS  # of this model: the engine belongs to the event loop that it was opened in
     try:
-        reply = model.decide(DecisionRequest(TURNS, DecisionGrammar(SKILLS), max_tokens=24)).result(timeout=60)
+        reply = model.decide(DecisionRequest(TURNS, DecisionGrammar(SKILLS), max_tokens=10)).result(timeout=60)
     finally:
         model._method = None
     parse_decision(reply.text)
@@ -122,6 +128,31 @@ def test_an_engine_that_dies_is_named_and_started_again(model: EngineModel) -> N
     with pytest.raises(ServerUnavailable, match="has died; the next request starts it again"):
         endless.result(timeout=60)
     assert model.decide(DecisionRequest(TURNS, FreeText(), max_tokens=2)).result(timeout=180).text is not None
+
+
+def test_a_model_that_thinks_does_so_before_it_answers_and_both_are_counted(tiny_thinking_model: Path) -> None:
+    pytest.importorskip("vllm")
+    from reactree_ros.llm.vllm_engine import VllmEngine
+
+    engine = VllmEngine(str(tiny_thinking_model), reasoning=Reasoning(tokens=10), options=OPTIONS)
+    replies = generated(engine, range(16))
+    check_thoughts(replies, tokens=10)
+    assert len({reply.prompt_tokens for reply in replies}) == 1
+    assert engine.status()["thinks"] == "between <think> and </think>, at most 10 tokens"
+
+
+@pytest.mark.parametrize("reason", ["abort", "error"])
+def test_a_request_that_the_engine_gives_up_on_is_a_failure_and_no_text(tiny_model: Path, reason: str) -> None:
+    pytest.importorskip("vllm")
+    from reactree_ros.llm.vllm_engine import VllmEngine
+
+    async def given_up(*_: object) -> AsyncIterator[Any]:
+        yield SimpleNamespace(outputs=[SimpleNamespace(text="Act: ", finish_reason=reason, token_ids=[1])])
+
+    engine = VllmEngine(str(tiny_model), options=OPTIONS)
+    engine._llm = SimpleNamespace(generate=given_up)
+    with pytest.raises(ServerUnavailable, match=f"gave up on the request .finish_reason '{reason}'"):
+        asyncio.run(engine._complete([1], Generation(TURNS), marked=False))
 
 
 def test_an_unknown_option_is_named(tiny_model: Path) -> None:

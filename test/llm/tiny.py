@@ -34,9 +34,18 @@ CONTEXT = 16384
 #: Name under which it is served.
 NAME = "tiny"
 _MADE = "made_by_reactree_ros.json"
+# How much stronger the weights of the end of a thought are: at a temperature of 1 it comes within some tens of tokens,
+# at other places for other prompts and seeds.
+_END_OF_THOUGHT = 18.0
 _CHAT_TEMPLATE = (
     "{% for turn in messages %}{{ '<|' + turn['role'] + '|>\n' + turn['content'] + '<|end|>\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}"
+)
+# As reasoning models have it: a reply begins with a thought, which may be closed already; earlier ones are left out.
+_THINKING_TEMPLATE = (
+    "{% for turn in messages %}{{ '<|' + turn['role'] + '|>\n' + turn['content'].split('</think>')[-1] + '<|end|>\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\n<think>\n' }}"
+    "{% if enable_thinking is defined and not enable_thinking %}{{ '\n</think>\n\n' }}{% endif %}{% endif %}"
 )
 # Runs the server and ends the whole group when the server has ended, or when the process that started it has: then its
 # end of the pipe closes. A signal on the parent's death is lost while vLLM starts, and comes when only a thread ends.
@@ -53,7 +62,7 @@ end()
 """
 
 
-def make_tiny_model(folder: str | Path, *, seed: int = 0, chat: bool = False) -> Path:
+def make_tiny_model(folder: str | Path, *, seed: int = 0, chat: bool = False, thinking: bool = False) -> Path:
     """Make a Llama model of about 3 million random weights, with a tokenizer trained on household texts.
 
     Does nothing where the folder holds that very model already.
@@ -62,6 +71,7 @@ def make_tiny_model(folder: str | Path, *, seed: int = 0, chat: bool = False) ->
         folder: Where to; made if it does not exist.
         seed: Of the weights.
         chat: Give the tokenizer a chat template.
+        thinking: Give it one that opens a thought, and have the model end a thought now and then.
 
     Returns:
         The folder.
@@ -70,7 +80,7 @@ def make_tiny_model(folder: str | Path, *, seed: int = 0, chat: bool = False) ->
         UserError: The folder holds something else, or torch or transformers are not installed.
     """
     folder = Path(folder).resolve()
-    made = json.dumps({"seed": seed, "chat": chat, "context": CONTEXT})
+    made = json.dumps({"seed": seed, "chat": chat, "context": CONTEXT} | ({"thinking": True} if thinking else {}))
     with contextlib.suppress(OSError):
         if (folder / _MADE).read_text(encoding="utf-8") == made:
             return folder
@@ -82,7 +92,7 @@ def make_tiny_model(folder: str | Path, *, seed: int = 0, chat: bool = False) ->
     # Made beside it and then renamed, so that what is cut short leaves no half model.
     half = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        _write_model(half, seed, chat)
+        _write_model(half, seed, _THINKING_TEMPLATE if thinking else _CHAT_TEMPLATE if chat else None)
         (half / _MADE).write_text(made, encoding="utf-8")
         half.chmod(0o755)
         half.replace(folder)
@@ -91,11 +101,14 @@ def make_tiny_model(folder: str | Path, *, seed: int = 0, chat: bool = False) ->
     return folder
 
 
-def _write_model(folder: Path, seed: int, chat: bool) -> None:
+def _write_model(folder: Path, seed: int, chat_template: str | None) -> None:
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    tokenizer = _tokenizer(chat)
+    tokenizer = _tokenizer()
+    tokenizer.chat_template = chat_template
+    if thinks := chat_template == _THINKING_TEMPLATE:
+        tokenizer.add_tokens(["<think>", "</think>"])
     tokenizer.save_pretrained(folder)
     torch.manual_seed(seed)
     config = LlamaConfig(
@@ -109,10 +122,14 @@ def _write_model(folder: Path, seed: int, chat: bool) -> None:
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
     )
-    LlamaForCausalLM(config).float().save_pretrained(folder)
+    model = LlamaForCausalLM(config).float()
+    if thinks:
+        with torch.no_grad():
+            model.lm_head.weight[tokenizer.convert_tokens_to_ids("</think>")] *= _END_OF_THOUGHT
+    model.save_pretrained(folder)
 
 
-def _tokenizer(chat: bool) -> Any:
+def _tokenizer() -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -126,10 +143,7 @@ def _tokenizer(chat: bool) -> Any:
         show_progress=False,
     )
     pieces.train_from_iterator(_household_texts(), trainer)
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=pieces, bos_token="<|begin|>", eos_token="<|end|>")
-    if chat:
-        tokenizer.chat_template = _CHAT_TEMPLATE
-    return tokenizer
+    return PreTrainedTokenizerFast(tokenizer_object=pieces, bos_token="<|begin|>", eos_token="<|end|>")
 
 
 def _household_texts() -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""Texts that a Hugging Face model generates together: one forward pass a token for all of them."""

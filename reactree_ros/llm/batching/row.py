@@ -1,0 +1,123 @@
+"""One text while it is generated: what it is held to, how its tokens are chosen, when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from reactree_ros.llm.batching.held import Held
+from reactree_ros.llm.engine import Generated, Generation
+
+
+class Row:
+    """One text while it is generated.
+
+    Args:
+        prompt: Tokens that stand before it.
+        generation: What is asked for.
+        tokenizer: The model's.
+        ends: Tokens that end a text.
+        held: What holds it to what may be said; None: nothing.
+        marked: Whether special tokens are part of the text.
+
+    Attributes:
+        prompt: Tokens that stand before it.
+        cached: How many of them were known.
+        said: Tokens that were generated.
+        read: Tokens of prompt and text that the model has read.
+        states: Its attention states of them; None before it reads.
+        ended: Whether there is nothing more to come.
+        cancelled: Whether nobody waits for it any more.
+        failure: Why it came to nothing.
+    """
+
+    def __init__(
+        self,
+        prompt: list[int],
+        generation: Generation,
+        *,
+        tokenizer: Any,
+        ends: Collection[int],
+        held: Held | None,
+        marked: bool,
+    ) -> None:
+        import torch
+
+        self.prompt = prompt
+        self.cached = 0
+        self.said: list[int] = []
+        self.read = 0
+        self.states: Any = None
+        self.ended = False
+        self.cancelled = False
+        self.failure: Exception | None = None
+        self._generation = generation
+        self._tokenizer = tokenizer
+        self._ends = ends
+        self._held = held
+        self._marked = marked
+        self._draw = torch.Generator().manual_seed(generation.seed)
+        self._text: str | None = None  # up to a stop
+        self._finish = "length"
+        # A stop may begin within a token; a character is at most four of them.
+        self._tail = max((4 * len(stop) + 4 for stop in generation.stops), default=0)
+
+    @property
+    def longest(self) -> int:
+        """Tokens that prompt and text have in the end, at most."""
+        return len(self.prompt) + self._generation.max_tokens
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no more tokens are wanted of it."""
+        return self.ended or self.cancelled or self.failure is not None
+
+    def take(self, scores: Any) -> None:
+        """Choose the next token by the scores of all tokens (float32, on the CPU), and see whether it is the last."""
+        token = self._choose(scores)
+        if token in self._ends:
+            self._end("stop")
+            return
+        self.said.append(token)
+        if self._held is not None and self._held.follow(token):
+            self._end("stop")
+        elif self._stops():
+            self._text = self._until_stop()
+            self._end("stop")
+        elif len(self.said) >= self._generation.max_tokens:
+            self._end("length")
+
+    def generated(self) -> Generated:
+        """Return the text."""
+        text = self._decode(self.said) if self._text is None else self._text
+        return Generated(text, self._finish, len(self.prompt), self.cached, len(self.said))
+
+    def _end(self, finish: str) -> None:
+        self.ended, self._finish = True, finish
+
+    def _choose(self, scores: Any) -> int:
+        import torch
+
+        if self._held is not None:
+            self._held.mask(scores)
+        if self._generation.temperature <= 0:
+            return int(torch.argmax(scores))
+        shares = torch.softmax(scores / self._generation.temperature, dim=-1)
+        if self._generation.top_p >= 1:
+            return int(torch.multinomial(shares, 1, generator=self._draw))
+        shares, tokens = shares.sort(descending=True)
+        shares[shares.cumsum(dim=-1) - shares >= self._generation.top_p] = 0
+        return int(tokens[torch.multinomial(shares, 1, generator=self._draw)])
+
+    def _stops(self) -> bool:
+        if not self._tail:
+            return False
+        tail = self._decode(self.said[-self._tail :])
+        return any(stop in tail for stop in self._generation.stops)
+
+    def _until_stop(self) -> str:
+        text = self._decode(self.said)
+        return text[: min((at for stop in self._generation.stops if (at := text.find(stop)) >= 0), default=None)]
+
+    def _decode(self, tokens: list[int]) -> str:
+        return str(self._tokenizer.decode(tokens, skip_special_tokens=not self._marked))

@@ -1,0 +1,164 @@
+"""The chat template of a model in this process: what it can take, and how it opens a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.llm.chat import ChatLayout, Message, chat_messages, find_layout
+from reactree_ros.llm.port import RequestRejected
+from reactree_ros.llm.reasoning import MARKS, Marks, Reasoning
+from reactree_ros.llm.thinking import Thinking
+
+#: Stands for a reply: what the template writes before it is what opens one.
+_REPLY = "THE-REPLY-STANDS-HERE"
+_TRIAL = (Told("You are a robot.", About.SYSTEM), Told("Look."), Said("I look."), Saw("Nothing."))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatTemplate:
+    """A chat template as it is used; made by :meth:`find`.
+
+    Attributes:
+        tokenizer: The Hugging Face tokenizer that it belongs to.
+        model: The model's name, for messages.
+        arguments: What the template is told besides the messages.
+        layout: What messages it takes.
+        opens: Whether it opens a reply itself.
+        parts: Whether it takes contents in parts only, as those of models that see do.
+        thinking: How the model thinks before it answers; None: not in a way that is known.
+    """
+
+    tokenizer: Any
+    model: str
+    arguments: Mapping[str, Any]
+    layout: ChatLayout = field(default_factory=ChatLayout)
+    opens: bool = False
+    parts: bool = False
+    thinking: Thinking | None = None
+
+    @classmethod
+    async def find(cls, tokenizer: Any, model: str, reasoning: Reasoning) -> ChatTemplate:
+        """Find out what a tokenizer's chat template can do.
+
+        Args:
+            tokenizer: A Hugging Face tokenizer.
+            model: The model's name, for messages.
+            reasoning: How the model is to think.
+
+        Raises:
+            RequestRejected: There is none, or it does not write what was said.
+        """
+        if not reasoning.tokens:
+            reasoning = replace(reasoning, thinking=False)
+        template = cls(tokenizer=tokenizer, model=model, arguments=reasoning.template_arguments)
+        try:
+            return await template._found(reasoning)
+        except RequestRejected as refusal:
+            try:
+                return await replace(template, parts=True)._found(reasoning)
+            except RequestRejected:
+                raise refusal from refusal.__cause__
+
+    async def _found(self, reasoning: Reasoning) -> ChatTemplate:
+        async def render(messages: list[Message]) -> str:
+            return self._write(messages)
+
+        template = replace(self, layout=await find_layout(render))
+        messages = chat_messages(_TRIAL, layout=template.layout)
+        written = template._write(messages)
+        template._check_kept(messages, written)
+        opens = template._write(messages, add_generation_prompt=True) != written
+        return replace(template, opens=opens, thinking=template._find_thinking(messages, reasoning))
+
+    def prompt(self, turns: Sequence[Turn]) -> str:
+        """Write a prompt: the turns, and what opens a reply.
+
+        Where the model spoke last, the reply is the next line of that.
+
+        Raises:
+            RequestRejected: The template refuses the turns.
+        """
+        written = self._open_reply(chat_messages(turns, layout=self.layout))
+        system = turns[0].text.strip() if turns and self.layout.system else ""
+        if system not in written:  # some look for words in it and take them out
+            written = self._open_reply(chat_messages(turns, layout=replace(self.layout, system=False)))
+        return written
+
+    def _open_reply(self, messages: list[Message]) -> str:
+        if messages and messages[-1]["role"] == "assistant":
+            messages[-1]["content"] += f"\n{_REPLY}"
+        elif self.opens:
+            return self._write(messages, add_generation_prompt=True)
+        else:
+            messages.append({"role": "assistant", "content": _REPLY})
+        before, found, _ = self._write(messages).rpartition(_REPLY)
+        if not found:
+            raise self._refusal("it leaves out what the model said")
+        return before.rstrip(" ")  # tokenizers join a space to the word after it
+
+    def in_words(self) -> Mapping[str, str]:
+        """Say how prompts are laid out, and what is known of how the model thinks."""
+        system = "a message of its own" if self.layout.system else "part of the user's first message"
+        opening = "" if self.opens else "; replies are opened without the template"
+        return {"chat layout": f"the system text is {system}{opening}", "thinks": self._thinks_in_words()}
+
+    def _thinks_in_words(self) -> str:
+        if self.thinking is None:
+            return "not that its chat template tells"
+        if not self.thinking.tokens:
+            return "no"
+        marks = self.thinking.marks
+        return f"between {marks.begin} and {marks.end}, at most {self.thinking.tokens} tokens"
+
+    def _find_thinking(self, messages: list[Message], reasoning: Reasoning) -> Thinking | None:
+        marks = self._find_marks(asked=reasoning.thinking is True)
+        if marks is None:
+            return None
+        off = Reasoning(thinking=False).template_arguments
+        _, closed, after = self._write(messages, add_generation_prompt=True, **off).rpartition(marks.end)
+        if not closed or after.strip():
+            after = "\n\n" if marks == MARKS[0] else ""
+        return Thinking(
+            marks=marks,
+            after=after,
+            tokens=0 if reasoning.thinking is False else reasoning.tokens,
+            always=reasoning.thinking is True or "<|channel|>" in marks.begin,
+            mark_tokens=1 + max(self._count(marks.begin), self._count(marks.end + after)),
+        )
+
+    def _find_marks(self, *, asked: bool) -> Marks | None:
+        """Return the marks that the template mentions; where thinking is asked for, those that are tokens will do."""
+        text = str(self.tokenizer.chat_template)
+        tokens = self.tokenizer.get_vocab() if asked else {}
+        mentioned = [marks for marks in MARKS if marks.begin in text or marks.end in text]
+        return next(iter([*mentioned, *(marks for marks in MARKS if marks.begin in tokens)]), None)
+
+    def _count(self, text: str) -> int:
+        return len(self.tokenizer.encode(text, add_special_tokens=False))
+
+    def _write(self, messages: list[Message], **arguments: Any) -> str:
+        told = {"add_generation_prompt": False, **self.arguments, **arguments}
+        given: Any = messages
+        if self.parts:
+            given = [one | {"content": [{"type": "text", "text": one["content"]}]} for one in messages]
+        try:
+            return str(self.tokenizer.apply_chat_template(given, tokenize=False, **told))
+        except Exception as error:  # a template raises what it likes
+            raise self._refusal(" ".join(str(error).split())[:400]) from error
+
+    def _check_kept(self, messages: list[Message], written: str) -> None:
+        """Look whether everything that is told is written, in order."""
+        at = 0
+        for message in messages:
+            at = written.find(message["content"], at)
+            if at < 0:
+                raise self._refusal(f"it leaves out what is the {message['role']}'s")
+            at += len(message["content"])
+
+    def _refusal(self, problem: str) -> RequestRejected:
+        return RequestRejected(
+            f"the chat template of {self.model} cannot be used: {problem}; set chat to false: then prompts go as text"
+        )

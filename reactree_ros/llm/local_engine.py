@@ -1,0 +1,89 @@
+"""What engines in this process share: they write prompts themselves, and have a model think before it answers."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from reactree_ros.llm.chat_template import ChatTemplate
+from reactree_ros.llm.engine import Engine, Generated, Generation
+from reactree_ros.llm.port import PromptTooLong, ServerUnavailable
+from reactree_ros.llm.reasoning import Reasoning
+
+
+class LocalEngine(Engine):
+    """An engine in this process, with the model's tokenizer at hand.
+
+    Args:
+        model: A Hugging Face model or a folder.
+        chat: Lay prompts out as a chat; None: where the tokenizer has a chat template.
+        reasoning: How the model thinks before it answers; None: as its chat template has it.
+    """
+
+    def __init__(self, model: str, *, chat: bool | None = None, reasoning: Reasoning | None = None) -> None:
+        self.model = model
+        self.chat = chat
+        self._reasoning = reasoning or Reasoning()
+        self._tokenizer: Any = None
+        self._template: ChatTemplate | None = None
+
+    async def _take(self, tokenizer: Any) -> None:
+        """Take a tokenizer, and find out what its chat template can do.
+
+        Raises:
+            RequestRejected: The template is not to be used.
+        """
+        if self.chat is None:
+            self.chat = bool(getattr(tokenizer, "chat_template", None))
+        if self.chat:
+            self._template = await ChatTemplate.find(tokenizer, self.model, self._reasoning)
+        self._tokenizer = tokenizer
+
+    async def generate(self, generation: Generation) -> Generated:
+        """Generate; a model that thinks does so first, and cancelling stops it in either phase."""
+        if self._tokenizer is None:
+            raise ServerUnavailable(f"{self.name} is not open")
+        if self._template is None:
+            return await self._go_on(self._tokenizer.encode(generation.prompt), generation)
+        prompt = self._template.prompt(generation.turns)
+        generation = replace(generation, stops=())
+        thinking = self._template.thinking
+        if thinking is None:
+            return await self._go_on_with(prompt + generation.begun, generation)
+        self._check_room(self._encode(prompt + generation.begun), thinking.room(prompt) + generation.max_tokens)
+        return await thinking.answer(prompt, generation, self._go_on_with)
+
+    async def _go_on_with(self, text: str, generation: Generation, *, marked: bool = False) -> Generated:
+        return await self._go_on(self._encode(text), generation, marked=marked)
+
+    async def _go_on(self, prompt: list[int], generation: Generation, *, marked: bool = False) -> Generated:
+        self._check_room(prompt, generation.max_tokens)
+        return await self._complete(prompt, generation, marked=marked)
+
+    @abc.abstractmethod
+    async def _complete(self, prompt: list[int], generation: Generation, *, marked: bool) -> Generated:
+        """Generate what follows a prompt that fits into the context.
+
+        Args:
+            prompt: Tokens.
+            generation: What is asked for; the prompt of it is not looked at any more.
+            marked: Whether special tokens are part of the text.
+        """
+
+    def _check_room(self, prompt: Sequence[int], more: int) -> None:
+        if self.context is not None and (excess := len(prompt) + more - self.context) > 0:
+            raise PromptTooLong(excess, self.context)
+
+    def _encode(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode(text, add_special_tokens=False))
+
+    def count_tokens(self, text: str) -> int | None:
+        """Count with the model's tokenizer; None before it is loaded."""
+        return None if self._tokenizer is None else len(self._encode(text))
+
+    def status(self) -> Mapping[str, str]:
+        """Say which model answers, how prompts are laid out, and what is known of how it thinks."""
+        layout = {} if self._template is None else self._template.in_words()
+        return {"model": self.model, "prompts": "chat" if self.chat else "completion", **layout}

@@ -1,0 +1,91 @@
+"""How a model in this process thinks before it answers: freely up to the end mark, then held to what may be said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from reactree_ros.llm.engine import Generated, Generation
+from reactree_ros.llm.reasoning import Marks
+
+
+class Continue(Protocol):
+    """Goes on with a text."""
+
+    async def __call__(self, text: str, generation: Generation, *, marked: bool = False) -> Generated:
+        """Generate what follows a text.
+
+        Args:
+            text: The whole prompt, as the model gets it.
+            generation: What the text that follows is held to, what ends it, and how it is sampled.
+            marked: Whether special tokens are part of the text that is returned.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thinking:
+    """How a model thinks.
+
+    Attributes:
+        marks: What stands around its reasoning.
+        after: What stands between the end mark and the answer.
+        tokens: Tokens that it may think; 0: it does not think.
+        always: Whether it thinks where its prompt leaves that to it; otherwise it is looked at how it begins.
+        mark_tokens: Tokens that one of its marks takes at most.
+    """
+
+    marks: Marks
+    after: str
+    tokens: int
+    always: bool
+    mark_tokens: int
+
+    def room(self, prompt: str) -> int:
+        """Return how many tokens reasoning and its marks may take behind a prompt."""
+        return 0 if self._is_over(prompt) else self.tokens + 2 * self.mark_tokens
+
+    async def answer(self, prompt: str, generation: Generation, go_on: Continue) -> Generated:
+        """Have the model think, where it does, and then answer.
+
+        Args:
+            prompt: Up to where the model speaks.
+            generation: The answer that is asked for.
+            go_on: Generates.
+        """
+        if self._is_over(prompt):
+            return await go_on(prompt + generation.begun, generation)
+        free = replace(generation, constraint=None, stops=())
+        begun = prompt.rstrip().endswith(self.marks.begin)
+        look = None
+        if self.tokens and not begun and not self.always:
+            look = await go_on(prompt, replace(free, max_tokens=self.mark_tokens), marked=True)
+            if not look.text.lstrip().startswith(self.marks.begin):
+                return _with(look, await go_on(prompt + generation.begun, generation))
+        prompt += "" if begun else self.marks.begin
+        end = self.marks.end + self.after + generation.begun
+        if not self.tokens:
+            return await go_on(prompt + end, generation)
+        thought = await go_on(prompt, replace(free, stops=(self._stop,), max_tokens=self.tokens), marked=True)
+        answer = _with(thought, await go_on(prompt + thought.text + end, generation))
+        answer = replace(answer, reasoning=thought.text.strip(), reasoning_tokens=thought.output_tokens)
+        return answer if look is None else _with(look, answer)
+
+    def _is_over(self, prompt: str) -> bool:
+        """Whether reasoning is closed already, as templates do where a model is not to think."""
+        return prompt.rstrip().endswith(self.marks.end)
+
+    @property
+    def _stop(self) -> str:
+        """What ends reasoning: the end mark; of one that goes on to another channel, the end of the first."""
+        return self.marks.end[: self.marks.end.find(">") + 1] or self.marks.end
+
+
+def _with(before: Generated, after: Generated) -> Generated:
+    """Return a text with what was generated before it: the prompt is that of the first."""
+    counts = (before.output_tokens, after.output_tokens)
+    return replace(
+        after,
+        prompt_tokens=before.prompt_tokens,
+        cached_tokens=before.cached_tokens,
+        output_tokens=None if None in counts else sum(count or 0 for count in counts),
+    )
