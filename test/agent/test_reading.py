@@ -122,6 +122,9 @@ ACTS = {
     "a tag": "<action>go to kitchen 1</action>",
     "an answer's tag": "<answer>Act: go to kitchen 1</answer>",
     "action and input": "Action: go to\nAction Input: kitchen 1",
+    "action and no input": "Action: go to kitchen 1\nAction Input: None",
+    "action and an input that is said already": "Action: go to kitchen 1\nAction Input: kitchen 1",
+    "a title first": "My decision\nAct: go to kitchen 1",
     "action and input in JSON": 'Action: go to\nAction Input: {"room": "kitchen 1"}',
     "JSON": '{"action": "go to kitchen 1"}',
     "JSON in a fence": '```json\n{\n  "action": "go to kitchen 1"\n}\n```',
@@ -134,6 +137,7 @@ ACTS = {
     "JSON with an input": '{"action": "go to", "action_input": "kitchen 1"}',
     "JSON with a name in it": '{"action": {"name": "go to", "target": "kitchen 1"}}',
     "JSON in an array": '[{"action": "go to kitchen 1"}]',
+    "JSON in typographic quotes": "{“action”: “go to kitchen 1”}",
     "JSON as Python writes it": "{'action': 'go to kitchen 1', 'thought': None}",
     "a call": '{"name": "go to", "arguments": {"room": "kitchen", "number": 1}}',
     "a call of act": '{"name": "act", "arguments": {"skill": "go to kitchen 1"}}',
@@ -300,6 +304,19 @@ def test_an_expansion_in_any_dress_is_read_in_the_words_of_the_grammar(text: str
     assert read(text, GRAMMAR) == (Said(str(expand), expand),)
 
 
+@pytest.mark.parametrize("goals", [("pour 1.5 l of milk", "2 apples"), ("12:30 wake her", "1 pear"), ("a) is", "b")])
+def test_the_numbers_of_a_subgoal_stay_with_it(goals: tuple[str, ...]) -> None:
+    expand = Expand(ControlFlow.SEQUENCE, goals)
+    assert decisions(json.dumps({"control_flow": "sequence", "subgoals": goals})) == [expand]
+    bullets = "".join(f"\n- {goal}" for goal in goals)
+    assert decisions(f"Expand:\n- control flow: sequence\n- subgoals:{bullets}") == [expand]
+
+
+def test_a_list_without_marks_keeps_the_numbers_that_its_entries_begin_with() -> None:
+    text = "Expand:\n- control flow: sequence\n- subgoals:\n1.5 l of milk\n2 apples"
+    assert decisions(text) == [Expand(ControlFlow.SEQUENCE, ("1.5 l of milk", "2 apples"))]
+
+
 COMMAS = (
     "Expand:\n- control flow: parallel\n- subgoals: find it, the red one; put it down",
     "Expand:\n- control flow: parallel\n- subgoals:\n  - find it, the red one\n  - put it down",
@@ -317,9 +334,18 @@ def test_a_subgoal_may_contain_a_comma(text: str) -> None:
     assert parse_decision(said.text) == said.decision
 
 
-def test_an_expansion_in_the_words_of_the_grammar_stays_as_it_was_said() -> None:
-    text = "Expand:\n- control flow: sequence\n- subgoals: find it, and bring it."
-    assert read(f"{text}\n", GRAMMAR) == (Said(text, Expand(ControlFlow.SEQUENCE, ("find it", "bring it"))),)
+@pytest.mark.parametrize(
+    ("line", "goals"),
+    [
+        ("find it, and bring it.", ("find it", "bring it")),
+        ("find it, the red one; bring it;", ("find it, the red one", "bring it")),
+        ("put a capsule in. Shut the door, go", ("put a capsule in. Shut the door", "go")),
+    ],
+)
+def test_an_expansion_in_the_words_of_the_grammar_stays_as_it_was_said(line: str, goals: tuple[str, ...]) -> None:
+    text = f"Expand:\n- control flow: sequence\n- subgoals: {line}"
+    assert read(f"{text}\n", GRAMMAR) == (Said(text, Expand(ControlFlow.SEQUENCE, goals)),)
+    assert parse_decision(text) == Expand(ControlFlow.SEQUENCE, goals)
 
 
 def test_a_thought_with_the_expansion_after_it_is_both() -> None:
@@ -389,6 +415,11 @@ NOT_TAKEN = {
     "nothing": "Act:",
     "none": "Action: none",
     "a tool that is unknown": '{"name": "launch", "arguments": {"object": "fridge 1"}}',
+    "an input of another skill": "Action: close fridge 1\nAction Input: open fridge 1",
+    "a letter of another alphabet": "Act: \u043epen fridge 1",
+    "an expansion behind the label of an act": 'Act: {"expand": {"control_flow": "sequence", "subgoals": ["a1"]}}',
+    "an act behind the label of an expansion": 'Expand: {"act": "open fridge 1"}',
+    "an act behind the label of a thought": 'Think:\n{"act": "open fridge 1"}',
     "an input that is unknown": "Action: go to\nAction Input: moon",
     # denied, taken back
     "not": "Act: do not open fridge 1",
@@ -426,6 +457,16 @@ NOT_TAKEN = {
     "no in German after it": "Act: open fridge 1\nNein, doch nicht.",
     "no in Russian": "Act: open fridge 1\nНет.",  # noqa: RUF001
     "no in Chinese": "Act: open fridge 1\n不",
+    "the opposite": "Act: open fridge 1\nThis is the opposite of what I want.",
+    "what not to do": "Act: open fridge 1\nThis is what not to do.",
+    "rejected": "Rejected\nAct: open fridge 1",
+    "rejected after it": "Act: open fridge 1\n[This action was rejected]",
+    "denied some sentences before": "Do not do the following.\nIt is dangerous.\nAct: open fridge 1",
+    "ignore": "Ignore what follows. Act: open fridge 1",
+    "said again with do not": "Act: open fridge 1\nDo not Act: open fridge 1",
+    "a comment": '{"action": "open fridge 1", "comment": "do not execute"}',
+    "a thought in JSON": '{"thought": "I must not do this", "action": "open fridge 1"}',
+    "a comment in HTML": "<!-- Act: open fridge 1 -->",
     # asked, on a condition
     "a question": "Act: open fridge 1?",
     "should I": "Should I Act: open fridge 1",
@@ -442,6 +483,8 @@ NOT_TAKEN = {
     "a quotation": 'The manual says: "Act: open fridge 1"',
     "a quotation over lines": 'Think: "I should go.\nAct: go to kitchen 1\nand so on"',
     "a blockquote": "This is written there:\n> Act: open fridge 1",
+    "a blockquote amid prose": "My reasoning goes like this.\n> Act: open fridge 1\n\nI go on.",
+    "an input that denies": "Input: do not do the following\nAct: open fridge 1",
     "an example": "For example:\nAct: open fridge 1",
     "an example in tags": "<example>\nAct: open fridge 1\n</example>",
     "an example in a thought": "Think: Example of what not to do. Act: open fridge 1",
@@ -458,6 +501,8 @@ NOT_TAKEN = {
     "options": "Options:\n- Act: open fridge 1\n- Act: close fridge 1",
     "an option": "Options:\n- Act: open fridge 1",
     "a possible action": "Possible action: open fridge 1",
+    "an observation in JSON": 'Observation: {"action": "open fridge 1"}',
+    "a title": "Alternative\nAct: open fridge 1",
     "JSON as a format": 'The format is {"action": "open fridge 1"}',
     "a refusal": "I'm sorry, I can't help with Act: open fridge 1",
     "a refusal alone": "I'm sorry, but I can't assist with that.",
@@ -472,6 +517,11 @@ NOT_TAKEN = {
     "two control flows": "Expand:\n- control flow: sequence or parallel\n- subgoals: a, b",
     "two control flows first": "Expand: sequence, parallel: a, b",
     "two control flows in JSON": '{"control_flow": ["sequence", "parallel"], "subgoals": ["a"]}',
+    "two control flows of which one in brackets": "Expand:\n- control flow: sequence (or parallel)\n- subgoals: a, b",
+    "a control flow doubted": "Expand:\n- control flow: sequence (not really)\n- subgoals: a, b",
+    "subgoals that are denied": '{"control_flow": "sequence", "subgoals": [{"avoid": "a1"}, {"goal": "b1"}]}',
+    "numbers that count and name": "Expand: sequence: 1. go to kitchen 1. 2. look around",
+    "two kinds of marks": "Expand:\n- control flow: sequence\n- subgoals:\n1. a1\n- b1\n2. c1",
     "a control flow denied": "Expand:\n- control flow: not sequence\n- subgoals: a, b",
     "an unknown control flow": "Expand:\n- control flow: loop\n- subgoals: a, b",
     "no control flow": "Expand:\n- subgoals: a, b",
@@ -486,7 +536,7 @@ NOT_TAKEN = {
     "a subgoal with a label": "Expand:\n- control flow: sequence\n- subgoals:\n  - find it\n  - think: a\n  - put it",
     "subgoals that are acts": "Expand:\n- control flow: sequence\n- subgoals:\n  - Act: open fridge 1\n  - Act: done",
     "two expansions": "Expand:\n- control flow: sequence\n- subgoals: a, b\n- control flow: parallel\n- subgoals: c, d",
-    "a list without an end": "Expand:\n- control flow: sequence\n- subgoals: a, b. This will work.",
+    "a list without an end": "Expand: sequence: a, b. This will work.",
     "lines of which one is none": "Expand:\n- control flow: sequence\n- subgoals:\nfind it\nput it\nThis will work.",
     "half an object": '{"action": "open fridge 1"',
     "an object of nothing": "{}",
@@ -496,7 +546,7 @@ NOT_TAKEN = {
 
 
 def test_there_are_enough_of_those_that_are_not_taken() -> None:
-    assert len(NOT_TAKEN) >= 120
+    assert len(NOT_TAKEN) >= 150
     assert len(set(NOT_TAKEN.values())) == len(NOT_TAKEN)
 
 
@@ -837,6 +887,8 @@ LONG = {
     "brackets": "[" * 5000,
     "braces": "{" * LONGEST,
     "objects that never close": '{"a":' * 7000,
+    "arrays in an argument": '{"action": "go", "input": ' + "[" * 900 + "1" + "]" * 900 + "}",
+    "objects in a decision": '{"decision": ' * 900 + "1" + "}" * 900,
     "arrays of objects": '[{"a": ' * 5000,
     "quotes": '"' * LONGEST,
     "blank lines": "Expand:\n- control flow: sequence\n- subgoals:\n- a\n" + "\n" * 30_000 + "b",

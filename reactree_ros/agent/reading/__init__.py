@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from reactree_ros.agent.decision import Act, Expand, Think
+from reactree_ros.agent.decision import Act, Think
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar
-from reactree_ros.agent.parser import MalformedDecision, parse_decision
+from reactree_ros.agent.reading.expansions import expansion_in_plain_words
 from reactree_ros.agent.reading.labels import inline_label
 from reactree_ros.agent.reading.parts import parts_of
 from reactree_ros.agent.reading.reader import Reader, begin_subgoal
@@ -42,13 +42,12 @@ def read(text: str, grammar: Grammar, *, cut: bool = False) -> tuple[Said, ...]:
         Unreadable: Not exactly one decision can be meant, or it may not be said; the message says why, in one line.
     """
     _check_length(text)
-    text = text.strip("\n")
-    if said := _as_the_grammar_has_it(text, grammar, cut):
+    if said := _as_the_grammar_has_it(text.strip("\n"), grammar, cut):
         return said
     words = own_words(text)
-    reader = Reader(grammar, cut=cut and text.endswith(words))
-    said = reader.read(parts_of(words, reader.kinds))
-    return (Said(words.strip(), said[0].decision),) if _is_in_the_words_of(said, words.strip()) else said
+    cut = cut and text.endswith(words)
+    reader = Reader(grammar, cut=cut)
+    return _as_the_grammar_has_it(words.strip(), grammar, cut) or reader.read(parts_of(words, reader.kinds))
 
 
 def read_call(calls: Iterable[tuple[str, str]], grammar: Grammar, *, text: str = "") -> tuple[Said, ...]:
@@ -90,12 +89,16 @@ def _check_length(text: str) -> None:
 
 
 def _as_the_grammar_has_it(text: str, grammar: Grammar, cut: bool) -> tuple[Said, ...]:
-    """Return a thought or an act in just the words of the grammar; nothing where it is in others, or not allowed."""
+    """Return a decision in just the words of the grammar; nothing where it is in others, or is not allowed."""
     if isinstance(grammar, SubgoalGrammar):
         return _subgoal_as_the_grammar_has_it(text, grammar, cut)
+    assert isinstance(grammar, DecisionGrammar)  # the two there are
     if text.startswith("Act: "):
         skill = text[len("Act: ") :]
         return (Said(text, Act(skill)),) if _may_be_said(skill, grammar, cut) else ()
+    if text.startswith("Expand:"):
+        expand = None if cut else expansion_in_plain_words(text, grammar.control_flows)
+        return (Said(text, expand),) if expand is not None else ()
     if text.startswith("Think: ") and "<" not in text and len(text.splitlines()) == 1 and inline_label(text) is None:
         thought = text[len("Think: ") :]
         return (Said(text, Think(thought)),) if thought and thought == thought.strip() else ()
@@ -114,12 +117,3 @@ def _subgoal_as_the_grammar_has_it(text: str, grammar: SubgoalGrammar, cut: bool
 
 def _may_be_said(skill: str, grammar: Grammar, cut: bool) -> bool:
     return skill in grammar.skills and not (cut and Skills(grammar.skills).may_go_on(skill))
-
-
-def _is_in_the_words_of(said: Sequence[Said], text: str) -> bool:
-    """Whether what was read is an expansion that the text says in the words of the grammar."""
-    try:
-        same = isinstance(said[-1].decision, Expand) and [one.decision for one in said] == [parse_decision(text)]
-    except MalformedDecision:
-        return False
-    return same and not re.search(r"\s$", text, re.MULTILINE)

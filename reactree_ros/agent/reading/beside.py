@@ -11,25 +11,28 @@ import re
 
 def _phrases(listed: str) -> re.Pattern[str]:
     """Return a pattern for any of some phrases, which are listed with commas; each is a regular expression."""
-    return re.compile(rf"\b(?:{'|'.join(phrase.strip() for phrase in listed.split(','))})\b", re.IGNORECASE)
+    phrases = (r"\s+".join(phrase.split()) for phrase in listed.split(","))
+    return re.compile(rf"\b(?:{'|'.join(phrases)})\b", re.IGNORECASE)
 
 
 #: Before a decision, in whatever sentence: it is told, imagined, or refused.
 _IMAGINED = _phrases(
     """
-    once upon a time, story, imagine, suppose, supposing, pretend, hypothetical(?:ly)?, for instance, examples?, e\\.g,
-    such as, yesterday, would have, could have,
-    (?:can't|cannot|can not|won't|unable to|refuse to) (?:help|assist|comply|continue|do (?:this|that|it|so))
+    once upon a time, story, imagine, suppose, supposing, pretend, hypothetical(?:ly)?, for instance, examples?,
+    e\\.g, such as, yesterday, would have, could have, (?:can't|cannot|can not|won't|unable to|refuse to)
+    (?:help|assist|comply|continue|do (?:this|that|it|so))
     """
 )
 #: In the sentence that leads to a decision: it is denied, told, asked, or one of several.
 _DENIED = _phrases(
     """
-    not, no, never, nothing, cannot, \\w+n't, without, avoid, instead of, rather than, wrong, incorrect, bad, worse,
-    worst, mistakes?, forbidden, refuse, illegal, stop, if, unless, whether, or, either, would, could, might,
-    may, \\w+'d, should i, shall, was, were, had, did, said, says, told, wrote, writes?, reads?, before, earlier, last,
-    later, previous(?:ly)?, after(?:wards)?, then, once, eventually, options?, possible, available, allowed, formats?,
-    templates?, prompt, manual, they, he, she, someone, people
+    not, no, never, nothing, cannot, \\w+n't, without, avoid, instead of, rather than, wrong, incorrect, bad,
+    worse, worst, false, mistakes?, forbidden, refuse, reject(?:ed)?, discard(?:ed)?, delete[ds]?, undo,
+    cancel(?:l?ed)?, ignore, disregard, forget, skip, illegal, stop, opposite, alternatives?, drafts?, old, if,
+    unless, whether, or, either, would, could, might, may, \\w+'d, should i, shall, was, were, had, did, said,
+    says, told, wrote, writes?, reads?, before, earlier, last, later, previous(?:ly)?, after(?:wards)?, then, once,
+    eventually, options?, possible, available, allowed, formats?, templates?, prompt, manual, they, he, she,
+    someone, people
     """
 )
 #: Signs that say nothing.
@@ -42,16 +45,17 @@ _OPENING = re.compile(
 )
 _ANNOUNCES = _phrases(
     """
-    decisions?, decide, acts?, actions?, answer, reply, response, step, move, choice, choose, command, output, json,
-    next, now, do, proceed, go, here, follow(?:s|ing)?, therefore, so, thus, hence
+    decisions?, decide, acts?, actions?, answer, reply, response, step, move, choice, choose, command, output,
+    json, next, now, do, proceed, go, here, expand, expansion, plan, follow(?:s|ing)?, therefore, so, thus, hence
     """
 )
 #: A clause that gives a reason, before the one that announces.
 _REASON = re.compile(r"^\W*(?:since|as|because|given|now that|having|based on|after)\b[^,]{1,300},\s*", re.IGNORECASE)
 _AHEAD = _phrases(
     """
-    following, below, as follows, example of,
-    (?:do|say|try|perform|execute|take|consider|doing|saying|trying) (?:this|that|it)
+    following, below, as follows, what follows, what comes, example of, (?:this|next)
+    (?:action|act|decision|step|line), (?:do|say|try|perform|execute|take|consider|doing|saying|trying)
+    (?:this|that|it)
     """
 )
 _ASKS_ITSELF = re.compile(r"\W*(?:what|which|where|how|who)\b", re.IGNORECASE)
@@ -61,21 +65,24 @@ _ENDED = re.compile(r"[.!?…][\"')\]]*$")
 #: How an explanation after a decision begins.
 _EXPLAINS = _phrases(
     """
-    this, that, these, it, i, i'm, i'll, i've, the, my, our, we, we'll, here, there, because, since, as, to, by, so,
-    now, in, with, from, for, reason, reasoning, rationale, explanation, justification, thought, think, plan, note, ok,
-    okay, great, good, let, let's, waiting, awaiting, expected, hopefully
+    this, that, these, it, i, i'm, i'll, i've, the, my, our, we, we'll, here, there, because, since, as, to, by,
+    so, now, in, with, from, for, reason, reasoning, rationale, explanation, justification, thought, think, plan,
+    note, ok, okay, great, good, let, let's, waiting, awaiting, expected, hopefully
     """
 )
 #: After a decision: it is taken back, doubted, or told.
 _TAKEN_BACK = _phrases(
     """
-    wait, actually, second thoughts?, instead, rather, alternatively, correction, mistakes?, wrong, incorrect, cancel,
-    scratch that, ignore, disregard, never, not sure, unsure, hm+, oops, unless, only if, undo, revert, forget,
-    take (?:it|that) back, changed? my mind, joking, kidding, hypothetical, examples?, for instance, story, formats?,
-    placeholder, do not, don't, should not, shouldn't, must not, mustn't, cannot, can't, won't, will not, would,
-    wouldn't, could have, not (?:do|doing|take|taking|perform|execute|carry|what|the right|a good|allowed|going|yet),
-    not (?:now|actually|really|this|that|it|meant), (?:this|that|it) was, said, says, told, manual, prompt, yesterday,
-    forbidden, illegal, dangerous, unsafe, avoid, refuse, stop, bad
+    wait, actually, second thoughts?, instead, rather, alternatively, correction, mistakes?, wrong, incorrect,
+    opposite, cancel(?:l?ed)?, scratch that, ignore, disregard, discard(?:ed)?, reject(?:ed)?, denied, never, not
+    sure, unsure, hm+, oops, unless, only if, undo, undone, revert, forget, abort(?:ed)?, skip(?:ped)?, void,
+    withdraw, retract, reconsider, rethink, postpone, refrain, hold o(?:n|ff), take (?:it|that) back, changed? my
+    mind, joking, kidding, hypothetical, theoretically, in theory, examples?, for instance, story, formats?,
+    placeholder, test, draft, do not, don't, did not, didn't, should not, shouldn't, must not, mustn't, cannot,
+    can't, won't, will not, would, wouldn't, could have, not
+    (?:do|doing|take|taking|perform|execute|carry|what|to|the right|a good|allowed|going|yet|now|actually|really),
+    not (?:this|that|it|meant), (?:this|that|it) (?:was|is not|isn't), no good, said, says, told, manual, prompt,
+    yesterday, forbidden, illegal, dangerous, unsafe, avoid, refuse, stop, bad
     """
 )
 _NO = re.compile(r"\W*no\b", re.IGNORECASE)
@@ -95,18 +102,18 @@ def doubt_before(lead: str, *, same_line: bool = False) -> str:
         return ""
     if (imagined := _IMAGINED.search(lead)) is not None:
         return imagined[0]
-    last = _last_sentence(lead)
+    *sentences, last = [sentence.strip() for sentence in _SENTENCE.split(lead) if sentence.strip()]
+    if denied := next(filter(None, map(_denial_of_what_comes, sentences)), ""):
+        return denied
     if _OPENING.fullmatch(last):
         return ""
-    denied = _denied(last)
+    count = len(_WORD.findall(last))
     if _ENDED.search(last):
-        count = len(_WORD.findall(last))
         asks = last.rstrip("\"')]").endswith("?") and not _ASKS_ITSELF.match(last)
-        if asks or count < 2:  # such as: No.
-            return last
-        return denied if count < 4 or _AHEAD.search(last) is not None else ""
-    announces = last.endswith(":") and _ANNOUNCES.search(last) is not None
-    return denied or (last if (same_line or last.endswith(":")) and not announces else "")
+        return last if asks or count < 2 else _denied(last) if count < 4 else _denial_of_what_comes(last)
+    announces = _ANNOUNCES.search(last) is not None and (last.endswith(":") or not same_line)
+    leads = same_line or last.endswith(":") or count < 5  # a sentence of some length on its own line leads to nothing
+    return _denied(last) or (last if leads and not announces else "")
 
 
 def doubt_in_thought(thought: str) -> str:
@@ -114,14 +121,12 @@ def doubt_in_thought(thought: str) -> str:
 
     A thought may deny and doubt whatever it likes, but not what comes next.
     """
-    last = _last_sentence(thought)
-    if last.endswith(":"):
-        return doubt_before(last)
-    return _denied(last) if _AHEAD.search(last) is not None else ""
+    last = next((one.strip() for one in reversed(_SENTENCE.split(thought)) if one.strip()), "")
+    return doubt_before(last) if last.endswith(":") else _denial_of_what_comes(last)
 
 
-def _last_sentence(text: str) -> str:
-    return next((one.strip() for one in reversed(_SENTENCE.split(text)) if one.strip()), "")
+def _denial_of_what_comes(sentence: str) -> str:
+    return _denied(sentence) if _AHEAD.search(sentence) is not None else ""
 
 
 def _denied(sentence: str) -> str:

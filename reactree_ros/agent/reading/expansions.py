@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from reactree_ros.agent.decision import ControlFlow, Expand
+from reactree_ros.agent.parser import split_subgoals
+from reactree_ros.agent.reading.beside import taken_back
 from reactree_ros.agent.reading.labels import Kind, label_of
 from reactree_ros.agent.reading.lists import listed_in
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
@@ -27,7 +29,12 @@ _SUBGOALS_LABEL = re.compile(
     re.IGNORECASE,
 )
 _FLOW_FIRST = re.compile(r"\W*(?P<flow>\w+)(?:[*\"')\] \t]{0,4}(?:[:=–-]|\bof\b:?|(?=\n)|\Z)|[)\]])[*:=>–\- \t]*")
+_PLAINLY = re.compile(
+    r"Expand:\n- control flow: (?P<flow>\w+)\n- subgoals: (?P<subgoals>(?!\d+[.)])\w[^\n<>*`]*(?<!\s))"
+)
 _PLACEHOLDER = re.compile(r"\W*|<[^>]*>|\[[^\]]*\]|(?:sub-?)?goals?[ _-]?\w{0,2}", re.IGNORECASE)
+#: The fields of a subgoal that is an object in JSON.
+_NAMED = (["subgoal"], ["goal"], ["task"], ["description"], ["name"])
 _NO_ENTRY = frozenset({Kind.THINK, Kind.ACT, Kind.ARGUMENT, Kind.EXPAND, Kind.FLOW, Kind.OBSERVATION})
 _FORM = "'Expand:' is followed by two lines: '- control flow: …' and '- subgoals: …, …'."
 
@@ -62,6 +69,17 @@ def read_expansion(text: str, allowed: Sequence[ControlFlow]) -> tuple[str, Expa
     return before.strip(f"{_MARKS}\n"), expansion(named, listed, allowed), f"{after}\n{rest}".strip()
 
 
+def expansion_in_plain_words(text: str, allowed: Sequence[ControlFlow]) -> Expand | None:
+    """Return the expansion that a text says in just the words of the grammar; None where it is in others."""
+    said = _PLAINLY.fullmatch(text)
+    if said is None or said["flow"] not in [flow.value for flow in allowed]:
+        return None
+    goals = split_subgoals(said["subgoals"])
+    if not goals or any(map(_is_no_subgoal, goals)):
+        return None
+    return Expand(ControlFlow(said["flow"]), goals)
+
+
 def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[ControlFlow]) -> Expand:
     """Return the expansion that a control flow and subgoals make.
 
@@ -76,7 +94,7 @@ def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[ControlFlow]
         raise Unreadable(f"The control flow '{named.value}' is not allowed here; allowed: {names}.")
     goals = [_subgoal(goal) for goal in subgoals]
     if goals:
-        goals[-1] = goals[-1].removeprefix("and ").rstrip(".")
+        goals[-1] = re.sub(r"^(?:and )+", "", goals[-1]).rstrip(". ")
     if not (goals := [goal for goal in goals if goal]):
         raise Unreadable("An expansion needs at least one subgoal: '- subgoals: …, …'.")
     return Expand(named, tuple(goals))
@@ -86,27 +104,35 @@ def _flow(said: Any, names: str) -> ControlFlow:
     """Return the one control flow that is named."""
     if not isinstance(said, str) or not said.strip():
         raise Unreadable(f"'Expand:' names no control flow; write '- control flow: ' and one of {names}.")
-    words = re.findall(r"\w+", re.sub(r"\([^)]*\)", "", said).replace("_", " ").casefold())
-    found = {_FLOWS[word] for word in words if word in _FLOWS}
+    found = {_FLOWS[word] for word in _words(said) if word in _FLOWS}
     if len(found) > 1:
         raise Unreadable("'Expand:' names more than one control flow; name one.")
-    if not found or not _FILLING.issuperset(set(words) - set(_FLOWS)):
+    others = {*_words(re.sub(r"\([^)]*\)", "", said))} - {*_FLOWS, *_FILLING}
+    if not found or others or taken_back(said):
         raise Unreadable(f"Control flow '{shortened(said, 40)}' is unknown; use one of {names}.")
     return found.pop()
 
 
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.casefold())
+
+
 def _subgoal(said: Any) -> str:
     """Return a subgoal on one line; empty where there is none."""
-    if isinstance(said, dict) and len(said) == 1:
+    if isinstance(said, dict) and list(said) in _NAMED:
         (said,) = said.values()
     if not isinstance(said, str):
         raise Unreadable(f"A subgoal is a text, not {shortened(str(said), 60)!r}.")
     goal = " ".join(said.split()).replace(";", ",")
-    if goal and _PLACEHOLDER.fullmatch(goal):
-        raise Unreadable(f"'{shortened(goal, 40)}' stands for a subgoal and is none; name what is to be reached.")
-    if (label := label_of(goal)) is not None and label.kind in _NO_ENTRY:
+    if goal and _is_no_subgoal(goal):
         raise Unreadable(f"'{shortened(goal, 60)}' is no subgoal; name what is to be reached.")
     return goal
+
+
+def _is_no_subgoal(goal: str) -> bool:
+    """Whether something stands for a subgoal, or is a decision of another kind."""
+    label = label_of(goal)
+    return _PLACEHOLDER.fullmatch(goal) is not None or (label is not None and label.kind in _NO_ENTRY)
 
 
 def _flow_first(text: str, lists: Sequence[re.Match[str]], allowed: Sequence[ControlFlow]) -> tuple[Expand, str]:

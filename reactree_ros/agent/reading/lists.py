@@ -13,11 +13,13 @@ from reactree_ros.agent.reading.values import value_at
 
 #: An entry with what stands before it.
 _ENTRY = re.compile(
-    r"(?P<mark>[-*+•‣▪]\s+(?:\[[ xX]?\]\s*)?|\(?\d{1,2}[.):]\s*|\(?[a-h][.)]\s+)?"
+    r"(?:(?P<bullet>[-*+•‣▪])\s+(?:\[[ xX]?\]\s*)?"
+    r"|(?P<number>\(?\d{1,2})(?:[.)]\s*(?=\D)|:\s+)"
+    r"|(?P<letter>\(?[a-h])[.)]\s+)?"
     r"(?P<label>(?:sub-?goal|step|task)\s?\d{0,2}\s?:\s*)?(?P<text>.*)",
     re.IGNORECASE,
 )
-_NUMBERED = re.compile(r"(?:\A|(?<=\s))\(?\d{1,2}[.)]\s+")
+_NUMBERED = re.compile(r"(?:\A|(?<=\s))\(?(\d{1,2})[.)]\s+")
 _NEW_SENTENCE = re.compile(r"[.!?]\s+[A-Z]")
 
 
@@ -64,6 +66,10 @@ def _row(line: str) -> Sequence[str]:
     line = line.strip()
     numbers = list(_NUMBERED.finditer(line))
     if len(numbers) > 1 and numbers[0].start() == 0:
+        if [int(number[1]) for number in numbers] != [*range(1, len(numbers) + 1)]:
+            raise Unreadable(
+                "It cannot be told which numbers count the subgoals; put commas between the subgoals instead."
+            )
         ends = [*(number.start() for number in numbers[1:]), len(line)]
         found = [line[number.end() : end].strip(" ,;.") for number, end in zip(numbers, ends, strict=True)]
     else:
@@ -87,31 +93,31 @@ def _column(lines: Sequence[str]) -> tuple[Sequence[str], str]:
             break
         if not entries:
             first = line
-        if line.indent == first.indent or not first.marked:
+        if line.indent == first.indent or not first.mark:
             entries.append(line.text)
-        elif line.marked:
+        elif line.mark:
             raise Unreadable("The subgoals are one list, without lists inside; name the smaller ones later.")
         else:
             entries[-1] += f" {line.text}"
         gap = False
-    if not first.marked and len({entry.endswith((".", "!", ":")) for entry in entries}) > 1:
+    if not first.mark and len({entry.endswith((".", "!", ":")) for entry in entries}) > 1:
         raise Unreadable("It cannot be told where the list of subgoals ends; begin each subgoal with '- '.")
     return entries, "\n".join(lines[end:])
 
 
 class _Line:
-    """A line of a list: how far it is indented, whether a mark begins it, and what it says."""
+    """A line of a list: how far it is indented, what kind of mark begins it, if any, and what it says."""
 
     def __init__(self, text: str) -> None:
         text = text.expandtabs(4)
         entry = _ENTRY.match(text.strip())
         assert entry is not None  # every part of it may be empty
         self.indent = len(text) - len(text.lstrip())
-        self.marked = bool(entry["mark"] or entry["label"])
+        self.mark = next((kind for kind in ("bullet", "number", "letter", "label") if entry[kind]), "")
         self.text: str = entry["text"].strip()
 
     def goes_on(self, first: _Line, gap: bool) -> bool:
         """Whether this line is of the list that has that first line; ``gap``: whether blank lines stand between."""
         if gap or self.indent <= first.indent:
-            return self.marked == first.marked and (first.marked or not gap)
+            return self.mark == first.mark and bool(first.mark or not gap)
         return True

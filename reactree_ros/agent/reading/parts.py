@@ -9,6 +9,7 @@ from typing import Any
 
 from reactree_ros.agent.reading.dress import bare, plain, unquoted
 from reactree_ros.agent.reading.labels import Kind, Label, inline_label, label_of
+from reactree_ros.agent.reading.refusal import Unreadable
 from reactree_ros.agent.reading.values import argument_in, pieces_of, said_in
 
 #: What follows a thought in a prompt.
@@ -16,6 +17,8 @@ _OKS = ("OK.", "OK")
 _SUBGOALS = re.compile(r"\bsub[ _-]?(?:goals|tasks)\b", re.IGNORECASE)
 _MARKED = re.compile(r"\s*(?:[-*+•‣▪]\s|\(?\d{1,2}[.)])")
 _SENTENCE_END = re.compile(r"[.!?…:][\"')\]]*$")
+#: What a value may say behind a label of another kind.
+_INSIDE = {Kind.ANSWER: tuple(Kind), Kind.SUBGOAL: (Kind.ACT,)}
 
 
 @dataclass
@@ -65,6 +68,13 @@ def parts_of(text: str, kinds: Collection[Kind], values: Iterable[Any] = ()) -> 
     Raises:
         Unreadable: A value in it cannot be read.
     """
+    try:
+        return _parts_of(text, kinds, values)
+    except RecursionError:
+        raise Unreadable("The JSON is nested too deeply; say one decision.") from None
+
+
+def _parts_of(text: str, kinds: Collection[Kind], values: Iterable[Any]) -> list[Part]:
     parts = _Parts(kinds)
     pieces = pieces_of(text)
     if len(pieces) == 1:  # no value, unless it is in typographic quotes
@@ -94,46 +104,50 @@ class _Parts:
         lists = [number for number, line in enumerate(lines) if _SUBGOALS.search(line)]
         for number, line in enumerate(lines):
             label = self._label(line, listed=bool(lists) and number <= lists[-1])
+            quoted = self._is_quoted or line.lstrip().startswith(">")
             last = self.found[-1]
-            if label is not None:
-                text = line if label.kind is Kind.FLOW else label.rest
-                kind = Kind.EXPAND if label.kind is Kind.FLOW else label.kind
-                self.found.append(Part(kind, [text], quoted=self._quotes % 2 == 1 or line.lstrip().startswith(">")))
+            if label is not None and label.kind is Kind.FLOW:
+                self.found.append(Part(Kind.EXPAND, [line], quoted=quoted))
+            elif label is not None:
+                self.found.append(Part(label.kind, [label.rest], quoted=quoted))
             elif last.kind is Kind.EXPAND:
                 last.lines.append(line)
             elif last.kind is not Kind.THINK or bare(line) not in _OKS:
                 last.lines.append(bare(line))
-            self._split()
+            self._split(quoted=quoted)
             self._quotes += line.count('"')
+
+    @property
+    def _is_quoted(self) -> bool:
+        return self._quotes % 2 == 1
 
     def _label(self, line: str, *, listed: bool) -> Label | None:
         """Return the label of a line where it begins a part; ``listed``: whether subgoals come on it or later."""
-        label = label_of(line)
+        label, inside = label_of(line), self.found[-1].kind
         if label is None or label.kind not in self._labels:
             return None
-        inside_expansion = self.found[-1].kind is Kind.EXPAND
         if label.kind is Kind.FLOW:
-            return label if listed and not inside_expansion else None
-        if inside_expansion and _MARKED.match(line) and label.kind not in (Kind.ACT, Kind.EXPAND):
+            return label if listed and inside is not Kind.EXPAND else None
+        if label.kind is Kind.ARGUMENT:
+            return label if inside is Kind.ACT else None
+        if inside is Kind.EXPAND and _MARKED.match(line) and label.kind not in (Kind.ACT, Kind.EXPAND):
             return None  # an entry of its list
         return label
 
-    def _split(self) -> None:
+    def _split(self, *, quoted: bool) -> None:
         """Take the last line apart where a label stands in the middle of it; in a thought, after a sentence."""
-        while (
-            (part := self.found[-1]).kind in (None, Kind.THINK, Kind.SUBGOAL) and self._quotes % 2 == 0 and part.lines
-        ):
-            label = inline_label(part.lines[-1])
+        while (part := self.found[-1]).kind in (None, Kind.THINK, Kind.SUBGOAL) and not self._is_quoted:
+            label = inline_label(part.lines[-1]) if part.lines else None
             if label is None or label.kind not in self._kinds:
                 return
             if part.kind is Kind.THINK and not _SENTENCE_END.search(label.before):
                 return
             if part.kind is None:
                 part.lines.pop()
-                self.found.append(Part(label.kind, [label.rest], lead=label.before))
+                self.found.append(Part(label.kind, [label.rest], lead=label.before, quoted=quoted))
             else:
                 part.lines[-1] = label.before
-                self.found.append(Part(label.kind, [label.rest]))
+                self.found.append(Part(label.kind, [label.rest], quoted=quoted))
 
     # ------------------------------------------------------------------ values
 
@@ -142,14 +156,17 @@ class _Parts:
         if last.kind is Kind.ARGUMENT and not last.text:
             last.lines = [argument_in(value)]
             return
-        lead, quoted = "", self._quotes % 2 == 1
+        said = said_in(value)
+        lead, quoted = "", self._is_quoted
         if last.kind is not None and not last.text:  # only its label: Act: {…}
+            if not {kind for kind, _ in said} <= {last.kind, Kind.THINK, *_INSIDE.get(last.kind, ())}:
+                raise Unreadable(f"'{last.kind.value}' is announced, and something else is said; say one decision.")
             lead, quoted = last.lead, quoted or last.quoted
             self.found.pop()
         elif last.lines and last.lines[-1].strip():
             lead = last.lines[-1] if last.kind is not None else last.lines.pop()
-        for kind, said in said_in(value):
-            self.found += self._parts_of_value(kind, said, lead, quoted)
+        for kind, one in said:
+            self.found += self._parts_of_value(kind, one, lead, quoted)
         self.found.append(Part(None))
 
     def _parts_of_value(self, kind: Kind, said: Any, lead: str, quoted: bool) -> list[Part]:

@@ -15,7 +15,7 @@ from reactree_ros.agent.reading.expansions import expansion, read_expansion
 from reactree_ros.agent.reading.labels import Kind, label_of
 from reactree_ros.agent.reading.parts import Part
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
-from reactree_ros.agent.reading.skills import Skills
+from reactree_ros.agent.reading.skills import Skills, words
 from reactree_ros.agent.turns import Said
 
 _ONE = "Say one decision at a time"
@@ -130,8 +130,9 @@ class Reader:
         for part in after:
             if part.kind in (Kind.ACT, Kind.EXPAND) and not (skill and self._skills.meant(part.first) == skill):
                 raise Unreadable(f"{_ONE}; '{shortened(part.first or str(part.kind), 60)}' is said as well.")
+            doubts.append(doubt_after(part.lead))
             if part.kind in (None, Kind.THINK):
-                doubts += [doubt_after(part.lead), doubt_after(part.text, labelled=part.kind is Kind.THINK)]
+                doubts.append(doubt_after(part.text, labelled=part.kind is Kind.THINK))
                 tail += f"\n{part.text}"
         if doubt := next(filter(None, doubts), ""):
             raise Unreadable(
@@ -146,8 +147,8 @@ class Reader:
         said, tail = decisive.first, decisive.rest
         if (label := label_of(said)) is not None and label.kind is Kind.ACT and decisive.whole:
             said = label.rest
-        if after and after[0].kind is Kind.ARGUMENT and self._skills.meant(said) is None:
-            said = f"{said} {after[0].first}"
+        if after and after[0].kind is Kind.ARGUMENT and not self._is_said_already(after[0].text, said):
+            said = f"{said} {after[0].text}"
         skill = self._skills.meant(said)
         if skill is None and (sentence := _SENTENCE.search(said)) is not None:
             skill = self._skills.meant(said[: sentence.start()])
@@ -163,6 +164,10 @@ class Reader:
             skill = self._skills.find(said)
         self._check_after(skill, tail, after)
         return Act(skill)
+
+    def _is_said_already(self, argument: str, said: str) -> bool:
+        """Whether a skill is whole without an argument that comes with it: it is none, or part of it."""
+        return self._skills.meant(said) is not None and {"none", "null", *words(said)}.issuperset(words(argument))
 
     def _expansion(self, decisive: Part, after: Sequence[Part]) -> Expand:
         assert isinstance(self._grammar, DecisionGrammar)  # no other has the kind

@@ -7,6 +7,7 @@ import re
 from reactree_ros.agent.reading.beside import taken_back
 from reactree_ros.agent.reading.dress import bare
 from reactree_ros.agent.reading.labels import Kind, label_of
+from reactree_ros.agent.reading.values import object_of
 
 _TURNS = re.compile(
     r"<[|\uff5c](?:im_end|im_start|eot_id|eom_id|end|start|endoftext|end_of_text|begin_of_text|end_of_turn"
@@ -27,6 +28,8 @@ _OBSERVATION = re.compile(r"\sobservation(?:\s?\d{1,2})?:", re.IGNORECASE)
 
 def own_words(text: str) -> str:
     """Return what of a reply is the model's own: its turn, up to where it makes the world speak after a decision."""
+    if object_of(text.strip()) is not None:
+        return text
     turn = next((turn for turn in _TURNS.split(text) if turn.strip()), "")
     if (role := _ROLE.match(turn)) is not None:
         turn = turn[role.end() :]

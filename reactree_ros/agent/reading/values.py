@@ -10,7 +10,8 @@ from typing import Any
 from reactree_ros.agent.reading.labels import Kind
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 
-_THINK = ("think", "thought", "thoughts", "thinking", "reasoning", "reason", "rationale", "analysis", "explanation")
+_REASONS = ("reasoning", "reason", "rationale", "analysis", "reflection", "explanation", "plan")
+_THINK = ("think", "thought", "thoughts", "thinking", *_REASONS)
 _ACT = ("act", "action", "nextaction", "skill", "command", "nextstep", "step")
 _EXPAND = ("expand", "expansion", "decompose", "decomposition")
 _FLOW = ("controlflow", "flow")
@@ -22,7 +23,7 @@ _NAMES = ("name", "tool", "toolname", "function", "functionname", "verb")
 _ARGUMENTS = ("arguments", "args", "parameters", "params", "input", "actioninput", "toolinput", "argument", "target")
 _CONTENTS = ("object", "content", "value", "text", "description")
 #: Fields that say nothing of the decision.
-_BESIDE = frozenset({"id", "callid", "comment", "note", "notes", "confidence", "goal", "task", "observation", "state"})
+_BESIDE = frozenset({"id", "callid", "confidence", "goal", "task", "observation", "state"})
 _KINDS = {
     **dict.fromkeys(_THINK, Kind.THINK),
     **dict.fromkeys((*_ACT, "execute", "executeskill", "doaction"), Kind.ACT),
@@ -38,11 +39,14 @@ _LONGEST = 4000
 _TRIED = 12
 
 #: What a value says: a thought, a skill or a subgoal as text, an expansion as control flow and subgoals.
-Part = tuple[Kind, Any]
+Saying = tuple[Kind, Any]
 
 
 def pieces_of(text: str) -> list[str | Any]:
-    """Take a text apart into what is free text, as ``str``, and the objects, or arrays of them, that stand in it."""
+    """Take a text apart into free text, as ``str``, and the objects, or arrays of them, that stand in it.
+
+    Of what looks like the beginning of one, only the first few are tried; what follows them is free text.
+    """
     pieces: list[str | Any] = []
     begin = at = 0
     for _ in range(_TRIED):
@@ -57,7 +61,7 @@ def pieces_of(text: str) -> list[str | Any]:
     return [*pieces, text[begin:]]
 
 
-def said_in(value: Any, depth: int = 0) -> list[Part]:
+def said_in(value: Any, depth: int = 0) -> list[Saying]:
     """Return what an object, or an array of objects, says.
 
     Raises:
@@ -71,7 +75,7 @@ def said_in(value: Any, depth: int = 0) -> list[Part]:
         raise _not_readable(value)
     fields = _Fields(value)
     kind = fields.take_kind()
-    said: list[Part] = [(Kind.THINK, text) for text in fields.take_texts(_THINK)]
+    said: list[Saying] = [(Kind.THINK, text) for text in fields.take_texts(_THINK)]
     said += [(Kind.SUBGOAL, text) for text in fields.take_texts(_SUBGOAL)]
     said += _decision(fields, kind, depth)
     fields.check_empty()
@@ -140,13 +144,13 @@ class _Fields:
 
     def _unwrap(self, key: str) -> None:
         held = self._fields.get(key)
-        inside = _object(held) if isinstance(held, str) else held
+        inside = object_of(held) if isinstance(held, str) else held
         if isinstance(inside, Mapping):
             del self._fields[key]
             self._put(inside)
 
 
-def _decision(fields: _Fields, kind: Kind | None, depth: int) -> list[Part]:
+def _decision(fields: _Fields, kind: Kind | None, depth: int) -> list[Saying]:
     """Return what fields say besides thoughts and subgoals."""
     inner = fields.take(*_WRAPPERS, "function", *_ACT, *_EXPAND, of=(Mapping, list))
     if inner is not None:
@@ -167,7 +171,7 @@ def _words(value: Any) -> Iterator[str]:
     if value is None:
         return
     if isinstance(value, str):
-        held = _object(value)
+        held = object_of(value)
         yield from [value] if held is None else _words(held)
     elif isinstance(value, int) and not isinstance(value, bool):
         yield str(value)
@@ -181,9 +185,9 @@ def _words(value: Any) -> Iterator[str]:
         raise _not_readable(value)
 
 
-def _object(text: str) -> Any:
-    """Return the object that a text in JSON stands for; None where it stands for none."""
-    value, end = value_at(text, 0) if text[:1] == "{" else (None, 0)
+def object_of(text: str) -> Any:
+    """Return the object that a text in JSON stands for, all of it; None where it stands for none."""
+    value, end = value_at(text, 0) if text.startswith("{") else (None, 0)
     return value if isinstance(value, Mapping) and not text[end:].strip() else None
 
 
