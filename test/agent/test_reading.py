@@ -863,7 +863,6 @@ dressed = st.sampled_from(
         '{{"action": "{}"}}',
         "Act[{}]",
         "{}",
-        "Act: the {}",
     ]
 )
 

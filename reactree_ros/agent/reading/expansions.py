@@ -92,11 +92,9 @@ def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[ControlFlow]
     named = _flow(flow, names)
     if named not in allowed:
         raise Unreadable(f"The control flow '{named.value}' is not allowed here; allowed: {names}.")
-    goals = [_subgoal(goal) for goal in subgoals]
-    if goals:
-        goals[-1] = re.sub(r"^(?:and )+", "", goals[-1]).rstrip(". ")
-    if not (goals := [goal for goal in goals if goal]):
+    if not (goals := list(filter(None, map(_subgoal, subgoals)))):
         raise Unreadable("An expansion needs at least one subgoal: '- subgoals: …, …'.")
+    goals[-1] = re.sub(r"^(?:and )+", "", goals[-1]).rstrip(". ")
     return Expand(named, tuple(goals))
 
 
