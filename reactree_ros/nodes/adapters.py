@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -24,7 +25,9 @@ from reactree_interfaces.srv import (
 
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
+from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, Waiting, mapped, settle
+from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.messages import (
     OUTCOMES,
     error_from_msg,
@@ -46,10 +49,12 @@ class RosWorld(World):
         node: Whose clients are used.
         bridge: Name of the bridge node, relative to the node's namespace.
         calls: Looks after what is waited for.
+        heartbeat: Tells what is under way to whoever is to cancel it where this process cannot.
     """
 
-    def __init__(self, node: Node, bridge: str, calls: Calls) -> None:
-        self._node, self._calls, self._bridge = node, calls, bridge
+    def __init__(self, node: Node, bridge: str, calls: Calls, heartbeat: Heartbeat) -> None:
+        self._node, self._calls, self._bridge, self._heartbeat = node, calls, bridge, heartbeat
+        self._skill: Pending[Observation] | None = None
         self._now: tuple[str, ...] = ()  # the skills that may be tried, as long as nothing has happened since
         self._last: Pending[None] = Pending.of(None)  # the end of the skill that was cancelled last
         self._cancelled: deque[Callable[[], None]] = deque()
@@ -173,14 +178,16 @@ class RosWorld(World):
             ended.succeed(None)
 
         def send() -> None:
-            self._skills.send_goal_async(ExecuteSkill.Goal(skill=skill)).add_done_callback(accepted)
+            id = self._heartbeat.goal(name, ended.done)
+            self._skills.send_goal_async(ExecuteSkill.Goal(skill=skill), goal_uuid=id).add_done_callback(accepted)
 
         def servers() -> int:
             return self._calls.count(f"{name}/_action/send_goal") if self._skills.server_is_ready() else 0
 
         name = f"{self._bridge}/execute_skill"
-        waiting = Waiting(name, servers, send, stop, pending, self._calls.now(), gone=WorldError)
+        waiting = Waiting(name, servers, send, stop, pending, steady.now(), gone=WorldError)
         self._calls.wait(waiting)
+        self._skill = pending
         return pending
 
     def _observation(self, skill: str, answer: Any) -> Observation:
@@ -194,6 +201,11 @@ class RosWorld(World):
             raise WorldError(f"{self._bridge}: {result.message or outcome.value}")
         self._now = tuple(result.skills)
         return observation_from_msg(result.observation, outcome)
+
+    def stop(self) -> None:
+        """Cancel the skill that is in flight."""
+        if self._skill is not None:
+            self._skill.cancel()
 
     def _stop_cancelled(self) -> None:
         while self._cancelled:
@@ -230,7 +242,7 @@ class RosLanguageModel(LanguageModel):
         self._node, self._calls = node, calls
         self._generate = node.create_client(Generate, f"{inference}/generate")
         self._abort = node.create_client(AbortGeneration, f"{inference}/abort")
-        self._prefix = f"{node.get_fully_qualified_name()} {node.get_clock().now().nanoseconds}"
+        self._prefix = f"{node.get_fully_qualified_name()} {time.time_ns()}"
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Ask the inference node; cancelling stops the generation there."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import abc
+import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import Observation as ObservationMsg
@@ -22,7 +24,10 @@ from reactree_interfaces.srv import (
 )
 from sensor_msgs.msg import Image
 
+from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, mapped
+from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.lifecycle import ManagedNode, told
 from reactree_ros.nodes.messages import OUTCOME_CODES, household_to_msg, observation_to_msg, picture_to_msg
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.settings import BridgeSettings
@@ -33,7 +38,7 @@ from reactree_ros.world.skill_policy import SkillPolicy, load_policy
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, asked, refusal
 
 
-class Bridge(LifecycleNode, abc.ABC):
+class Bridge(ManagedNode):
     """Hosts a world; a node of its own for each kind of world says in :meth:`load` which.
 
     Actions:
@@ -45,6 +50,7 @@ class Bridge(LifecycleNode, abc.ABC):
     Publishes:
         ``~/observation`` (Observation; reliable, transient local, depth 1): the latest observation.
         ``~/image`` (sensor_msgs/Image): what the agent's camera saw after a skill, of worlds that take pictures.
+        ``heartbeat`` (Heartbeat): that the bridge lives, and what it has under way on a robot's servers.
 
     Uses:
         the service ``confirm_service`` (ConfirmSkill), where the policy says so.
@@ -63,6 +69,7 @@ class Bridge(LifecycleNode, abc.ABC):
         super().__init__(name, **kwargs)
         declare(self, BridgeSettings)
         self._settings = settings_of(self, BridgeSettings)
+        self.heartbeat = Heartbeat(self)
         self._policy: SkillPolicy | None = None
         self._hosted: World | None = None  # as it was loaded
         self._world: World | None = None  # the same with policy and time limit around it
@@ -72,11 +79,16 @@ class Bridge(LifecycleNode, abc.ABC):
         self._goal_handle: Any = None
         self._busy = False
         self._offered: list[Any] = []
+        self._leaving: list[_Leaving] = []
+        self._rest: Pending[None] = Pending.of(None)  # of the last stop
 
     # ------------------------------------------------------------------ lifecycle
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Load world and policy, make the endpoints."""
+        """Load world and policy, make the endpoints; fails as long as something moves in the world that was before."""
+        if self._leaving:
+            self.get_logger().error("what the world before was told to stop has not ended yet; configure again later")
+            return TransitionCallbackReturn.FAILURE
         try:
             self._policy = load_policy(self._settings.policy) if self._settings.policy else None
             self._host(self.load())
@@ -116,45 +128,59 @@ class Bridge(LifecycleNode, abc.ABC):
                 (DescribeHousehold, "household", self._on_household),
             )
         ]
-        self.create_timer(0.1, self._look_after)
+        steady.every(self, 0.1, self._look_after)
 
+    @told
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin to carry skills out."""
         self._active = True
         return super().on_activate(state)
 
+    @told
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop the skill that runs and refuse further ones."""
-        self._active = False
-        self._stop_skill()
+        self.begin_stop()
         return super().on_deactivate(state)
 
+    @told
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Release the world."""
-        self._release()
+        """Release the world, as soon as nothing of it moves any more."""
+        self.release()
         return TransitionCallbackReturn.SUCCESS
 
+    @told
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop the skill that runs, release the world."""
-        self._active = False
-        self._stop_skill()
-        self._release()
+        """Stop the skill that runs, release the world as soon as nothing of it moves any more."""
+        self.begin_stop()
+        self.release()
         return TransitionCallbackReturn.SUCCESS
 
     def _host(self, world: World) -> None:
         """Host a world; another one that was there is closed."""
         if world is self._hosted:
             return
-        self._release()
+        self.release()
         settings, policy = self._settings, self._policy
         limit = settings.skill_timeout
         limited = SkillTimeLimit(world, limit, settings.stop_timeout, answer_seconds=limit)
         self._hosted, self._world = world, limited if policy is None else PolicyGuard(limited, policy, self._ask)
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Close the world as soon as nothing of it moves any more, or after `stop_timeout`."""
         if self._hosted is not None:
-            self._hosted.close()
+            until = steady.now() + self._settings.stop_timeout
+            self._leaving.append(_Leaving(self._hosted, asked(self._hosted.at_rest), until))
             self._hosted = self._world = None
+            self._close_what_rests()
+
+    def _close_what_rests(self, *, in_any_case: bool = False) -> None:
+        for one in list(self._leaving):
+            if in_any_case or one.rest.done() or steady.now() > one.until:
+                self._leaving.remove(one)
+                try:
+                    one.world.close()
+                except Exception:  # of whoever wrote the world
+                    self.get_logger().error(f"the world could not be closed: {traceback.format_exc()}")
 
     @abc.abstractmethod
     def load(self) -> World:
@@ -200,6 +226,7 @@ class Bridge(LifecycleNode, abc.ABC):
         try:
             observation, message, skills = await self._carry_out(goal_handle)
         finally:
+            self._stop_skill()
             self._busy, self._skill, self._question, self._goal_handle = False, None, None, None
         outcome = observation.outcome
         if goal_handle.is_cancel_requested and outcome is not Outcome.WORLD_UNAVAILABLE:
@@ -250,15 +277,16 @@ class Bridge(LifecycleNode, abc.ABC):
             return "" if answer.approved else f"'{skill}' was not approved: {answer.message or 'no reason given'}"
 
         answer: Pending[str] = mapped(self._calls.call(self._confirm, request), read)
-        self._question = answer, self._calls.now() + limit
+        self._question = answer, steady.now() + limit
         return answer
 
     def _look_after(self) -> None:
         """Keep the bound of a question, and tell how a skill goes that takes longer than this timer."""
         self._calls.watch()
+        self._close_what_rests()
         if self._question is not None and not self._question[0].done():
             answer, until = self._question
-            if self._calls.now() > until:
+            if steady.now() > until:
                 limit = self._settings.confirm_timeout
                 answer.succeed(f"nobody confirmed '{self._goal_handle.request.skill}' within {limit:g} s")
         elif self._goal_handle is not None and self._goal_handle.is_active:
@@ -357,17 +385,29 @@ class Bridge(LifecycleNode, abc.ABC):
         """Stop the skill that runs."""
         self._active = False
         self._stop_skill()
+        if self._hosted is not None:
+            self._rest = asked(self._hosted.at_rest)
 
     def stopped(self) -> bool:
-        """Whether no skill runs."""
-        return not self._busy
+        """Whether no skill runs and nothing moves."""
+        return not self._busy and not self._leaving and self._rest.done()
 
     def destroy_node(self) -> None:
         """Release world and endpoints."""
-        self._release()
+        self.release()
+        self._close_what_rests(in_any_case=True)
         if self._offered:
             self._action.destroy()
         super().destroy_node()
+
+
+@dataclass(eq=False)
+class _Leaving:
+    """A world that is to be closed as soon as nothing of it moves."""
+
+    world: World
+    rest: Pending[None]
+    until: float
 
 
 def _fits(skill: str, verb: str, target: str) -> bool:

@@ -11,6 +11,7 @@ from rclpy.client import Client
 from rclpy.node import Node
 from rclpy.task import Future
 
+from reactree_ros.nodes import steady
 from reactree_ros.pending import Pending
 
 
@@ -28,7 +29,7 @@ class Waiting:
         send: Sends the request; called once, as soon as the server is there.
         stop: Stops what was sent.
         pending: What comes of it.
-        since: When it began, in seconds of the node's clock, or when the server was last seen.
+        since: When it began, in seconds (:func:`steady.now`), or when the server was last seen.
         sent_to: How many servers there were when it was sent, or more since; 0: it was not sent.
         gone: Makes the error with which it fails where the server is not there or goes away.
     """
@@ -54,7 +55,7 @@ class Calls:
 
     def __init__(self, node: Node, *, patience: float) -> None:
         self._node = node
-        self._patience = patience
+        self.patience = patience
         self._waiting: list[Waiting] = []
 
     def call(
@@ -86,7 +87,7 @@ class Calls:
         def servers() -> int:
             return self.count(client.srv_name) if client.service_is_ready() else 0
 
-        self.wait(Waiting(client.srv_name, servers, send, stop, pending, self.now(), gone=gone))
+        self.wait(Waiting(client.srv_name, servers, send, stop, pending, steady.now(), gone=gone))
         return pending
 
     def count(self, service: str) -> int:
@@ -110,25 +111,21 @@ class Calls:
     def _look(self, waiting: Waiting) -> None:
         servers = waiting.servers()
         if servers and servers >= waiting.sent_to:
-            waiting.since = self.now()
+            waiting.since = steady.now()
             sent, waiting.sent_to = waiting.sent_to, servers
             if not sent:
                 waiting.send()
         elif servers:
             self._give_up(waiting, "was restarted; what it was asked for is lost")
-        elif self.now() - waiting.since > self._patience:
+        elif steady.now() - waiting.since > self.patience:
             gone = "has gone" if waiting.sent_to else "is not there"
-            self._give_up(waiting, f"{gone} (for {self._patience:g} s)")
+            self._give_up(waiting, f"{gone} (for {self.patience:g} s)")
         elif waiting.sent_to:
             waiting.sent_to = sys.maxsize  # whoever is there next is another one
 
     def _give_up(self, waiting: Waiting, why: str) -> None:
         if waiting.pending.fail(waiting.gone(f"{waiting.what} {why}")):
             waiting.stop()
-
-    def now(self) -> float:
-        """Return the time on the node's clock, in seconds."""
-        return float(self._node.get_clock().now().nanoseconds) / 1e9
 
 
 def settle(pending: Pending[Any], future: Future) -> None:

@@ -6,12 +6,15 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from reactree_interfaces.srv import AbortGeneration, Generate, ModelReady
 
 from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel, Reply
 from reactree_ros.llm.settings import load_models_file, make_model
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.lifecycle import ManagedNode, told
 from reactree_ros.nodes.messages import failed, reply_to_msg, request_from_msg
 from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import InferenceNodeSettings
@@ -21,7 +24,7 @@ from reactree_ros.pending import Pending
 from reactree_ros.registry import MODELS
 
 
-class InferenceNode(LifecycleNode):
+class InferenceNode(ManagedNode):
     """Hosts a language model.
 
     Services:
@@ -33,6 +36,7 @@ class InferenceNode(LifecycleNode):
 
     Publishes:
         ``/diagnostics`` (DiagnosticArray, once a second): what answers, requests waiting and running, tokens, latency.
+        ``heartbeat`` (Heartbeat): that the node lives.
 
     Parameters:
         those of :class:`InferenceNodeSettings` and of the language model that ``llm`` names, read when the node is
@@ -53,6 +57,7 @@ class InferenceNode(LifecycleNode):
         super().__init__(name, **kwargs)
         declare(self, InferenceNodeSettings)
         declare_chosen(self, MODELS, settings_of(self, InferenceNodeSettings).llm)
+        self.heartbeat = Heartbeat(self)
         self._given = model
         self._model: FairQueue | None = None
         self._ready: Pending[None] = Pending.of(None)
@@ -95,9 +100,10 @@ class InferenceNode(LifecycleNode):
             self.create_service(ModelReady, "~/ready", self._on_ready, callback_group=group),
         ]
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self.create_timer(1.0, self._diagnose)
-        self.create_timer(0.1, self._look_after)
+        steady.every(self, 1.0, self._diagnose)
+        steady.every(self, 0.1, self._look_after)
 
+    @told
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin to answer; fails as long as the model is not there."""
         answer = self._on_ready(ModelReady.Request(), ModelReady.Response())
@@ -121,23 +127,27 @@ class InferenceNode(LifecycleNode):
             response.state, response.message = ModelReady.Response.READY, self._model.status().get("engine", "")
         return response
 
+    @told
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop what runs and refuse further requests."""
         self.begin_stop()
         return super().on_deactivate(state)
 
+    @told
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Release the model."""
-        self._release()
+        self.release()
         return TransitionCallbackReturn.SUCCESS
 
+    @told
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop what runs, release the model."""
         self.begin_stop()
-        self._release()
+        self.release()
         return TransitionCallbackReturn.SUCCESS
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Release the model."""
         if self._model is not None:
             self._ready.cancel()
             self._model.close()
@@ -153,12 +163,12 @@ class InferenceNode(LifecycleNode):
         except ValueError as error:
             return _failed(response, Generate.Response.INVALID_REQUEST, str(error))
         pending = self._model.decide(request)
-        began = self._seconds()
+        began = steady.now()
         self._running[msg.id] = (pending, began)
         await self._waker.settled(pending)
         del self._running[msg.id]
         self._count += 1
-        response.seconds = self._latency = self._seconds() - began
+        response.seconds = self._latency = steady.now() - began
         if pending.cancelled():
             if msg.id in self._aborted or not self._active:
                 self._aborted.discard(msg.id)
@@ -189,7 +199,7 @@ class InferenceNode(LifecycleNode):
         """Keep the bound of what runs."""
         limit = self.get_parameter("request_timeout").value
         for pending, began in list(self._running.values()):
-            if self._seconds() - began > limit:
+            if steady.now() - began > limit:
                 pending.cancel()
 
     def _diagnose(self) -> None:
@@ -214,9 +224,6 @@ class InferenceNode(LifecycleNode):
         array.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(array)
 
-    def _seconds(self) -> float:
-        return float(self.get_clock().now().nanoseconds) / 1e9
-
     def begin_stop(self) -> None:
         """Stop what runs and what waits."""
         self._active = False
@@ -229,7 +236,7 @@ class InferenceNode(LifecycleNode):
 
     def destroy_node(self) -> None:
         """Release model and endpoints."""
-        self._release()
+        self.release()
         super().destroy_node()
 
 

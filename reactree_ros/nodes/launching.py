@@ -28,9 +28,11 @@ from pydantic.fields import FieldInfo
 
 from reactree_ros.nodes.parameters import from_text, refuse_foreign
 from reactree_ros.nodes.settings import InferenceNodeSettings, PlannerNodeSettings, TaskSettings
+from reactree_ros.nodes.spinning import LAST_WATCH
 from reactree_ros.registry import MODELS, Registry
 from reactree_ros.settings import Settings, choices
 
+WATCHDOG = "watchdog"
 VIEWER = "py-trees-tree-viewer"
 YES_OR_NO = ("true", "false")
 #: Arguments of every launch: name, default, description, choices.
@@ -221,9 +223,9 @@ def describe(bridge: NodeArguments) -> LaunchDescription:
 
 def start(context: LaunchContext, arguments: Arguments, of_bridge: NodeArguments) -> list[Any]:
     """Start the nodes; when inference node and bridge are active, send the instruction."""
-    file = f"{of_bridge.name}.yaml"
-    bridge = arguments.launched(context, of_bridge, [file])
-    planner = arguments.launched(context, PLANNER, ["planner.yaml", file])
+    own = f"{of_bridge.name}.yaml"
+    bridge = arguments.launched(context, of_bridge, [own])
+    planner = arguments.launched(context, PLANNER, ["planner.yaml", own])
     nodes, lifecycle = [bridge, planner], [of_bridge.name]
     if arguments.own(context, "start_inference") == "true":
         nodes = [arguments.launched(context, INFERENCE, ["inference.yaml"]), *nodes]
@@ -232,13 +234,20 @@ def start(context: LaunchContext, arguments: Arguments, of_bridge: NodeArguments
     instruction, task_id = arguments.own(context, "instruction"), arguments.given(context, of_bridge).get("task_id", "")
     bring_up = Node(executable="bring_up", arguments=[*lifecycle, "--planner", PLANNER.name], **common)
     task = Node(executable="execute_task", arguments=["--task-id", task_id or "-1", "--", instruction], **common)
+    watchdog = Node(
+        executable=WATCHDOG,
+        name=WATCHDOG,
+        parameters=[file] if (file := arguments.own(context, "params_file")) else [],
+        sigterm_timeout=str(LAST_WATCH + 2.0),  # it stays for what a node that was killed has left under way
+        **common,
+    )
     one_task = bool(instruction or task_id)
     return [
         *([RegisterEventHandler(OnShutdown(on_shutdown=interrupted))] if one_task else []),
-        *[at_the_end_of(node, fail(f"{node.node_executable} has ended")) for node in nodes],
+        *[at_the_end_of(node, fail(f"{node.node_executable} has ended")) for node in (*nodes, watchdog)],
         at_the_end_of(bring_up, fail("the nodes could not be brought up"), well=[task] if one_task else []),
         at_the_end_of(task, fail("the goal was not reached"), well=[EmitEvent(event=Shutdown(reason="goal reached"))]),
-        *(*nodes, bring_up),
+        *(*nodes, bring_up, watchdog),
         *(viewer() if arguments.own(context, "use_viewer") == "true" else []),
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections import deque
 from contextlib import suppress
@@ -26,8 +27,10 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
 from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
 from reactree_ros.memory.examples import EpisodicExamples
+from reactree_ros.nodes import steady
 from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
 from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.heartbeat import Heartbeat, Lives
 from reactree_ros.nodes.messages import counted
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.settings import PlannerNodeSettings, TaskSettings
@@ -51,7 +54,7 @@ ERROR_CODES = {
 }
 #: What a goal may say itself, where it is not 0.
 _OF_A_GOAL = ("max_decisions", "max_steps", "max_depth", "seed")
-#: Longest wait for the score of a task that was stopped, in seconds.
+#: Longest wait for the score of a task that was stopped, and for a server that is away at the end, in seconds.
 LAST_SCORE = 1.0
 
 
@@ -66,6 +69,10 @@ class PlannerNode(Node):
         ``~/decisions`` (Decision; reliable, depth 100): every decision as it is taken.
         py_trees_ros' snapshot streams (``~/snapshot_streams/…``, and ``~/snapshots`` where its parameter
         ``default_snapshot_stream`` is set): the tree as it grows.
+        ``heartbeat`` (Heartbeat): that the node lives, and the skill that it has under way.
+
+    Subscribes to:
+        ``heartbeat`` (Heartbeat): whether the bridge lives.
 
     Uses:
         the bridge and the inference node named by the parameters ``bridge`` and ``inference``.
@@ -91,9 +98,11 @@ class PlannerNode(Node):
         settings_of(self, TaskSettings)  # a planner that there is not is told at the start
         self._memory = _open_memory(settings.memory) if settings.memory else None
         self._examples: EpisodicExamples | None = None
+        self.heartbeat = Heartbeat(self)
+        self._lives = Lives(self)
         self._waker = Waker(self)
         self._calls = Calls(self, patience=settings.server_timeout)
-        self._world = RosWorld(self, settings.bridge, self._calls)
+        self._world = RosWorld(self, settings.bridge, self._calls, self.heartbeat)
         self._model = RosLanguageModel(self, settings.inference, self._calls)
         self._growth = Growth()
         self._tree = py_trees_ros.trees.BehaviourTree(py_trees.composites.Sequence(name, memory=True))
@@ -102,10 +111,11 @@ class PlannerNode(Node):
         self._task: Task | None = None
         self._queue: deque[Any] = deque()
         self._stopping = False
+        self._rest: Pending[None] = Pending.of(None)
         self._streams: set[str] = set()
         self._decisions = self.create_publisher(DecisionMsg, "~/decisions", 100)
         self._wake = self.create_guard_condition(self._tick)
-        self._timer = self.create_timer(1.0 / settings.tick_rate, self._regular_tick)
+        self._timer = steady.every(self, 1.0 / settings.tick_rate, self._regular_tick)
         self._action = ActionServer(
             self,
             ExecuteTask,
@@ -235,7 +245,7 @@ class PlannerNode(Node):
         Raises:
             WorldError: It did not answer in time, or cannot.
         """
-        task.asked, task.asked_until = answer, self._calls.now() + limit
+        task.asked, task.asked_until = answer, steady.now() + limit
         await self._waker.settled(answer)
         task.asked = None
         if answer.cancelled():
@@ -297,7 +307,7 @@ class PlannerNode(Node):
         episode.remember(result)
         if not save_to:
             return ""
-        folder = Path(save_to) / f"{self.get_clock().now().nanoseconds}"
+        folder = Path(save_to) / f"{time.time_ns()}"
         save_run(episode, result, folder)
         return str(folder)
 
@@ -305,6 +315,7 @@ class PlannerNode(Node):
 
     def _regular_tick(self) -> None:
         self._calls.watch()
+        self._lives.ended()
         self._tick()
         streams = set(self._tree.snapshot_streams)
         if self._task is None and streams - self._streams and self._tree.tree_update_handler is not None:
@@ -314,7 +325,7 @@ class PlannerNode(Node):
     def _tick(self) -> None:
         """Tick the task that runs; ends it where the tree has ended or it is to stop."""
         task = self._task
-        if task is not None and task.asked is not None and self._calls.now() > task.asked_until:
+        if task is not None and task.asked is not None and steady.now() > task.asked_until:
             task.asked.cancel()
         if task is None or task.episode is None or task.ended.done():
             return
@@ -336,15 +347,21 @@ class PlannerNode(Node):
     def begin_stop(self) -> None:
         """Interrupt the task that runs: what it has in flight is cancelled."""
         self._stopping = True
-        if self._task is not None:
-            self._task.stop(ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
-            self._tick()
+        self._calls.patience = min(self._calls.patience, LAST_SCORE)
+        try:
+            if self._task is not None:
+                self._task.stop(ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
+                self._tick()
+        finally:
+            self._world.stop()
+            self._rest = self._world.at_rest()
         while self._queue:
             self._queue.popleft().execute()
 
     def stopped(self) -> bool:
-        """Whether no task runs."""
-        return self._task is None
+        """Whether no task runs, and the bridge has ended the skill or does not live any more."""
+        bridge = self.resolve_topic_name(self._settings.bridge)
+        return self._task is None and (self._rest.done() or not self._lives.living(bridge))
 
     def destroy_node(self) -> None:
         """Release memory, tree and endpoints."""
@@ -365,7 +382,7 @@ class Task:
         ended: Set when the episode has ended.
         stopped: Error code and message, where it is to stop before its end.
         asked: What the bridge is asked for outside of the episode; None: nothing.
-        asked_until: When that is given up, in seconds of the node's clock.
+        asked_until: When that is given up, in seconds (:func:`steady.now`).
     """
 
     def __init__(self, goal_handle: Any) -> None:

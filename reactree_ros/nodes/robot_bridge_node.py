@@ -44,6 +44,7 @@ class RobotBridgeNode(Bridge):
         return RobotWorld(
             self,
             load_robot(settings.robot_config),
+            self.heartbeat,
             where=settings.robot_config,
             dry_run=settings.dry_run,
             server_timeout=settings.server_timeout,

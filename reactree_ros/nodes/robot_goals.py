@@ -11,7 +11,9 @@ from action_msgs.srv import CancelGoal
 from rclpy.action import ActionClient
 from rclpy.node import Node
 
+from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, Waiting, settle
+from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.pending import Pending
 
 #: How often a goal that does not stop is told so again, in seconds.
@@ -25,7 +27,7 @@ class Underway:
         what: The skill that it is for.
         result: The server's answer as ``(status, result)``; fails where the server rejects the goal (``Rejected``), is
             not there or goes away (``ServerGone``).
-        sent_at: When it was sent, in seconds; None: not yet.
+        sent_at: When it was sent, in seconds (:func:`steady.now`); None: not yet.
         accepted: Whether the server has taken it on; a service need not say so.
         over: Whether the server has ended it, or never began with it: nothing of it moves.
     """
@@ -86,7 +88,7 @@ class Server(abc.ABC):
         elif underway.away and underway.result.done():
             underway.away = False
             self.returned(underway)
-        elif underway.stopping and self.calls.now() - underway.told > INSISTENCE:
+        elif underway.stopping and steady.now() - underway.told > INSISTENCE:
             self.stop(underway)
 
     def returned(self, underway: Underway) -> None:
@@ -95,16 +97,25 @@ class Server(abc.ABC):
 
 
 class ActionOf(Server):
-    """An action server of the robot."""
+    """An action server of the robot.
 
-    def __init__(self, node: Node, calls: Calls, name: str, kind: Any) -> None:
+    Args:
+        node: Whose client is used.
+        calls: Looks after what is waited for.
+        name: Name of the action.
+        kind: Its type.
+        heartbeat: Tells what is under way to whoever is to cancel it where this process cannot.
+    """
+
+    def __init__(self, node: Node, calls: Calls, name: str, kind: Any, heartbeat: Heartbeat) -> None:
         super().__init__(node, calls, name)
+        self._heartbeat = heartbeat
         self._client = ActionClient(node, kind, name)
         self._handles: dict[Underway, Any] = {}
 
     def send(self, what: str, goal: Any) -> Underway:
         """Send a goal as soon as the server is there."""
-        underway, calls = Underway(what, self.name), self.calls
+        underway = Underway(what, self.name)
 
         def accepted(future: Any) -> None:
             handle = _taken(future, lambda error: self._failed(underway, error))
@@ -127,8 +138,9 @@ class ActionOf(Server):
                 underway.result.succeed((answer.status, answer.result))
 
         def send() -> None:
-            underway.sent_at = calls.now()
-            self._client.send_goal_async(goal).add_done_callback(accepted)
+            underway.sent_at = steady.now()
+            id = self._heartbeat.goal(self.name, lambda: underway.over)
+            self._client.send_goal_async(goal, goal_uuid=id).add_done_callback(accepted)
 
         def servers() -> int:
             return self.calls.count(f"{self.name}/_action/send_goal") if self.ready() else 0
@@ -142,7 +154,7 @@ class ActionOf(Server):
 
     def stop(self, underway: Underway) -> None:
         """Have a goal stopped; also one that was not accepted yet."""
-        underway.stopping, underway.told = True, self.calls.now()
+        underway.stopping, underway.told = True, steady.now()
         if underway.sent_at is None:
             underway.over = True
             underway.result.cancel()
@@ -181,7 +193,7 @@ class ServiceOf(Server):
 
     def send(self, what: str, goal: Any) -> Underway:
         """Send a request as soon as the server is there."""
-        underway, calls = Underway(what, self.name), self.calls
+        underway = Underway(what, self.name)
 
         def answered(future: Any) -> None:
             underway.over = True
@@ -190,7 +202,7 @@ class ServiceOf(Server):
                 underway.result.succeed((GoalStatus.STATUS_SUCCEEDED, response))
 
         def send() -> None:
-            underway.sent_at, underway.accepted = calls.now(), True
+            underway.sent_at, underway.accepted = steady.now(), True
             self._client.call_async(goal).add_done_callback(answered)
 
         def servers() -> int:
@@ -201,7 +213,7 @@ class ServiceOf(Server):
 
     def stop(self, underway: Underway) -> None:
         """Have a request forgotten that was not sent yet."""
-        underway.stopping, underway.told = True, self.calls.now()
+        underway.stopping, underway.told = True, steady.now()
         if underway.sent_at is None:
             underway.over = True
             underway.result.cancel()
@@ -219,7 +231,7 @@ def _wait(calls: Calls, name: str, servers: Callable[[], int], send: Callable[[]
     def given_up() -> None:
         underway.over, underway.stopping, underway.away = underway.sent_at is None, True, True
 
-    calls.wait(Waiting(name, servers, send, given_up, underway.result, calls.now()))
+    calls.wait(Waiting(name, servers, send, given_up, underway.result, steady.now()))
 
 
 def _taken(future: Any, failed: Callable[[BaseException], object]) -> Any:

@@ -14,6 +14,7 @@ from rclpy.node import Node
 from rosidl_runtime_py.convert import message_to_ordereddict
 
 from reactree_ros.errors import UserError
+from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, ServerGone
 from reactree_ros.nodes.goal_templates import (
     NoValue,
@@ -26,6 +27,7 @@ from reactree_ros.nodes.goal_templates import (
     reader,
     resolve,
 )
+from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.robot_goals import ActionOf, Rejected, Server, ServiceOf, Underway
 from reactree_ros.nodes.robot_senses import Senses
 from reactree_ros.pending import Pending
@@ -101,7 +103,7 @@ def _reader(result: Any, path: str, usual: str, fits: Any, where: str) -> Any:
 
 @dataclass(eq=False)
 class _Errand:
-    """A skill that is being carried out."""
+    """A skill that is being carried out; times are those of :func:`steady.now` where nothing else is said."""
 
     text: str
     skill: Skill
@@ -112,7 +114,8 @@ class _Errand:
     began: float
     underway: Underway
     tries: int = 1
-    done: float | None = None  # since when the robot looks what is before it
+    done: float | None = None  # since when the robot looks what is before it, on the node's clock
+    done_since: float = 0.0
     words: str = ""  # the first sentence of the observation
     end: tuple[Outcome, str] | None = None  # how it ends as soon as the robot has stopped
     end_since: float = 0.0
@@ -126,6 +129,7 @@ class RobotWorld(World):
     Args:
         node: Whose clients and subscriptions are used.
         config: The robot.
+        heartbeat: Tells what is under way to whoever is to cancel it where this process cannot.
         where: The configuration's file, for errors.
         dry_run: Log every goal and send none; a skill is then taken to go well at once.
         server_timeout: How long a server may be away, or take to accept a goal, in seconds.
@@ -139,6 +143,7 @@ class RobotWorld(World):
         self,
         node: Node,
         config: RobotConfig,
+        heartbeat: Heartbeat,
         *,
         where: str,
         dry_run: bool = False,
@@ -157,15 +162,15 @@ class RobotWorld(World):
         for mapped in () if dry_run else self._mapped.values():
             entry = mapped.entry
             if (entry.server, entry.type) not in self._servers:
-                kind = ActionOf if entry.action else ServiceOf
-                self._servers[entry.server, entry.type] = kind(node, self._calls, entry.server, mapped.type)
+                of = (node, self._calls, entry.server, mapped.type)
+                self._servers[entry.server, entry.type] = ActionOf(*of, heartbeat) if entry.action else ServiceOf(*of)
         self._errand: _Errand | None = None
         self._underway: list[tuple[Server, Underway]] = []
         self._resting: deque[Pending[None]] = deque()
         self._cancelled: deque[_Errand] = deque()
         self.household = replace(WAH_NL, actions=tuple(verb for verb in get_args(Verb) if verb in config.skills))
         self.recallable = RECALLABLE
-        self._timer = node.create_timer(PERIOD, self._look_after)
+        self._timer = steady.every(node, PERIOD, self._look_after)
         self._wake = node.create_guard_condition(self._look_after)
 
     # ------------------------------------------------------------------ the port
@@ -221,6 +226,8 @@ class RobotWorld(World):
 
     def at_rest(self) -> Pending[None]:
         """Settle when the robot's servers have ended everything that was sent to them."""
+        if not self._underway:
+            return Pending.of(None)
         pending: Pending[None] = Pending()
         self._resting.append(pending)
         self._wake.trigger()
@@ -263,7 +270,7 @@ class RobotWorld(World):
             server=server,
             goal=goal,
             pending=pending,
-            began=self._senses.now(),
+            began=steady.now(),
             underway=self._send(server, text, goal),
             words=words,
         )
@@ -291,22 +298,22 @@ class RobotWorld(World):
     def _look_after(self) -> None:
         self._stop_cancelled()
         self._calls.watch()
-        self._senses.look(forget=self._errand is None)
         for server, underway in self._underway:
             server.watch(underway)
         self._underway = [(server, underway) for server, underway in self._underway if not underway.over]
-        if self._errand is not None:
-            self._step(self._errand)
         while self._resting and not self._underway:
             self._resting.popleft().succeed(None)
+        self._senses.look(forget=self._errand is None)
+        if self._errand is not None:
+            self._step(self._errand)
 
     def _step(self, errand: _Errand) -> None:
         """Go on with a skill as far as it goes now."""
         if errand is not self._errand or errand.pending.done():
             return
-        now, entry, underway = self._senses.now(), errand.mapped.entry, errand.underway
+        now, entry, underway = steady.now(), errand.mapped.entry, errand.underway
         if errand.done is not None:
-            if self._senses.detected > errand.done or now - errand.done >= self._config.look_time:
+            if self._senses.detected > errand.done or now - errand.done_since >= self._config.look_time:
                 self._finish(errand, Outcome.DONE, errand.words)
             return
         if errand.end is not None:
@@ -327,7 +334,7 @@ class RobotWorld(World):
 
     def _end(self, errand: _Errand, outcome: Outcome, reason: str) -> None:
         """Stop the robot and end the skill when it has stopped."""
-        errand.end, errand.end_since = (outcome, _failed(errand.skill, reason)), self._senses.now()
+        errand.end, errand.end_since = (outcome, _failed(errand.skill, reason)), steady.now()
         errand.server.stop(errand.underway)
         self._step(errand)
 
@@ -344,7 +351,7 @@ class RobotWorld(World):
         if outcome is Outcome.DONE:
             map.apply(errand.skill, now)
             if self._config.detections and errand.skill.verb in _LOOKING:
-                errand.done = now
+                errand.done, errand.done_since = now, steady.now()
                 self._step(errand)
             else:
                 self._finish(errand, outcome, errand.words)

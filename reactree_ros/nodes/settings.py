@@ -12,6 +12,9 @@ from reactree_ros.registry import MODELS, WORLDS
 from reactree_ros.settings import Settings
 from reactree_ros.tree.options import RunOptions
 
+#: For how long a node that lives may say nothing, in seconds; the machine may be busy.
+SILENCE = 1.5
+
 
 class BridgeSettings(Settings):
     """Of every bridge."""
@@ -47,6 +50,17 @@ class RobotBridgeSettings(Settings):
         ge=0.1,
         le=600.0,
         description="how long a robot's server may be away, or take to accept a goal, in seconds",
+    )
+
+
+class WatchdogSettings(Settings):
+    """Of the watchdog."""
+
+    silence: float = Field(
+        default=SILENCE,
+        ge=0.5,
+        le=60.0,
+        description="for how long a node may say nothing before what it has under way is canceled, in seconds",
     )
 
 

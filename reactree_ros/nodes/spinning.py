@@ -1,10 +1,11 @@
-"""Runs a node to its end: SIGINT and SIGTERM stop what is in flight first, then the node, without a traceback."""
+"""Runs a node to its end: whatever ends it, what is in flight is stopped first, and waited for within a bound."""
 
 from __future__ import annotations
 
 import gc
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, Protocol
@@ -17,15 +18,28 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from reactree_ros.errors import UserError
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.strays import cancel_apart
 
 #: How often a node looks whether it is to stop, in seconds.
 HEARTBEAT = 0.1
-#: Longest time for what is in flight to be stopped at the end, in seconds.
-LAST_WORDS = 2.0
+#: Longest time for what is in flight to be stopped at the end, in seconds; launch waits for 5 s before it gets louder.
+LAST_WORDS = 3.0
+#: The same of the watchdog, which stays for what others have in flight, longer than they take to end themselves.
+LAST_WATCH = 8.0
+#: What asks for an end: Ctrl-C, launch and ``kill``, a terminal that is closed.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stoppable(Protocol):
-    """A node that can be asked to stop what it has in flight."""
+    """A node that can be asked to stop what it has in flight.
+
+    Attributes:
+        heartbeat: Knows which goals it has under way.
+    """
+
+    heartbeat: Heartbeat
 
     def begin_stop(self) -> None:
         """Cancel what is in flight; called once, while the node still spins."""
@@ -34,29 +48,37 @@ class Stoppable(Protocol):
         """Whether nothing is in flight any more."""
 
 
-def run_node(make: Callable[[], Any], args: Sequence[str] | None = None) -> None:
-    """Make a node, spin it until SIGINT or SIGTERM, stop it.
+def run_node(make: Callable[[], Any], args: Sequence[str] | None = None, *, within: float = LAST_WORDS) -> None:
+    """Make a node, spin it until it is asked to end, stop it; ends the process with 1 where that did not go well.
 
     Callbacks never wait, so that one thread serves all of them: a cancel is served while a skill runs.
 
     Args:
         make: Makes the node, a :class:`Stoppable`.
         args: Command line arguments with ROS arguments; by default the process's.
+        within: Longest time for what is in flight to be stopped at the end, in seconds.
     """
     with interruptible(args) as asked:
-        _spin(make, asked)
+        try:
+            node = make()
+        except (UserError, ParameterException) as error:
+            _refuse(error)
+        well = _Run(node, asked).to_the_end(within)
+    if not well:
+        sys.exit(1)
 
 
 @contextmanager
 def interruptible(args: Sequence[str] | None = None) -> Iterator[list[int]]:
-    """Initialise ROS with SIGINT and SIGTERM noted in a list instead of shutting ROS down at once.
+    """Initialise ROS with the signals that ask for an end noted in a list, instead of shutting ROS down at once.
 
     Args:
         args: Command line arguments with ROS arguments; by default the process's.
     """
     asked: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, frame: asked.append(number))
+    for number in SIGNALS:
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, lambda number, frame: asked.append(number))
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     except RCLError as error:  # e.g. a parameter file that is no YAML
@@ -67,30 +89,64 @@ def interruptible(args: Sequence[str] | None = None) -> Iterator[list[int]]:
         rclpy.try_shutdown()
 
 
-def _spin(make: Callable[[], Any], asked: list[int]) -> None:
-    try:
-        node = make()
-    except (UserError, ParameterException) as error:
-        _refuse(error)
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    node.create_timer(HEARTBEAT, lambda: None)
-    gc.freeze()  # what is there from the start is not looked through again: ticks come on time
-    try:
-        while not asked and rclpy.ok():
-            executor.spin_once()
-        node.begin_stop()
-        clock, begin = node.get_clock(), node.get_clock().now()
-        while rclpy.ok() and not node.stopped() and (clock.now() - begin).nanoseconds < LAST_WORDS * 1e9:
-            executor.spin_once()
-        begin = clock.now()
-        while rclpy.ok() and (clock.now() - begin).nanoseconds < HEARTBEAT * 1e9:
-            executor.spin_once(timeout_sec=HEARTBEAT)  # so that the last results and answers leave
-    except ExternalShutdownException:
-        pass
-    finally:
-        executor.shutdown(timeout_sec=LAST_WORDS)
-        node.destroy_node()
+class _Run:
+    """A node that is spun until the process is asked to end, a callback raises, or ROS is shut down under it."""
+
+    def __init__(self, node: Any, asked: list[int]) -> None:
+        self._node, self._asked = node, asked
+        self._executor = SingleThreadedExecutor()
+        self._executor.add_node(node)
+        self._told: set[str] = set()
+
+    def to_the_end(self, within: float) -> bool:
+        """Spin the node, then stop it; returns whether nothing went wrong and nothing is in flight any more."""
+        node = self._node
+        steady.every(node, HEARTBEAT, lambda: None)
+        gc.freeze()  # what is there from the start is not looked through again: ticks come on time
+        self._try(self._spin)
+        if not (rclpy.ok() or self._asked):
+            self._tell("ROS was shut down under the node")
+        self._try(node.begin_stop)
+        self._try(lambda: self._rest(within))
+        self._try(self._say_so)
+        self._try(lambda: self._executor.shutdown(timeout_sec=HEARTBEAT))
+        self._try(node.destroy_node)
+        return not self._told
+
+    def _spin(self) -> None:
+        while not self._asked and rclpy.ok():
+            self._executor.spin_once()
+
+    def _rest(self, within: float) -> None:
+        """Wait until what was in flight has ended, whatever else fails meanwhile."""
+        end, node = steady.now() + within, self._node
+        while rclpy.ok() and not node.stopped() and steady.now() < end:
+            self._try(lambda: self._executor.spin_once(timeout_sec=HEARTBEAT))
+        rested = node.stopped() if rclpy.ok() else cancel_apart(node.heartbeat.goals, within=within)
+        if not rested:
+            self._tell(f"what the node had in flight has not ended within {within:g} s")
+
+    def _say_so(self) -> None:
+        """Let the last results and answers leave, and say that nothing is under way any more."""
+        end = steady.now() + HEARTBEAT
+        while rclpy.ok() and steady.now() < end:
+            self._executor.spin_once(timeout_sec=HEARTBEAT)
+        if rclpy.ok():
+            self._node.heartbeat.beat()
+
+    def _try(self, do: Callable[[], object]) -> None:
+        """Do something; what it raises is told, and nothing else is left undone for it."""
+        try:
+            do()
+        except ExternalShutdownException:
+            pass
+        except BaseException as error:  # also SystemExit of whatever a callback has called
+            self._tell(repr(error), traceback.format_exc())
+
+    def _tell(self, what: str, more: str = "") -> None:
+        if what not in self._told:  # a timer that raises does so again and again
+            self._told.add(what)
+            print(f"error: {more or what}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _refuse(error: Exception) -> NoReturn:
@@ -120,10 +176,9 @@ class Spinner:
 
     def spin_until(self, done: Callable[[], bool], *, seconds: float | None = None) -> bool:
         """Spin until something is so; returns False where time runs out, or the process is asked to stop, before."""
-        clock = self._node.get_clock()
-        begin = clock.now()
+        begin = steady.now()
         while not done():
-            late = seconds is not None and (clock.now() - begin).nanoseconds > seconds * 1e9
+            late = seconds is not None and steady.now() - begin > seconds
             if self._asked or late:
                 return False
             self._executor.spin_once(timeout_sec=HEARTBEAT)

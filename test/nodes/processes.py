@@ -70,9 +70,13 @@ class Process:
         """Whether it ended with an exit code, without a traceback, without force, and with all it had started."""
         assert self.end() == code, self.output
         assert "Traceback" not in self.output, self.output
-        assert "escalating" not in self.output
+        assert "escalating" not in self.output, self.output
         assert self.left() == []
         return True
+
+    def pid_of(self, executable: str) -> int:
+        """Return the process of a node that a launch has started."""
+        return int(self.output.partition(f"[{executable}-")[2].partition("started with pid [")[2].partition("]")[0])
 
     def signal(self, number: int) -> None:
         """Send a signal to it alone."""

@@ -38,6 +38,7 @@ from std_srvs.srv import SetBool
 from tf2_ros import StaticTransformBroadcaster, TransformBroadcaster
 from vision_msgs.msg import Detection3D, Detection3DArray, ObjectHypothesisWithPose
 
+from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.world.robot.map_file import load_map
 
@@ -117,6 +118,7 @@ class Robot(Node):
         self.switched: list[bool] = []
         self.blind = False
         self._running: list[tuple[Any, Future]] = []
+        self.heartbeat = Heartbeat(self)
         self._tf, self._static = TransformBroadcaster(self), StaticTransformBroadcaster(self)
         self._seen = self.create_publisher(Detection3DArray, "/detections", qos_profile_sensor_data)
         self.stop = self.create_publisher(Bool, "/emergency_stop", 10)

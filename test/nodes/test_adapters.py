@@ -22,6 +22,7 @@ if importlib.util.find_spec("rclpy"):
 
     from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
     from reactree_ros.nodes.calls import Calls
+    from reactree_ros.nodes.heartbeat import Heartbeat
 
 if TYPE_CHECKING:
     from ros_graph import Graph
@@ -50,7 +51,7 @@ if importlib.util.find_spec("rclpy"):
 def ros_world(graph: Graph, *, patience: float = 3600.0) -> RosWorld:
     calls = Calls(graph.probe, patience=patience)
     graph.probe.create_timer(0.02, calls.watch)
-    return RosWorld(graph.probe, "household_bridge", calls)
+    return RosWorld(graph.probe, "household_bridge", calls, Heartbeat(graph.probe))
 
 
 def ros_model(graph: Graph, *, patience: float = 3600.0) -> RosLanguageModel:

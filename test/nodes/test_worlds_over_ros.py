@@ -22,6 +22,7 @@ from reactree_ros.world.wrappers import WorldWrapper, asked
 if importlib.util.find_spec("rclpy"):
     from reactree_ros.nodes.adapters import RosWorld
     from reactree_ros.nodes.calls import Calls
+    from reactree_ros.nodes.heartbeat import Heartbeat
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +77,7 @@ def problems(graph: Graph, bridge: str) -> list[str]:
     """What is wrong with the world behind a bridge."""
     calls = Calls(graph.probe, patience=10.0)
     graph.probe.create_timer(0.02, calls.watch)
-    world = RosWorld(graph.probe, bridge, calls)
+    world = RosWorld(graph.probe, bridge, calls, Heartbeat(graph.probe))
     graph.wait(world.learn(), "the household is known")
     here = InTheExecutorsThread(world)
     with ThreadPoolExecutor(1) as checking:

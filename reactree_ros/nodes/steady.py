@@ -1,0 +1,20 @@
+"""Time that goes on where a node's clock stands still (``use_sim_time`` without ``/clock``): bounds are kept by it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from rclpy.timer import Timer
+
+
+def now() -> float:
+    """Return seconds since some moment in the past."""
+    return time.monotonic()
+
+
+def every(node: Node, seconds: float, call: Callable[[], object]) -> Timer:
+    """Call a function every so many seconds, whatever the node's clock says."""
+    return node.create_timer(seconds, call, clock=Clock(clock_type=ClockType.STEADY_TIME))

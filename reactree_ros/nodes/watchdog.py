@@ -1,0 +1,77 @@
+"""The watchdog: cancels what a node has under way that has fallen silent, because it was killed or hangs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rclpy.node import Node
+
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.heartbeat import Heartbeat, Lives
+from reactree_ros.nodes.parameters import declare, settings_of
+from reactree_ros.nodes.settings import WatchdogSettings
+from reactree_ros.nodes.spinning import LAST_WATCH, run_node
+from reactree_ros.nodes.strays import Strays
+
+#: How often it looks, in seconds.
+PERIOD = 0.1
+
+
+class Watchdog(Node):
+    """Looks after the nodes of its namespace; it needs to be a process of its own.
+
+    Subscribes to:
+        ``heartbeat`` (Heartbeat; reliable, transient local, depth 1): who lives, and what each has under way.
+
+    Uses:
+        the cancel services of the actions on which a node that has fallen silent has goals.
+
+    Parameters:
+        those of :class:`WatchdogSettings`, read at the start.
+    """
+
+    def __init__(self, name: str = "watchdog", **kwargs: Any) -> None:
+        """Make the node.
+
+        Args:
+            name: Its name.
+            kwargs: Passed on to :class:`rclpy.node.Node`.
+        """
+        super().__init__(name, **kwargs)
+        declare(self, WatchdogSettings)
+        self._silence = settings_of(self, WatchdogSettings).silence
+        self._lives = Lives(self, silence=self._silence)
+        self._gone = set[str]()  # names of nodes that have fallen silent
+        self._strays = Strays(self)
+        self.heartbeat = Heartbeat(self)
+        steady.every(self, PERIOD, self._look)
+
+    def _look(self) -> None:
+        for said in self._lives.ended():
+            who = f"'{said.node}' (process {said.pid} on {said.host})"
+            if said.goals:
+                self.get_logger().error(
+                    f"{who} has been silent for {self._silence:g} s; what it has under way is canceled"
+                )
+                self._strays.take(said.goals)
+            self._gone.add(said.node)
+        for name in self._gone:
+            if not self._lives.living(name):
+                self._strays.forget(name)
+        self._strays.look()
+
+    def begin_stop(self) -> None:
+        """Stay until nobody has anything under way any more: a node that was killed has."""
+
+    def stopped(self) -> bool:
+        """Whether nobody has anything under way."""
+        return not self._strays.left and not any(said.goals for said in self._lives.living())
+
+
+def main() -> None:
+    """Run the node."""
+    run_node(Watchdog, within=LAST_WATCH)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""A node as a process of its own that comes to an end in an unusual way when SIGUSR1 comes.
+
+    python faulty_nodes.py (raise | exit | lose) (robot_bridge | planner | held_bridge | held_inference) [--ros-args …]
+
+raise: a callback raises, and raises again each time; exit: a callback calls `sys.exit`; lose: ROS is shut down.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+import rclpy
+from held_nodes import HeldModel, HeldWorld
+
+from reactree_ros.nodes.bridge_node import BridgeNode
+from reactree_ros.nodes.inference_node import InferenceNode
+from reactree_ros.nodes.planner_node import PlannerNode
+from reactree_ros.nodes.robot_bridge_node import RobotBridgeNode
+from reactree_ros.nodes.spinning import run_node
+
+NODES = {
+    "robot_bridge": RobotBridgeNode,
+    "planner": PlannerNode,
+    "held_bridge": lambda: BridgeNode("held_bridge", world=HeldWorld()),
+    "held_inference": lambda: InferenceNode("held_inference", model=HeldModel()),
+}
+faults: list[int] = []
+
+
+def strike() -> None:
+    if faults and sys.argv[1] == "raise":
+        raise RuntimeError("a fault of the test")
+    if faults and sys.argv[1] == "exit":
+        sys.exit(3)
+    if faults:
+        rclpy.try_shutdown()
+
+
+def make() -> object:
+    node = NODES[sys.argv[2]]()
+    node.create_timer(0.02, strike)
+    signal.signal(signal.SIGUSR1, lambda number, frame: faults.append(number))
+    return node
+
+
+if __name__ == "__main__":
+    run_node(make)
