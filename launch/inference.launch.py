@@ -11,7 +11,7 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import OpaqueFunction
 from launch_ros.actions import Node
 
-from reactree_ros.nodes.launching import COMMON, INFERENCE, Arguments, at_the_end_of, fail
+from reactree_ros.nodes.launching import COMMON, INFERENCE, Arguments, at_the_end_of, fail, where_absent
 
 ON_THE_GPU_MACHINE = replace(INFERENCE, hosts="vllm")
 
@@ -25,10 +25,10 @@ def generate_launch_description() -> LaunchDescription:
 def start(context: LaunchContext, arguments: Arguments) -> list:
     """Start the node and bring it up."""
     node = arguments.launched(context, ON_THE_GPU_MACHINE, ["inference.yaml"])
-    bring_up = Node(executable="bring_up", arguments=[INFERENCE.name], **arguments.common(context))
+    common = arguments.common(context)
+    bring_up = Node(executable="bring_up", arguments=[INFERENCE.name], **common)
     return [
         at_the_end_of(node, fail("inference_node has ended")),
         at_the_end_of(bring_up, fail("the inference node could not be brought up"), well=[]),
-        node,
-        bring_up,
+        *where_absent([INFERENCE.name], [node, bring_up], common),
     ]

@@ -1,6 +1,7 @@
 """Configures and activates lifecycle nodes, one after the other, and ends with 0, or with 1 where one of them fails.
 
-A planner can be waited for, so that what follows does not begin before it is there.
+What a node is already is left as it is, so that a lifecycle manager may be at work beside it. Where two nodes live
+under one name, neither is touched: one of them is somebody else's.
 
 The launch could do this itself, but `launch_ros` goes by transition events, of which the first can be lost
 (ros2/rcl#1166: it then waits for ever), and leaves a traceback where it is stopped while a node starts.
@@ -10,93 +11,199 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rclpy
-from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState
-from rclpy.action import ActionClient
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.node import Node
 from rclpy.utilities import remove_ros_args
-from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.msg import Heartbeat
 from reactree_interfaces.srv import ModelReady
 
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.heartbeat import Lives
 from reactree_ros.nodes.spinning import Spinner, interruptible
 
-#: Longest wait for a service of a node that is there, in seconds.
-DISCOVERY = 5.0
-#: Time between two looks at a model that is loading, in seconds.
+#: How long it is listened for nodes that live already, in seconds.
+LISTENING = 1.0
+#: Longest wait for what a node says at once, and for a node that says nothing to be forgotten, in seconds.
+DISCOVERY = 15.0
+#: Longest wait for a node to carry a transition out, in seconds.
+CARRYING_OUT = 120.0
+#: Time between two looks at a state or a model that is loading, in seconds.
 LOOK_PERIOD = 0.5
-#: How often activation is tried: a model may become ready right after it was tried.
+#: How often a transition is tried: a model may become ready right after it was tried.
 TRIES = 3
+#: How often a state is looked at before it is given up that it becomes active.
+LOOKS = 100
 ACTIVE, FAILED, INTERRUPTED = 0, 1, 130
-TRANSITIONS = ((Transition.TRANSITION_CONFIGURE, "configured"), (Transition.TRANSITION_ACTIVATE, "activated"))
+#: What is done in which state.
+STEPS = {
+    State.PRIMARY_STATE_UNCONFIGURED: (Transition.TRANSITION_CONFIGURE, "configured"),
+    State.PRIMARY_STATE_INACTIVE: (Transition.TRANSITION_ACTIVATE, "activated"),
+}
+AT_REST = (*STEPS, State.PRIMARY_STATE_ACTIVE, State.PRIMARY_STATE_FINALIZED)
 
 
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("nodes", nargs="+", help="names of the nodes, relative to this one's namespace")
-    parser.add_argument("--planner", default="", help="name of a planner, which only has to be there")
+    parser.add_argument("nodes", nargs="*", help="names of the nodes, relative to this one's namespace")
+    parser.add_argument("--also", nargs="*", default=[], help="names of nodes that only have to be there")
+    parser.add_argument("--absent", nargs="*", default=[], help="names of nodes that must not be there")
     parser.add_argument("--timeout", type=float, default=60.0, help="longest wait for a node to be there, in seconds")
     parser.add_argument(
         "--load-timeout", type=float, default=1800.0, help="longest wait for a language model, in seconds"
     )
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])
     with interruptible() as asked:
-        sys.exit(_bring_up(options.nodes, options.planner, options.timeout, options.load_timeout, asked))
+        node = rclpy.create_node("bring_up")
+        with Spinner(node, asked) as spinner:
+            work = BringUp(node, spinner, options.timeout, options.load_timeout)
+            todo: list[tuple[Callable[[str], str], Sequence[str]]] = [
+                (work.absent, options.absent),
+                (work.active, options.nodes),
+                (work.there, options.also),
+            ]
+            problem = next((why for check, names in todo for name in names if (why := check(name))), "")
+    if asked:
+        sys.exit(INTERRUPTED)
+    if problem:
+        print(f"error: {problem}", file=sys.stderr)  # noqa: T201
+    sys.exit(FAILED if problem else ACTIVE)
 
 
-def _bring_up(names: list[str], planner: str, timeout: float, load_timeout: float, asked: list[int]) -> int:
-    node = rclpy.create_node("bring_up")
-    with Spinner(node, asked) as spinner:
-        for name in names:
-            client = node.create_client(ChangeState, f"{name}/change_state")
-            if not spinner.spin_until(client.service_is_ready, seconds=timeout):
-                return INTERRUPTED if asked else _failed(f"there is no node '{name}' within {timeout:g} s")
-            for transition, done in TRANSITIONS:
-                for _ in range(TRIES):
-                    answer = client.call_async(ChangeState.Request(transition=Transition(id=transition)))
-                    if not spinner.spin_until(answer.done):
-                        return INTERRUPTED
-                    if answer.result().success:
-                        break
-                    why = "it says itself why"
-                    if transition == Transition.TRANSITION_ACTIVATE:
-                        why = _obstacle(node, name, spinner, load_timeout)
-                    if why:
-                        return INTERRUPTED if asked else _failed(f"'{name}' could not be {done}; {why}")
-                else:
-                    return _failed(f"'{name}' could not be {done}; it says itself why")
-        if planner:
-            action = ActionClient(node, ExecuteTask, f"{planner}/execute_task")
-            there = spinner.spin_until(action.server_is_ready, seconds=timeout)
-            action.destroy()
-            if not there:
-                return INTERRUPTED if asked else _failed(f"there is no planner '{planner}' within {timeout:g} s")
-    return ACTIVE
+class BringUp:
+    """Brings nodes up; every method returns what stands in the way, or an empty text.
+
+    Args:
+        node: Whose clients are used.
+        spinner: Spins it.
+        timeout: Longest wait for a node to be there, in seconds.
+        load_timeout: Longest wait for a language model, in seconds.
+    """
+
+    def __init__(self, node: Node, spinner: Spinner, timeout: float, load_timeout: float) -> None:
+        self._node, self._spinner = node, spinner
+        self._timeout, self._load_timeout = timeout, load_timeout
+        self._lives = Lives(node)
+        self._began = steady.now()
+        self._clients: dict[str, Any] = {}
+
+    def absent(self, name: str) -> str:
+        """See that a node is not there; one that was killed is forgotten by and by."""
+        full = self._full(name)
+
+        def settled() -> bool:
+            return bool(self._living(name)) or (
+                steady.now() - self._began > LISTENING and full not in self._in_the_graph()
+            )
+
+        self._spinner.spin_until(settled, seconds=DISCOVERY)
+        if others := self._living(name):
+            return f"there is {_whose(others[0])} already; end that, or give this launch a namespace of its own"
+        if full in self._in_the_graph():
+            return f"there is a node '{full}' already that says nothing; end that, or give this one another namespace"
+        return ""
+
+    def there(self, name: str) -> str:
+        """Wait until a node lives, which must be the only one of its name."""
+        if not self._spinner.spin_until(lambda: bool(self._living(name)), seconds=self._timeout):
+            return f"there is no node '{name}' within {self._timeout:g} s"
+        self._spinner.spin_until(lambda: steady.now() - self._began > LISTENING)
+        others = self._living(name)
+        if len(others) > 1:
+            return f"there is {' and '.join(map(_whose, others))}; end one, or give each launch a namespace of its own"
+        return ""
+
+    def active(self, name: str) -> str:
+        """Bring a node from the state that it is in to the active one."""
+        failures = Counter[int]()
+        for _ in range(LOOKS):
+            if problem := self.there(name):
+                return problem
+            state = self._state(name)
+            if state == State.PRIMARY_STATE_ACTIVE:
+                return ""
+            if state is None:
+                return f"'{name}' does not say within {DISCOVERY:g} s in which state it is"
+            if state == State.PRIMARY_STATE_FINALIZED:
+                return f"'{name}' was shut down; end it and start it anew"
+            if state not in STEPS:  # somebody else's transition
+                self._spinner.spin_until(lambda: False, seconds=LOOK_PERIOD)
+                continue
+            transition, done = STEPS[state]
+            if self._changed(name, transition, state):
+                continue
+            failures[transition] += 1
+            activating = transition == Transition.TRANSITION_ACTIVATE
+            why = self._obstacle(name) if activating else "it says itself why"
+            if why or failures[transition] == TRIES:
+                return f"'{name}' could not be {done}; {why or 'it says itself why'}"
+        return f"'{name}' does not become active; somebody else changes its state, too"
+
+    # ------------------------------------------------------------------ who is there
+
+    def _full(self, name: str) -> str:
+        return str(self._node.resolve_topic_name(name))
+
+    def _living(self, name: str) -> list[Heartbeat]:
+        self._lives.ended()
+        return self._lives.living(self._full(name))
+
+    def _in_the_graph(self) -> set[str]:
+        found = self._node.get_node_names_and_namespaces()
+        return {f"{namespace.rstrip('/')}/{name}" for name, namespace in found}
+
+    # ------------------------------------------------------------------ what is asked of a node
+
+    def _ask(self, kind: Any, service: str, request: Any, seconds: float) -> Any:
+        """Call a service; returns the answer, or None where there is none in time."""
+        if service not in self._clients:
+            self._clients[service] = self._node.create_client(kind, service)
+        client = self._clients[service]
+        end = steady.now() + seconds
+        if not self._spinner.spin_until(client.service_is_ready, seconds=seconds):
+            return None
+        answer = client.call_async(request)
+        if self._spinner.spin_until(answer.done, seconds=end - steady.now()):
+            return answer.result()
+        client.remove_pending_request(answer)
+        return None
+
+    def _state(self, name: str, seconds: float = DISCOVERY) -> int | None:
+        """Return a node's state; asked again where an answer was lost, as the first one can be."""
+        end = steady.now() + seconds
+        while (left := end - steady.now()) > 0 and not self._spinner.asked:
+            answer = self._ask(GetState, f"{name}/get_state", GetState.Request(), min(left, DISCOVERY / 5))
+            if answer is not None:
+                return int(answer.current_state.id)
+        return None
+
+    def _changed(self, name: str, transition: int, before: int) -> bool:
+        """Have a transition carried out; returns whether the node has left the state that it was in, by whomever."""
+        request = ChangeState.Request(transition=Transition(id=transition))
+        answer = self._ask(ChangeState, f"{name}/change_state", request, CARRYING_OUT)
+        return bool(answer is not None and answer.success) or self._state(name) not in (before, None)
+
+    def _obstacle(self, name: str) -> str:
+        """Wait for a node's language model; says what stands in the way of activation; empty: nothing does."""
+        end = steady.now() + self._load_timeout
+        while steady.now() < end:
+            answer = self._ask(ModelReady, f"{name}/ready", ModelReady.Request(), DISCOVERY / 3)
+            if answer is None:
+                return "it says itself why"
+            if answer.state != ModelReady.Response.LOADING:
+                return "" if answer.state == ModelReady.Response.READY else str(answer.message)
+            self._spinner.spin_until(lambda: False, seconds=LOOK_PERIOD)
+        return f"its language model was not loaded within {self._load_timeout:g} s"
 
 
-def _obstacle(node: Node, name: str, spinner: Spinner, timeout: float) -> str:
-    """Wait for a node's language model; says what stands in the way of activation; empty: nothing does."""
-    client = node.create_client(ModelReady, f"{name}/ready")
-    if not spinner.spin_until(client.service_is_ready, seconds=DISCOVERY):
-        return "it says itself why"
-    end = time.monotonic() + timeout
-    while time.monotonic() < end:
-        call = client.call_async(ModelReady.Request())
-        if not spinner.spin_until(call.done):
-            return "interrupted"
-        answer = call.result()
-        if answer.state != ModelReady.Response.LOADING:
-            return "" if answer.state == ModelReady.Response.READY else answer.message
-        spinner.spin_until(lambda: False, seconds=LOOK_PERIOD)
-    return f"its language model was not loaded within {timeout:g} s"
-
-
-def _failed(reason: str) -> int:
-    print(f"error: {reason}", file=sys.stderr)  # noqa: T201
-    return FAILED
+def _whose(said: Heartbeat) -> str:
+    return f"a node '{said.node}' (process {said.pid} on {said.host})"
 
 
 if __name__ == "__main__":

@@ -232,7 +232,8 @@ def start(context: LaunchContext, arguments: Arguments, of_bridge: NodeArguments
         lifecycle = [INFERENCE.name, *lifecycle]
     common = arguments.common(context)
     instruction, task_id = arguments.own(context, "instruction"), arguments.given(context, of_bridge).get("task_id", "")
-    bring_up = Node(executable="bring_up", arguments=[*lifecycle, "--planner", PLANNER.name], **common)
+    names = [*lifecycle, PLANNER.name, WATCHDOG]
+    bring_up = Node(executable="bring_up", arguments=[*lifecycle, "--also", PLANNER.name, WATCHDOG], **common)
     task = Node(executable="execute_task", arguments=["--task-id", task_id or "-1", "--", instruction], **common)
     watchdog = Node(
         executable=WATCHDOG,
@@ -247,9 +248,15 @@ def start(context: LaunchContext, arguments: Arguments, of_bridge: NodeArguments
         *[at_the_end_of(node, fail(f"{node.node_executable} has ended")) for node in (*nodes, watchdog)],
         at_the_end_of(bring_up, fail("the nodes could not be brought up"), well=[task] if one_task else []),
         at_the_end_of(task, fail("the goal was not reached"), well=[EmitEvent(event=Shutdown(reason="goal reached"))]),
-        *(*nodes, bring_up, watchdog),
+        *where_absent(names, [*nodes, bring_up, watchdog], common),
         *(viewer() if arguments.own(context, "use_viewer") == "true" else []),
     ]
+
+
+def where_absent(names: Sequence[str], start: list[Any], common: Mapping[str, Any]) -> list[Any]:
+    """Start nodes where none of their names lives already: whoever started that one would lose it."""
+    look = Node(executable="bring_up", arguments=["--absent", *names], **common)
+    return [at_the_end_of(look, fail("nothing was started"), well=start), look]
 
 
 def at_the_end_of(node: Node, badly: list[Any], *, well: list[Any] | None = None) -> RegisterEventHandler:

@@ -157,13 +157,16 @@ def _refuse(error: Exception) -> NoReturn:
 class Spinner:
     """Spins a node of a tool that does one thing after the other; takes the node with it at the end.
 
+    Attributes:
+        asked: Signals that have asked for an end.
+
     Args:
         node: The node.
         asked: What :func:`interruptible` gave.
     """
 
     def __init__(self, node: Node, asked: list[int]) -> None:
-        self._node, self._asked = node, asked
+        self._node, self.asked = node, asked
         self._executor = SingleThreadedExecutor()
         self._executor.add_node(node)
 
@@ -179,7 +182,7 @@ class Spinner:
         begin = steady.now()
         while not done():
             late = seconds is not None and steady.now() - begin > seconds
-            if self._asked or late:
+            if self.asked or late:
                 return False
             self._executor.spin_once(timeout_sec=HEARTBEAT)
         return True

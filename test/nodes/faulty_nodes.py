@@ -11,10 +11,8 @@ import signal
 import sys
 
 import rclpy
-from held_nodes import HeldModel, HeldWorld
+from held_nodes import held_bridge, held_inference
 
-from reactree_ros.nodes.bridge_node import BridgeNode
-from reactree_ros.nodes.inference_node import InferenceNode
 from reactree_ros.nodes.planner_node import PlannerNode
 from reactree_ros.nodes.robot_bridge_node import RobotBridgeNode
 from reactree_ros.nodes.spinning import run_node
@@ -22,8 +20,8 @@ from reactree_ros.nodes.spinning import run_node
 NODES = {
     "robot_bridge": RobotBridgeNode,
     "planner": PlannerNode,
-    "held_bridge": lambda: BridgeNode("held_bridge", world=HeldWorld()),
-    "held_inference": lambda: InferenceNode("held_inference", model=HeldModel()),
+    "held_bridge": held_bridge,
+    "held_inference": held_inference,
 }
 faults: list[int] = []
 

@@ -2,7 +2,8 @@
 
     python held_nodes.py (bridge | inference) [--ros-args …]
 
-It prints a line when it begins to hold something and when that is cancelled. After SIGUSR1 it holds nothing any more.
+It prints `ready` when it is there, and a line when it begins to hold something and when that is cancelled. After
+SIGUSR1 it holds nothing any more.
 """
 
 from __future__ import annotations
@@ -82,8 +83,17 @@ class HeldModel(LanguageModel):
         return self.gate.hold("a decision", lambda: self.model.decide(request))
 
 
+def held_bridge() -> BridgeNode:
+    node = BridgeNode("held_bridge", world=HeldWorld())
+    _say("ready")
+    return node
+
+
+def held_inference() -> InferenceNode:
+    node = InferenceNode("held_inference", model=HeldModel())
+    _say("ready")
+    return node
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "bridge":
-        run_node(lambda: BridgeNode("held_bridge", world=HeldWorld()))
-    else:
-        run_node(lambda: InferenceNode("held_inference", model=HeldModel()))
+    run_node(held_bridge if sys.argv[1] == "bridge" else held_inference)

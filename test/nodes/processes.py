@@ -47,6 +47,11 @@ class Process:
                 self._more.notify_all()
 
     @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
+    @property
     def output(self) -> str:
         """What it has said so far."""
         return "".join(self._lines)
@@ -121,14 +126,14 @@ class Processes:
     """
 
     def __init__(self, domain: int) -> None:
-        self._domain = domain
+        self.domain = domain
         self._started: list[Process] = []
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a background job, and so in what it starts
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def start(self, *command: str) -> Process:
         """Start a command."""
-        self._started.append(Process(*command, domain=self._domain))
+        self._started.append(Process(*command, domain=self.domain))
         return self._started[-1]
 
     def launch(self, *arguments: str) -> Process:

@@ -22,7 +22,7 @@ from reactree_ros.tree.options import RunOptions
 pytestmark = pytest.mark.ros
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
-UP = "[bring_up-4]: process has finished cleanly"
+UP = "[bring_up-5]: process has finished cleanly"
 
 
 @pytest.fixture
@@ -234,8 +234,7 @@ def test_ctrl_c_stops_what_is_in_flight(processes: Processes, held_parameters: s
 def test_a_launch_ends_with_1_when_one_of_its_nodes_dies(processes: Processes) -> None:
     launch = processes.launch()
     launch.wait_for(UP)
-    bridge = launch.output.partition("[bridge_node-2]: process started with pid [")[2].partition("]")[0]
-    os.kill(int(bridge), signal.SIGKILL)
+    os.kill(launch.pid_of("bridge_node"), signal.SIGKILL)
     assert launch.ended_cleanly(1)
     assert "bridge_node has ended" in launch.output
 

@@ -19,7 +19,7 @@ pytestmark = [
 
 CONFIG = Path(__file__).parents[2] / "config"
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
-UP = "[bring_up-4]: process has finished cleanly"
+UP = "[bring_up-5]: process has finished cleanly"
 
 
 def launch(processes: Processes, *arguments: str) -> Process:
