@@ -28,7 +28,7 @@ def start(context: LaunchContext, arguments: Arguments) -> list:
     common = arguments.common(context)
     bring_up = Node(executable="bring_up", arguments=[INFERENCE.name], **common)
     return [
-        at_the_end_of(node, fail("inference_node has ended")),
+        arguments.supervised(context, node, INFERENCE.name),
         at_the_end_of(bring_up, fail("the inference node could not be brought up"), well=[]),
         *where_absent([INFERENCE.name], [node, bring_up], common),
     ]

@@ -35,11 +35,15 @@ from reactree_ros.settings import Settings, choices
 WATCHDOG = "watchdog"
 VIEWER = "py-trees-tree-viewer"
 YES_OR_NO = ("true", "false")
+#: Time between the end of a node and its next life, in seconds.
+RESPAWN_DELAY = 1.0
 #: Arguments of every launch: name, default, description, choices.
 COMMON: Sequence[tuple[str, str, str, Sequence[str]]] = (
     ("params_file", "", "a parameter file for all nodes; arguments given here outrank it", ()),
     ("namespace", "", "namespace of all nodes", ()),
     ("log_level", "info", "log level of all nodes", ("debug", "info", "warn", "error", "fatal")),
+    ("use_sim_time", "false", "take the time from /clock; bounds are kept by wall time all the same", YES_OR_NO),
+    ("respawn", "false", "start a node that has ended again, instead of ending the launch", YES_OR_NO),
 )
 #: Arguments of whatever is launched with a planner.
 DECIDING: Sequence[tuple[str, str, str, Sequence[str]]] = (
@@ -197,16 +201,52 @@ class Arguments:
             executable=node.executable,
             name=node.name,
             parameters=[*own, *([file] if file else []), node.parameters(given, otherwise=hosted)],
-            **self.common(context),
+            **self.kept(context),
         )
+
+    def watchdog(self, context: LaunchContext) -> Node:
+        """Return the watchdog."""
+        file = self.own(context, "params_file")
+        return Node(
+            executable=WATCHDOG,
+            name=WATCHDOG,
+            parameters=[file] if file else [],
+            sigterm_timeout=str(LAST_WATCH + 2.0),  # it stays for what a node that was killed has left under way
+            **self.kept(context),
+        )
+
+    def supervised(self, context: LaunchContext, node: Node, name: str = "") -> RegisterEventHandler:
+        """End the launch when a node ends; or, where it is started again, bring it up again.
+
+        Args:
+            context: Of the launch.
+            node: The node.
+            name: Its name, where it is to be brought up.
+        """
+        if self.own(context, "respawn") != "true":
+            return at_the_end_of(node, fail(f"{node.node_executable} has ended"))
+
+        def bring_up_again(context: LaunchContext) -> list[Any]:
+            if context.is_shutdown:
+                return []
+            again = Node(executable="bring_up", arguments=[name], **self.common(context))
+            return [at_the_end_of(again, fail(f"'{name}' could not be brought up again"), well=[]), again]
+
+        return at_the_end_of(node, [OpaqueFunction(function=bring_up_again)] if name else [])
+
+    def kept(self, context: LaunchContext) -> dict[str, Any]:
+        """Return what all nodes have in common that stay."""
+        respawn = self.own(context, "respawn") == "true"
+        return {**self.common(context), "respawn": respawn, "respawn_delay": RESPAWN_DELAY}
 
     def common(self, context: LaunchContext) -> dict[str, Any]:
         """Return what all processes have in common."""
+        clock = ["-p", "use_sim_time:=true"] if self.own(context, "use_sim_time") == "true" else []
         return {
             "package": "reactree_ros",
             "namespace": self.own(context, "namespace"),
             "output": "screen",
-            "ros_arguments": ["--log-level", self.own(context, "log_level")],
+            "ros_arguments": ["--log-level", self.own(context, "log_level"), *clock],
         }
 
 
@@ -226,26 +266,21 @@ def start(context: LaunchContext, arguments: Arguments, of_bridge: NodeArguments
     own = f"{of_bridge.name}.yaml"
     bridge = arguments.launched(context, of_bridge, [own])
     planner = arguments.launched(context, PLANNER, ["planner.yaml", own])
-    nodes, lifecycle = [bridge, planner], [of_bridge.name]
+    watchdog = arguments.watchdog(context)
+    managed = {of_bridge.name: bridge}
     if arguments.own(context, "start_inference") == "true":
-        nodes = [arguments.launched(context, INFERENCE, ["inference.yaml"]), *nodes]
-        lifecycle = [INFERENCE.name, *lifecycle]
+        managed = {INFERENCE.name: arguments.launched(context, INFERENCE, ["inference.yaml"]), **managed}
+    nodes = [*managed.values(), planner]
     common = arguments.common(context)
     instruction, task_id = arguments.own(context, "instruction"), arguments.given(context, of_bridge).get("task_id", "")
-    names = [*lifecycle, PLANNER.name, WATCHDOG]
-    bring_up = Node(executable="bring_up", arguments=[*lifecycle, "--also", PLANNER.name, WATCHDOG], **common)
+    names = [*managed, PLANNER.name, WATCHDOG]
+    bring_up = Node(executable="bring_up", arguments=[*managed, "--also", PLANNER.name, WATCHDOG], **common)
     task = Node(executable="execute_task", arguments=["--task-id", task_id or "-1", "--", instruction], **common)
-    watchdog = Node(
-        executable=WATCHDOG,
-        name=WATCHDOG,
-        parameters=[file] if (file := arguments.own(context, "params_file")) else [],
-        sigterm_timeout=str(LAST_WATCH + 2.0),  # it stays for what a node that was killed has left under way
-        **common,
-    )
     one_task = bool(instruction or task_id)
     return [
         *([RegisterEventHandler(OnShutdown(on_shutdown=interrupted))] if one_task else []),
-        *[at_the_end_of(node, fail(f"{node.node_executable} has ended")) for node in (*nodes, watchdog)],
+        *[arguments.supervised(context, node, name) for name, node in managed.items()],
+        *[arguments.supervised(context, node) for node in (planner, watchdog)],
         at_the_end_of(bring_up, fail("the nodes could not be brought up"), well=[task] if one_task else []),
         at_the_end_of(task, fail("the goal was not reached"), well=[EmitEvent(event=Shutdown(reason="goal reached"))]),
         *where_absent(names, [*nodes, bring_up, watchdog], common),

@@ -15,6 +15,7 @@ from tf2_ros import Buffer, TransformException, TransformListener
 from vision_msgs.msg import Detection3D, Detection3DArray
 
 from reactree_ros.errors import UserError
+from reactree_ros.nodes import steady
 from reactree_ros.nodes.goal_templates import check_name, constant, reader, resolve
 from reactree_ros.world.robot.config import RobotConfig
 from reactree_ros.world.robot.map_file import MapDocument, map_of, parse_yaml
@@ -57,7 +58,7 @@ class Senses:
         self.map: SemanticMap | None = None
         self.detected = float("-inf")  # stamp of the newest detections that were taken in
         self._waiting: deque[tuple[float, Any]] = deque(maxlen=20)
-        self._engaged, self._stop_heard = False, self.now()
+        self._engaged, self._stop_heard = False, steady.now()
         self._buffer = Buffer()
         self._listener = TransformListener(self._buffer, node)
         self._subscriptions: list[Any] = []
@@ -86,14 +87,14 @@ class Senses:
         engaged = self._stop_field(msg) == self._engaged_value
         if engaged != self._engaged:
             self._node.get_logger().warning(f"emergency stop {'engaged' if engaged else 'released'}")
-        self._engaged, self._stop_heard = engaged, self.now()
+        self._engaged, self._stop_heard = engaged, steady.now()
 
     def stopped(self) -> str:
         """Say why nothing may move; empty where it may."""
         stop = self._config.emergency_stop
         if self._engaged:
             return "the emergency stop is engaged"
-        if stop is not None and stop.silent_for and self.now() - self._stop_heard > stop.silent_for:
+        if stop is not None and stop.silent_for and steady.now() - self._stop_heard > stop.silent_for:
             return f"the emergency stop's topic {stop.topic} has been silent for {stop.silent_for:g} s"
         return ""
 

@@ -93,7 +93,7 @@ def test_every_argument_says_what_it_is(processes: Processes) -> None:
     assert shown.end() == 0
     for name in ("instruction", "world", "house", "tasks", "task_id", "llm", "planner", "memory", "policy"):
         assert f"'{name}':" in shown.output
-    for name in ("params_file", "namespace", "use_viewer", "log_level"):
+    for name in ("params_file", "namespace", "use_viewer", "log_level", "use_sim_time", "respawn"):
         assert f"'{name}':" in shown.output
     assert "no description given" not in shown.output
 
