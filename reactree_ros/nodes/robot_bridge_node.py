@@ -22,7 +22,7 @@ class RobotBridgeNode(Bridge):
     Subscribes to:
         ``/tf`` and ``/tf_static``; and, where ``robot_config`` names them, to the topics of detections
         (vision_msgs/Detection3DArray; best effort), of the map (std_msgs/String with its YAML; transient local) and of
-        the emergency stop (any type; reliable).
+        the emergency stop (any type, reliability and durability).
 
     Parameters:
         those of :class:`RobotBridgeSettings` and of every bridge, read when the node is configured.

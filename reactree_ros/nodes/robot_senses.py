@@ -1,4 +1,4 @@
-"""What a robot is told without asking: where it is, what is detected, its map, its emergency stop."""
+"""What a robot is told without asking: where it is, what is detected, its map."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from tf2_ros import Buffer, TransformException, TransformListener
 from vision_msgs.msg import Detection3D, Detection3DArray
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes import steady
-from reactree_ros.nodes.goal_templates import check_name, constant, reader, resolve
+from reactree_ros.nodes.goal_templates import check_name
 from reactree_ros.world.robot.config import RobotConfig
 from reactree_ros.world.robot.map_file import MapDocument, map_of, parse_yaml
 from reactree_ros.world.robot.poses import Pose
@@ -39,26 +38,16 @@ class Senses:
         where: What errors begin with.
 
     Raises:
-        UserError: The type of the emergency stop's topic does not fit.
+        UserError: The name of a topic is not one that ROS allows.
     """
 
     def __init__(self, node: Node, config: RobotConfig, document: MapDocument | None, *, where: str) -> None:
-        self._node, self._config, self._where = node, config, where
+        self._node, self._config = node, config
         for topic in filter(None, (config.map_topic, config.detections)):
             check_name(topic, where)
-        self._stop_field: Any = None
-        self._engaged_value: Any = None
-        stop = config.emergency_stop
-        if stop is not None:
-            at = f"{where}: emergency_stop"
-            check_name(stop.topic, at)
-            stop_type = resolve("message", stop.type, at)
-            self._stop_field, slot = reader(stop_type, stop.field, at)
-            self._engaged_value = constant(slot, stop.engaged, f"{at}.engaged")
         self.map: SemanticMap | None = None
         self.detected = float("-inf")  # stamp of the newest detections that were taken in
         self._waiting: deque[tuple[float, Any]] = deque(maxlen=20)
-        self._engaged, self._stop_heard = False, steady.now()
         self._buffer = Buffer()
         self._listener = TransformListener(self._buffer, node)
         self._subscriptions: list[Any] = []
@@ -68,8 +57,6 @@ class Senses:
             self._listen(String, config.map_topic, self._read_map, LATCHED)
         if config.detections:
             self._listen(Detection3DArray, config.detections, self._note, qos_profile_sensor_data)
-        if stop is not None:
-            self._listen(stop_type, stop.topic, self._note_stop, LATCHED if stop.latched else QoSProfile(depth=10))
 
     def _listen(self, kind: Any, topic: str, callback: Any, qos: QoSProfile) -> None:
         self._subscriptions.append(self._node.create_subscription(kind, topic, callback, qos))
@@ -80,23 +67,6 @@ class Senses:
 
     def _warn(self, text: str) -> None:
         self._node.get_logger().warning(text, throttle_duration_sec=WARNING_PERIOD)
-
-    # ------------------------------------------------------------------ the emergency stop
-
-    def _note_stop(self, msg: Any) -> None:
-        engaged = self._stop_field(msg) == self._engaged_value
-        if engaged != self._engaged:
-            self._node.get_logger().warning(f"emergency stop {'engaged' if engaged else 'released'}")
-        self._engaged, self._stop_heard = engaged, steady.now()
-
-    def stopped(self) -> str:
-        """Say why nothing may move; empty where it may."""
-        stop = self._config.emergency_stop
-        if self._engaged:
-            return "the emergency stop is engaged"
-        if stop is not None and stop.silent_for and steady.now() - self._stop_heard > stop.silent_for:
-            return f"the emergency stop's topic {stop.topic} has been silent for {stop.silent_for:g} s"
-        return ""
 
     # ------------------------------------------------------------------ the map
 

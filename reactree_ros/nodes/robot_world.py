@@ -16,6 +16,7 @@ from rosidl_runtime_py.convert import message_to_ordereddict
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, ServerGone
+from reactree_ros.nodes.emergency_stop import EmergencyStop
 from reactree_ros.nodes.goal_templates import (
     NoValue,
     Values,
@@ -156,7 +157,9 @@ class RobotWorld(World):
             verb: MappedSkill(entry, f"{where}: skills.{verb}") for verb, entry in config.skills.items()
         }
         document = load_map(config.map) if config.map else None
+        self._stop = EmergencyStop(node, config.emergency_stop, where=where)
         self._senses = Senses(node, config, document, where=where)
+        self._stop.listen()
         self._calls = Calls(node, patience=server_timeout)
         self._servers: dict[tuple[str, str], Server] = {}  # by name and type: several skills may share one
         for mapped in () if dry_run else self._mapped.values():
@@ -203,7 +206,7 @@ class RobotWorld(World):
         parsed = map.parse(skill, tuple(self._mapped))
         if isinstance(parsed, str):
             return Pending.of(Observation(parsed, Outcome.UNKNOWN_SKILL))
-        obstacle = self._obstacle()
+        obstacle = "" if self._dry_run else self._obstacle()
         if obstacle:
             return Pending.of(map.after(parsed, Outcome.PRECONDITION, f"You cannot {skill} now: {obstacle}."))
         outcome, words = map.check(parsed, now, unseen=self._dry_run)
@@ -241,6 +244,7 @@ class RobotWorld(World):
         for pending in self._resting:
             pending.cancel()
         self._senses.close()
+        self._stop.close()
         for server in self._servers.values():
             server.close()
 
@@ -252,7 +256,7 @@ class RobotWorld(World):
             if not underway.over:
                 gone = f"{underway.server} has gone, and it is not known whether the robot has stopped"
                 return f"'{underway.what}' has not stopped yet{f'; {gone}' if underway.away else ''}"
-        return self._senses.stopped()
+        return self._stop.engaged()
 
     def _begin(self, text: str, skill: Skill, words: str, goal: Any) -> Pending[Observation]:
         mapped = self._mapped[skill.verb]
@@ -324,7 +328,7 @@ class RobotWorld(World):
             return
         if underway.result.done():
             self._ended(errand)
-        elif stopped := self._senses.stopped():
+        elif stopped := self._stop.engaged():
             self._end(errand, Outcome.EXECUTION, stopped)
         elif now - errand.began > entry.time_limit:
             self._end(errand, Outcome.TIMEOUT, f"it took longer than {entry.time_limit:g} s and was stopped")

@@ -1,6 +1,6 @@
 """A robot in a house of five rooms: servers that behave like Nav2 and an arm, a switch, tf and detections.
 
-    python robot_servers.py [--speed M_PER_S] [--behave SERVER=BEHAVIOUR,…] [--without nav|arm] [--ros-args …]
+    python robot_servers.py [--speed M_PER_S] [--behave SERVER=BEHAVIOUR,…] [--without nav|arm|button] [--ros-args …]
 
 Behaviours of a server, one for each goal in turn, then `succeed`:
 
@@ -30,7 +30,7 @@ from nav2_msgs.action import DockRobot, DummyBehavior, NavigateToPose
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
-from rclpy.qos import qos_profile_sensor_data
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
 from std_msgs.msg import Bool
@@ -44,6 +44,7 @@ from reactree_ros.world.robot.map_file import load_map
 
 MAP = Path(__file__).parents[2] / "config/semantic_map.yaml"
 PERIOD = 0.05
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 #: How far the camera sees, in metres.
 SIGHT = 1.6
 #: Where the camera is in the robot's frame.
@@ -94,6 +95,7 @@ class Robot(Node):
         frame: The frame in which the camera reports.
         nav: Whether it navigates by itself.
         arm: Whether it has an arm.
+        button: Whether it has an emergency stop, which is not pressed.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class Robot(Node):
         frame: str = "camera_link",
         nav: bool = True,
         arm: bool = True,
+        button: bool = True,
         body: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -121,7 +124,8 @@ class Robot(Node):
         self.heartbeat = Heartbeat(self)
         self._tf, self._static = TransformBroadcaster(self), StaticTransformBroadcaster(self)
         self._seen = self.create_publisher(Detection3DArray, "/detections", qos_profile_sensor_data)
-        self.stop = self.create_publisher(Bool, "/emergency_stop", 10)
+        if button:
+            self.create_publisher(Bool, "/emergency_stop", LATCHED).publish(Bool(data=False))
         group = ReentrantCallbackGroup()
         servers = [
             *([("navigate_to_pose", NavigateToPose, self._navigate)] if nav else []),
@@ -315,7 +319,7 @@ def main() -> None:
     parser.add_argument("--behave", action="append", default=[])
     parser.add_argument("--without", default="")
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])
-    only = {"nav": options.without != "nav", "arm": options.without != "arm"}
+    only = {part: options.without != part for part in ("nav", "arm", "button")}
     run_node(lambda: Robot(speed=options.speed, behave=behaviours(options.behave), **only))
 
 

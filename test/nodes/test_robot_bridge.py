@@ -11,17 +11,19 @@ import pytest
 import yaml
 
 from reactree_ros.errors import UserError
+from reactree_ros.world.robot.config import load_robot
 
 NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
 if NAV2:
     from action_msgs.msg import GoalStatus
     from action_msgs.srv import CancelGoal
+    from rcl_interfaces.msg import Log
     from rclpy.lifecycle import TransitionCallbackReturn
     from rclpy.parameter import Parameter
-    from rclpy.qos import DurabilityPolicy, QoSProfile
+    from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
     from reactree_interfaces.action import ExecuteSkill
     from reactree_interfaces.srv import AvailableSkills, Observe, ResetWorld
-    from robot_servers import Robot
+    from robot_servers import LATCHED, Robot
     from ros_graph import activate, entities
     from std_msgs.msg import Bool, String
 
@@ -36,6 +38,13 @@ pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_m
 
 CONFIG = Path(__file__).parents[2] / "config"
 Change = Callable[[dict[str, Any]], Any]
+#: How many of the bridge's subscriptions hear a publisher of the emergency stop.
+HEARD_BY = {
+    ("RELIABLE", "TRANSIENT_LOCAL"): 3,
+    ("RELIABLE", "VOLATILE"): 2,
+    ("BEST_EFFORT", "TRANSIENT_LOCAL"): 1,
+    ("BEST_EFFORT", "VOLATILE"): 1,
+}
 
 
 class House:
@@ -44,6 +53,7 @@ class House:
     def __init__(self, graph: Graph, folder: Path) -> None:
         self.graph, self._folder = graph, folder
         self.robot: Any = None
+        self.button: Any = None
         self.bridge: Any = None
 
     def config(self, change: Change = lambda config: None) -> Path:
@@ -61,20 +71,33 @@ class House:
         (self._folder / "semantic_map.yaml").write_text(yaml.safe_dump(values))
 
     def add_robot(self, *, alone: bool = False, **kwargs: Any) -> Any:
-        self.robot = self.graph.add(Robot(context=self.graph.context, **kwargs), alone=alone)
+        self.robot = self.graph.add(Robot(context=self.graph.context, button=False, **kwargs), alone=alone)
+        if self.button is None:
+            self.button = self.graph.probe.create_publisher(Bool, "/emergency_stop", LATCHED)
+            self.press(False)
         return self.robot
+
+    def press(self, pressed: bool) -> None:
+        """Press the emergency stop, or release it."""
+        self.button.publish(Bool(data=pressed))
 
     def make_bridge(self, change: Change = lambda config: None, **parameters: Any) -> Any:
         parameters = {"robot_config": str(self.config(change)), "server_timeout": 1.0, "stop_timeout": 1.0} | parameters
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]
         return RobotBridgeNode(context=self.graph.context, parameter_overrides=overrides)
 
-    def start(self, change: Change = lambda config: None, **parameters: Any) -> Any:
-        """Bring the bridge up; waits until it knows by tf where the robot is."""
+    def start(self, change: Change = lambda config: None, *, stop_heard: bool = True, **parameters: Any) -> Any:
+        """Bring the bridge up; waits until it knows by tf where the robot is, and has heard its emergency stop."""
         self.bridge = self.graph.add(activate(self.make_bridge(change, **parameters)))
         if self.robot is not None:
             self.graph.until(lambda: self.map is None or self.map.robot, "tf is there")
+            unheard = "has not been heard yet"
+            self.graph.until(lambda: not (stop_heard and unheard in self.stop.engaged()), "the stop is heard")
         return self.bridge
+
+    @property
+    def stop(self) -> Any:
+        return self.bridge._hosted._stop
 
     @property
     def map(self) -> Any:
@@ -102,6 +125,11 @@ class House:
 @pytest.fixture
 def house(graph: Graph, tmp_path: Path) -> House:
     return House(graph, tmp_path)
+
+
+def warnings(said: list[Log], text: str) -> list[str]:
+    """What was warned of with these words."""
+    return [log.msg for log in said if log.level == 30 and text in log.msg]  # 30: rcl_interfaces/Log.WARN, a byte
 
 
 def in_skill(verb: str, **entries: Any) -> Change:
@@ -366,23 +394,125 @@ def test_the_emergency_stop_stops_what_runs_and_refuses_what_is_asked(house: Hou
     robot = house.add_robot()
     house.start()
     goal = house.goes("hold")
-    robot.stop.publish(Bool(data=True))
+    house.press(True)
     assert goal.result.outcome == Result.EXECUTION
     assert goal.result.message == "You could not go to the bed (1): the emergency stop is engaged."
     assert robot.log[-1] == "stopped: navigate_to_pose"
     refused = house.skill("go to sofa 1").result
     assert refused.message == "You cannot go to sofa 1 now: the emergency stop is engaged."
-    robot.stop.publish(Bool(data=False))
-    house.graph.until(lambda: not house.bridge._hosted._senses.stopped(), "it is released")
+    house.press(False)
+    house.graph.until(lambda: not house.stop.engaged(), "it is released")
     house.does("go to sofa 1")
 
 
 def test_an_emergency_stop_that_falls_silent_counts_as_engaged(house: House) -> None:
     house.add_robot()
     house.start(lambda config: config["emergency_stop"].update(silent_for=0.2))
-    house.graph.until(house.bridge._hosted._senses.stopped, "it has been silent")
+    house.graph.until(house.stop.engaged, "it has been silent")
     result = house.skill("go to sofa 1").result
     assert "the emergency stop's topic /emergency_stop has been silent for 0.2 s" in result.message
+
+
+def test_a_latched_stop_that_was_pressed_before_the_start_is_heard(house: House) -> None:
+    robot = house.add_robot()
+    house.press(True)
+    house.start()
+    assert house.skill("go to sofa 1").result.message.endswith("the emergency stop is engaged.")
+    assert robot.log == []
+
+
+def test_an_emergency_stop_that_nobody_has_heard_yet_is_engaged(house: House) -> None:
+    robot = house.add_robot()
+    house.start(lambda config: config["emergency_stop"].update(topic="/stop"), stop_heard=False)
+    refused = house.skill("go to sofa 1").result
+    assert refused.message.endswith("the emergency stop's topic /stop has not been heard yet.")
+    assert robot.log == []
+
+
+def test_an_emergency_stop_that_nobody_publishes_any_more_is_engaged(house: House) -> None:
+    robot = house.add_robot()
+    house.start()
+    goal = house.goes("hold")
+    house.graph.probe.destroy_publisher(house.button)
+    assert goal.result.message.endswith("nobody publishes the emergency stop's topic /emergency_stop any more.")
+    assert robot.log[-1] == "stopped: navigate_to_pose"
+
+
+@pytest.mark.parametrize("reliability", ["RELIABLE", "BEST_EFFORT"])
+@pytest.mark.parametrize("durability", ["TRANSIENT_LOCAL", "VOLATILE"])
+def test_an_emergency_stop_is_heard_however_it_is_published(house: House, reliability: str, durability: str) -> None:
+    house.add_robot()
+    house.start(lambda config: config["emergency_stop"].update(topic="/stop"), stop_heard=False)
+    offered = QoSProfile(depth=1, reliability=ReliabilityPolicy[reliability], durability=DurabilityPolicy[durability])
+    button = house.graph.probe.create_publisher(Bool, "/stop", offered)
+    heard = "the emergency stop is engaged"
+    for pressed, says in ((False, ""), (True, heard), (False, ""), (True, heard)):
+        house.graph.until(lambda: button.get_subscription_count() == HEARD_BY[reliability, durability], "it is matched")
+        button.publish(Bool(data=pressed))
+        house.graph.until(lambda says=says: house.stop.engaged() == says, f"'{says}'")
+
+
+def test_a_release_that_comes_late_does_not_take_back_a_press(house: House) -> None:
+    house.add_robot()
+    house.start()
+    stop = house.stop
+    now = house.graph.probe.get_clock().now().nanoseconds
+    for sent_at, pressed, engaged in ((2, True, True), (1, False, True), (2, True, True), (3, False, False)):
+        stop._hear(Bool(data=pressed), {"source_timestamp": now + sent_at})
+        assert bool(stop.engaged()) is engaged
+
+
+def test_a_stop_that_fails_open_lets_the_robot_move_unheard_and_is_warned_of_at_every_start(house: House) -> None:
+    house.add_robot()
+    said = house.graph.listen(Log, "/rosout")
+    open_stop = {"topic": "/stop", "latched": False, "fail_open": True}
+    bridge = house.start(lambda config: config["emergency_stop"].update(open_stop))
+    house.does("go to sofa 1")
+    for step in ("deactivate", "cleanup", "configure", "activate"):
+        assert getattr(bridge, f"trigger_{step}")() == TransitionCallbackReturn.SUCCESS
+    house.graph.until(lambda: len(warnings(said, "fail_open is true")) == 2, "it is warned of at both starts")
+    house.graph.probe.create_publisher(Bool, "/stop", LATCHED).publish(Bool(data=True))
+    house.graph.until(lambda: house.stop.engaged() == "the emergency stop is engaged", "it is heard")
+
+
+def test_a_robot_without_an_emergency_stop_is_warned_of(house: House) -> None:
+    house.add_robot()
+    said = house.graph.listen(Log, "/rosout")
+    house.start(lambda config: config.update(emergency_stop=None))
+    house.does("go to sofa 1")
+    house.graph.until(lambda: warnings(said, "nothing but a cancel stops the robot"), "it is warned of")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda config: config.pop("emergency_stop"),
+            "name the emergency_stop, or say emergency_stop: null where the robot has none",
+        ),
+        (
+            lambda config: config["emergency_stop"].update(latched=False),
+            "emergency_stop: a press could be missed; say latched: true (transient local), or silent_for: SECONDS",
+        ),
+        (
+            lambda config: config["emergency_stop"].update(fail_open=True, silent_for=1.0),
+            "silent_for stops a robot that fail_open lets move; leave one of them out",
+        ),
+    ],
+)
+def test_a_configuration_that_does_not_say_how_the_stop_is_known_is_refused(
+    house: House, change: Change, said: str
+) -> None:
+    node = house.graph.add(house.make_bridge(change))
+    with pytest.raises(UserError) as error:
+        node.load()
+    assert said in str(error.value)
+
+
+def test_the_shipped_stop_is_the_safe_one() -> None:
+    stop = load_robot(CONFIG / "robot.yaml").emergency_stop
+    assert stop is not None
+    assert (stop.latched, stop.fail_open) == (True, False)
 
 
 def test_the_policy_is_enforced_before_anything_is_sent(house: House, tmp_path: Path) -> None:
@@ -478,8 +608,7 @@ def test_a_map_from_a_latched_topic_is_used_and_a_wrong_one_is_not(house: House)
     without = house.graph.call(Observe, "robot_bridge/observe")
     assert without.message == "there is no semantic map on /semantic_map yet"
     assert house.skill("go to bed 1").result.message == without.message
-    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    publisher = house.graph.probe.create_publisher(String, "/semantic_map", latched)
+    publisher = house.graph.probe.create_publisher(String, "/semantic_map", LATCHED)
     publisher.publish(String(data=(CONFIG / "semantic_map.yaml").read_text()))
     house.graph.until(lambda: house.map is not None, "the map is there")
     house.does("go to bed 1")

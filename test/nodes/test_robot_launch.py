@@ -96,7 +96,9 @@ def test_what_the_policy_denies_is_not_done(processes: Processes, tmp_path: Path
 
 
 def test_a_server_that_vanishes_is_named_and_the_launch_ends(processes: Processes, tmp_path: Path) -> None:
-    body = robot(processes, "--behave", "navigate_to_pose=hold")
+    body = robot(processes, "--behave", "navigate_to_pose=hold", "--without", "button")
+    latched = ("--qos-durability", "transient_local", "--qos-reliability", "reliable")
+    processes.start("ros2", "topic", "pub", *latched, "/emergency_stop", "std_msgs/msg/Bool", "{data: false}")
     whole = launch(processes, f"instruction:={INSTRUCTION}", parameters(tmp_path, server_timeout=1.0))
     body.wait_for("navigate_to_pose: hold")
     body.signal(signal.SIGKILL)

@@ -67,8 +67,9 @@ class StopEntry(Document):
         type: Its type.
         field: The field that says whether the stop is engaged.
         engaged: What the field holds then.
-        latched: Whether it is published with durability transient local; then it is known from before, too.
+        latched: Whether it is published reliably with durability transient local, so that no message is missed.
         silent_for: Where this is more than 0, a topic that is silent for so long, in seconds, also means engaged.
+        fail_open: Whether the robot may move while nobody knows: the topic was not heard yet, or nobody publishes it.
     """
 
     topic: Annotated[str, Field(min_length=1)]
@@ -77,6 +78,18 @@ class StopEntry(Document):
     engaged: Scalar = True
     latched: bool = False
     silent_for: Annotated[FiniteFloat, Field(ge=0)] = 0.0
+    fail_open: bool = False
+
+    @model_validator(mode="after")
+    def _safe_or_said_to_be_open(self) -> StopEntry:
+        if self.fail_open and self.silent_for:
+            raise ValueError("silent_for stops a robot that fail_open lets move; leave one of them out")
+        if not (self.latched or self.silent_for or self.fail_open):
+            raise ValueError(
+                "a press could be missed; say latched: true (transient local), or silent_for: SECONDS (published again "
+                "and again), or, where nothing else is left, fail_open: true"
+            )
+        return self
 
 
 class RobotConfig(Document):
@@ -89,7 +102,7 @@ class RobotConfig(Document):
         hands: How many things it can hold.
         detections: Topic with ``vision_msgs/msg/Detection3DArray``; empty: none.
         look_time: How long to wait for a detection of what is seen after an arrival or an opening, in seconds.
-        emergency_stop: Its topic; None: there is none.
+        emergency_stop: Its topic; None, which has to be written as null: there is none.
         skills: How each skill is carried out; a skill that is not named is one that the robot does not have.
     """
 
@@ -106,6 +119,12 @@ class RobotConfig(Document):
     def _one_map(self) -> RobotConfig:
         if bool(self.map) == bool(self.map_topic):
             raise ValueError("name either a map or a map_topic")
+        return self
+
+    @model_validator(mode="after")
+    def _stop_is_spoken_of(self) -> RobotConfig:
+        if "emergency_stop" not in self.model_fields_set:
+            raise ValueError("name the emergency_stop, or say emergency_stop: null where the robot has none")
         return self
 
 

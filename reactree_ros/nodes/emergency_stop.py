@@ -1,0 +1,108 @@
+"""The emergency stop of a robot: heard from whoever publishes it, and engaged as long as nobody knows otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.goal_templates import check_name, constant, reader, resolve
+from reactree_ros.world.robot.config import StopEntry
+
+try:
+    from rclpy.event_handler import SubscriptionEventCallbacks
+except ImportError:  # before Iron
+    from rclpy.qos_event import SubscriptionEventCallbacks
+
+#: What a publisher may offer: each of these hears some of them, and all together hear every one.
+OFFERS = (
+    QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT),
+    QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE),
+    QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL),
+)
+
+
+class EmergencyStop:
+    """Says whether the robot may move.
+
+    It may where the stop's topic was heard, said that the stop is not engaged, and is still alive: it has a publisher,
+    or, where ``silent_for`` is set, was heard within that time (wall time, whatever clock the node has). ``fail_open``
+    takes that back: the robot may move until the stop is heard to be engaged.
+
+    A message can come twice, and late, because several subscriptions hear the topic. So a release that was sent before
+    the latest engagement counts for nothing; by the clocks of those who send them.
+
+    Args:
+        node: Whose subscriptions are used.
+        entry: What the configuration says; None: there is none, and the robot may always move.
+        where: What errors and warnings begin with.
+
+    Raises:
+        UserError: The topic's type does not fit.
+    """
+
+    def __init__(self, node: Node, entry: StopEntry | None, *, where: str) -> None:
+        self._node, self._entry = node, entry
+        self._subscriptions: list[Any] = []
+        self._engaged: bool | None = None  # None: not heard yet
+        self._engaged_at = -1  # when the latest engagement was sent, in nanoseconds
+        self._heard_at = steady.now()
+        if entry is None:
+            node.get_logger().warning(f"{where}: emergency_stop is null: nothing but a cancel stops the robot")
+            return
+        at = f"{where}: emergency_stop"
+        check_name(entry.topic, at)
+        self._kind = resolve("message", entry.type, at)
+        self._field, slot = reader(self._kind, entry.field, at)
+        self._value = constant(slot, entry.engaged, f"{at}.engaged")
+        if entry.fail_open:
+            node.get_logger().warning(
+                f"{at}: fail_open is true: the robot moves as long as {entry.topic} is not heard to be engaged, also "
+                "where nobody publishes it"
+            )
+
+    def listen(self) -> None:
+        """Begin to hear the topic; until now nothing was made that would have to be closed."""
+        if self._entry is None:
+            return
+        quiet = SubscriptionEventCallbacks(use_default_callbacks=False)  # what one does not hear, another does
+        self._subscriptions = [
+            self._node.create_subscription(self._kind, self._entry.topic, self._hear, offer, event_callbacks=quiet)
+            for offer in OFFERS
+        ]
+
+    def _hear(self, msg: Any, info: Mapping[str, int]) -> None:
+        engaged, sent_at = self._field(msg) == self._value, info["source_timestamp"]
+        self._heard_at = steady.now()
+        if engaged:
+            self._engaged_at = max(self._engaged_at, sent_at)
+        elif sent_at <= self._engaged_at:
+            return
+        if engaged != self._engaged:
+            self._node.get_logger().warning(f"emergency stop {'engaged' if engaged else 'released'}")
+        self._engaged = engaged
+
+    def engaged(self) -> str:
+        """Say why nothing may move; empty where it may."""
+        entry = self._entry
+        if entry is None:
+            return ""
+        if self._engaged:
+            return "the emergency stop is engaged"
+        if entry.fail_open:
+            return ""
+        if self._engaged is None:
+            return f"the emergency stop's topic {entry.topic} has not been heard yet"
+        if entry.silent_for and steady.now() - self._heard_at > entry.silent_for:
+            return f"the emergency stop's topic {entry.topic} has been silent for {entry.silent_for:g} s"
+        if not entry.silent_for and not self._node.count_publishers(entry.topic):
+            return f"nobody publishes the emergency stop's topic {entry.topic} any more"
+        return ""
+
+    def close(self) -> None:
+        """Take the subscriptions out of the node."""
+        for subscription in self._subscriptions:
+            self._node.destroy_subscription(subscription)
