@@ -20,7 +20,16 @@ NAME = "reactree_ros"
 HERE = Path(__file__).parent
 PACKAGE = ElementTree.parse(HERE / "package.xml").getroot()
 # Of use only where ROS is sourced; `ros2 run` finds them by these names.
-NODES = ("bridge_node", "bring_up", "execute_task", "inference_node", "planner_node", "robot_bridge_node", "watchdog")
+NODES = (
+    "bridge_node",
+    "bring_up",
+    "confirm",
+    "execute_task",
+    "inference_node",
+    "planner_node",
+    "robot_bridge_node",
+    "watchdog",
+)
 
 
 class WithNodes(Distribution):

@@ -94,6 +94,20 @@ def pass_on(source: Future[T], target: Pending[T]) -> None:
     source.add_done_callback(lambda done: settle_as(done, target))
 
 
+def mapped(source: Pending[Any], function: Callable[[Any], T]) -> Pending[T]:
+    """Return what comes of a pending result by way of a function; cancelling it cancels the source."""
+    pending: Pending[T] = Pending(on_cancel=source.cancel)
+
+    def finish(done: Future[Any]) -> None:
+        try:
+            pending.succeed(function(done.result()))
+        except BaseException as error:
+            pending.fail(error)
+
+    source.add_done_callback(lambda done: None if done.cancelled() else finish(done))
+    return pending
+
+
 class _Alarms:
     """Calls functions with what is late, in one thread of the process that begins with the first of them."""
 

@@ -26,7 +26,7 @@ from reactree_interfaces.srv import (
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import Calls, Waiting, mapped, settle
+from reactree_ros.nodes.calls import Calls, Waiting, settle
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.messages import (
     OUTCOMES,
@@ -36,7 +36,7 @@ from reactree_ros.nodes.messages import (
     reply_from_msg,
     request_to_msg,
 )
-from reactree_ros.pending import Pending, settle_as
+from reactree_ros.pending import Pending, mapped, settle_as
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
 
 

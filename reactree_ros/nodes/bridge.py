@@ -24,18 +24,22 @@ from reactree_interfaces.srv import (
 )
 from sensor_msgs.msg import Image
 
+from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import Calls, mapped
+from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.lifecycle import ManagedNode, told
 from reactree_ros.nodes.messages import OUTCOME_CODES, household_to_msg, observation_to_msg, picture_to_msg
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.settings import BridgeSettings
 from reactree_ros.nodes.waiting import Waker
-from reactree_ros.pending import Pending
+from reactree_ros.pending import Pending, mapped
 from reactree_ros.world.port import Observation, Outcome, World
-from reactree_ros.world.skill_policy import SkillPolicy, load_policy
+from reactree_ros.world.skill_policy import SkillPolicy, Verdict, load_policy
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, asked, refusal
+
+#: Longest wait for somebody who confirms skills to be discovered, in seconds.
+DISCOVERY = 3.0
 
 
 class Bridge(ManagedNode):
@@ -81,6 +85,7 @@ class Bridge(ManagedNode):
         self._offered: list[Any] = []
         self._leaving: list[_Leaving] = []
         self._rest: Pending[None] = Pending.of(None)  # of the last stop
+        self._somebody_by: float | None = None  # until when somebody who confirms must be there; None: nobody need be
 
     # ------------------------------------------------------------------ lifecycle
 
@@ -134,6 +139,8 @@ class Bridge(ManagedNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin to carry skills out."""
         self._active = True
+        asks = self._policy is not None and any(rule.verdict is Verdict.CONFIRM for rule in self._policy.rules)
+        self._somebody_by = steady.now() + DISCOVERY if asks else None
         return super().on_activate(state)
 
     @told
@@ -156,14 +163,29 @@ class Bridge(ManagedNode):
         return TransitionCallbackReturn.SUCCESS
 
     def _host(self, world: World) -> None:
-        """Host a world; another one that was there is closed."""
+        """Host a world; another one that was there is closed.
+
+        Raises:
+            UserError: The policy does not fit it.
+        """
         if world is self._hosted:
             return
-        self.release()
         settings, policy = self._settings, self._policy
+        if policy is not None:
+            self._check(policy, world)
+        self.release()
         limit = settings.skill_timeout
         limited = SkillTimeLimit(world, limit, settings.stop_timeout, answer_seconds=limit)
         self._hosted, self._world = world, limited if policy is None else PolicyGuard(limited, policy, self._ask)
+
+    def _check(self, policy: SkillPolicy, world: World) -> None:
+        try:
+            policy.check(world.household.actions, world.words)
+        except UserError:
+            world.close()
+            raise
+        if not world.words and any(rule.object for rule in policy.rules):
+            self.get_logger().warning(f"{policy.where}: the world does not say its words: the objects are not checked")
 
     def release(self) -> None:
         """Close the world as soon as nothing of it moves any more, or after `stop_timeout`."""
@@ -284,6 +306,7 @@ class Bridge(ManagedNode):
         """Keep the bound of a question, and tell how a skill goes that takes longer than this timer."""
         self._calls.watch()
         self._close_what_rests()
+        self._look_for_somebody()
         if self._question is not None and not self._question[0].done():
             answer, until = self._question
             if steady.now() > until:
@@ -291,6 +314,20 @@ class Bridge(ManagedNode):
                 answer.succeed(f"nobody confirmed '{self._goal_handle.request.skill}' within {limit:g} s")
         elif self._goal_handle is not None and self._goal_handle.is_active:
             self._feedback(ExecuteSkill.Feedback.EXECUTING, -1.0)
+
+    def _look_for_somebody(self) -> None:
+        """Say once where the policy wants a person to confirm, and nobody is there who would be asked."""
+        if self._somebody_by is None:
+            return
+        there = self._confirm.service_is_ready()
+        if there or steady.now() > self._somebody_by:
+            self._somebody_by = None
+        if not there and self._somebody_by is None:
+            name = self.resolve_service_name(self._settings.confirm_service)
+            self.get_logger().warning(
+                f"the skill policy wants a person to confirm skills, but nobody answers {name}: they "
+                "are refused until somebody does, e.g. by `ros2 run reactree_ros confirm`"
+            )
 
     def _feedback(self, phase: int, fraction: float) -> None:
         self._goal_handle.publish_feedback(ExecuteSkill.Feedback(phase=phase, fraction=fraction))
@@ -303,6 +340,8 @@ class Bridge(ManagedNode):
         if request.task_id != -1:
             try:
                 world = self.change_task(request.task_id)
+                if world is not None:
+                    self._host(world)
             except Exception as error:  # of whoever wrote the world, too
                 response.error_code = ResetWorld.Response.WORLD_UNAVAILABLE
                 response.message = str(error) or type(error).__name__
@@ -311,7 +350,6 @@ class Bridge(ManagedNode):
                 response.error_code = ResetWorld.Response.UNKNOWN_TASK
                 response.message = f"there is no task {request.task_id}"
                 return response
-            self._host(world)
         world, seed = self._world, None if request.seed < 0 else request.seed
         assert world is not None
         answer = await self._world_says(lambda: world.reset(seed), response)

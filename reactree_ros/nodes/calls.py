@@ -136,17 +136,3 @@ def settle(pending: Pending[Any], future: Future) -> None:
         pending.fail(error)
     else:
         pending.succeed(future.result())
-
-
-def mapped(source: Pending[Any], function: Callable[[Any], Any]) -> Pending[Any]:
-    """Return what comes of a pending result by way of a function; cancelling it cancels the source."""
-    pending: Pending[Any] = Pending(on_cancel=source.cancel)
-
-    def finish(done: Any) -> None:
-        try:
-            pending.succeed(function(done.result()))
-        except BaseException as error:
-            pending.fail(error)
-
-    source.add_done_callback(lambda done: None if done.cancelled() else finish(done))
-    return pending

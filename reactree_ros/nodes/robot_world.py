@@ -39,7 +39,7 @@ from reactree_ros.world.robot.poses import Pose
 from reactree_ros.world.robot.semantic_map import SemanticMap
 from reactree_ros.world.virtualhome.household import WAH_NL
 from reactree_ros.world.virtualhome.rules import Skill
-from reactree_ros.world.virtualhome.vocabulary import RECALLABLE
+from reactree_ros.world.virtualhome.vocabulary import RECALLABLE, WORDS
 
 #: How often what is under way is looked after, in seconds.
 PERIOD = 0.05
@@ -193,6 +193,12 @@ class RobotWorld(World):
     def score(self) -> Pending[Score | None]:
         """Say that no goal is known: whether it is reached is for the planner's tree."""
         return Pending.of(None)
+
+    @property
+    def words(self) -> Sequence[str]:  # type: ignore[override]
+        """The vocabulary's and the map's own; none as long as there is no map."""
+        map = self._senses.map
+        return () if map is None else (*WORDS, *map.document.words)
 
     def _map(self) -> SemanticMap:
         if self._senses.map is None:

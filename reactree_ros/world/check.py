@@ -195,9 +195,10 @@ class _Check:
         if not all(field in household.naming for field in ("{word}", "{instance}")):
             self._wrong(f"the household's naming '{household.naming}' lacks {{word}} or {{instance}}")
             raise _CannotGoOn
-        recallable = self._world.recallable
-        if isinstance(recallable, str) or not all(isinstance(word, str) and word.strip() for word in recallable):
-            self._wrong(f"recallable is {_shown(recallable)}, which are no words")
+        for name in ("recallable", "words"):
+            words = getattr(self._world, name)
+            if isinstance(words, str) or not all(isinstance(word, str) and word.strip() for word in words):
+                self._wrong(f"{name} is {_shown(words)}, which are no words")
 
     def _resets(self) -> Observation | None:
         """Reset twice; returns the first observation, or None where the world says that it cannot be reset."""

@@ -51,6 +51,8 @@ class World(abc.ABC):
     household: Household
     #: Words about which ``recall location of <word>`` may ask.
     recallable: Sequence[str] = ()
+    #: Words of what its skills are done to, such as ``stove``; empty: it cannot say.
+    words: Sequence[str] = ()
 
     @abc.abstractmethod
     def reset(self, seed: int | None = None) -> Pending[Observation]:

@@ -5,6 +5,7 @@ It is enforced on the robot's side, whatever the language model says.
 
 from __future__ import annotations
 
+import difflib
 import enum
 import re
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from reactree_ros.agent.household import split_skill
 from reactree_ros.errors import UserError
+from reactree_ros.settings import did_you_mean
 
 
 class PolicyError(UserError, ValueError):
@@ -58,9 +60,11 @@ class SkillPolicy:
 
     Attributes:
         rules: The rules in order.
+        where: Where they come from, for errors.
     """
 
     rules: Sequence[Rule]
+    where: str = "the skill policy"
 
     def judge(self, skill: str) -> tuple[Verdict, str]:
         """Judge a skill in words, e.g. ``pick up juice 1``; returns the verdict and the reason in words."""
@@ -72,6 +76,40 @@ class SkillPolicy:
             if rule.skill == verb and rule.object in (None, word):
                 return rule.verdict, f"the skill policy says {rule.verdict.value} for '{verb} {word}'"
         return Verdict.DENY, f"the skill policy has no rule for '{verb} {word}'"
+
+    def offers(self, skill: str) -> bool:
+        """Whether a skill may be carried out, be it after a person has confirmed it."""
+        return self.judge(skill)[0] is not Verdict.DENY
+
+    def permits(self, verb: str) -> bool:
+        """Whether anything may be done with a verb."""
+        return any(rule.skill == verb and rule.verdict is not Verdict.DENY for rule in self.rules)
+
+    def check(self, verbs: Sequence[str], words: Sequence[str]) -> None:
+        """Look whether every rule can ever decide in a world.
+
+        Args:
+            verbs: Of the world's skills.
+            words: Of what they are done to; empty where the world cannot say: then no rule's object is looked at.
+
+        Raises:
+            PolicyError: A rule cannot; the message names it, and what may have been meant.
+        """
+        for index, rule in enumerate(self.rules):
+            at = f"{self.where}: rules.{index}"
+            if rule.skill not in verbs:
+                raise PolicyError(f"{at}.skill: '{rule.skill}' is no skill here; {did_you_mean(rule.skill, verbs)}")
+            if words and rule.object is not None and rule.object not in words:
+                raise PolicyError(f"{at}.object: '{rule.object}' is nothing here; {_nearest(rule.object, words)}")
+            for before, other in enumerate(self.rules[:index]):
+                if other.skill == rule.skill and other.object in (None, rule.object):
+                    raise PolicyError(f"{at} never decides, because rules.{before} does before it; put it first")
+
+
+def _nearest(word: str, words: Sequence[str]) -> str:
+    by_lower_case = {one.lower(): one for one in words}
+    near = difflib.get_close_matches(word.lower(), by_lower_case, n=1)
+    return f"did you mean '{by_lower_case[near[0]]}'?" if near else f"its words are such as '{words[0]}'"
 
 
 def load_policy(path: str | Path) -> SkillPolicy:
@@ -89,7 +127,7 @@ def load_policy(path: str | Path) -> SkillPolicy:
     except yaml.YAMLError as error:
         raise PolicyError(f"{path}: is no YAML: {' '.join(str(error).split())}") from None
     try:
-        return SkillPolicy(tuple(_Document.model_validate(document).rules))
+        return SkillPolicy(tuple(_Document.model_validate(document).rules), where=str(path))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the document"

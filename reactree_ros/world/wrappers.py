@@ -5,11 +5,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
-from reactree_ros.pending import Pending, give_up_after, pass_on, settle_as, where_late
+from reactree_ros.pending import Pending, give_up_after, mapped, pass_on, settle_as, where_late
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
-from reactree_ros.world.skill_policy import SkillPolicy, Verdict
+from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -34,6 +35,11 @@ class WorldWrapper(World):
     def recallable(self) -> Sequence[str]:  # type: ignore[override]
         """The inner world's."""
         return self.inner.recallable
+
+    @property
+    def words(self) -> Sequence[str]:  # type: ignore[override]
+        """The inner world's."""
+        return self.inner.words
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         """See :meth:`World.reset`."""
@@ -216,8 +222,8 @@ def _stop(late: Pending[Observation]) -> None:
 class PolicyGuard(WorldWrapper):
     """Lets nothing reach a world that a skill policy denies, or that a person was to confirm and did not.
 
-    What is refused ends with :attr:`Outcome.REFUSED_BY_POLICY`. Cancelling a skill that waits for a person cancels the
-    question.
+    What is refused ends with :attr:`Outcome.REFUSED_BY_POLICY`; so does everything in a world that the policy does not
+    fit. What the policy denies is not offered, either. Cancelling a skill that waits for a person cancels the question.
 
     Args:
         inner: The world.
@@ -230,8 +236,22 @@ class PolicyGuard(WorldWrapper):
         super().__init__(inner)
         self._policy, self._confirm = policy, confirm
 
+    @property
+    def household(self) -> Household:  # type: ignore[override]
+        """The inner world's, without the verbs of which the policy denies everything."""
+        household = self.inner.household
+        return replace(household, actions=tuple(verb for verb in household.actions if self._policy.permits(verb)))
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        """See :meth:`World.available_skills`; those that the policy does not deny."""
+        return mapped(asked(self.inner.available_skills), lambda skills: list(filter(self._policy.offers, skills)))
+
     def execute(self, skill: str) -> Pending[Observation]:
         """See :meth:`World.execute`."""
+        try:  # also where it was done before: a robot may get its map, and with it its words, later
+            self._policy.check(self.inner.household.actions, self.inner.words)
+        except PolicyError as error:
+            return Pending.of(refusal(str(error), Outcome.REFUSED_BY_POLICY))
         verdict, reason = self._policy.judge(skill)
         if verdict is Verdict.ALLOW:
             return self.inner.execute(skill)

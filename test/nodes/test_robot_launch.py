@@ -91,7 +91,7 @@ def test_what_the_policy_denies_is_not_done(processes: Processes, tmp_path: Path
     body = robot(processes)
     whole = launch(processes, "instruction:=Pick up 1 pudding", f"policy:={policy}")
     assert whole.ended_cleanly(1)
-    assert "The skill was not carried out: the skill policy says deny for 'pick up pudding'." in whole.output
+    assert "You pick up" not in whole.output
     assert "arm:" not in body.output
 
 

@@ -360,3 +360,24 @@ def test_a_cancel_after_it_was_confirmed_reaches_the_world() -> None:
     person.answer.succeed("")
     assert skill.cancel()
     assert inner.in_flight[0].cancelled()
+
+
+def test_what_is_denied_is_not_offered() -> None:
+    class Kitchen(Slow):
+        def available_skills(self) -> Pending[Sequence[str]]:
+            return Pending.of(["go to kitchen 1", "turn on stove 1", "turn on tv 1", "open fridge 1"])
+
+    guarded = PolicyGuard(Kitchen(), POLICY, Person())
+    assert guarded.available_skills().take() == ["go to kitchen 1", "turn on stove 1"]
+    assert guarded.household.actions == ("go to", "turn on")
+
+
+def test_a_world_that_says_its_words_late_is_not_touched_by_a_policy_that_does_not_fit_it() -> None:
+    inner = Slow()
+    guarded = PolicyGuard(inner, POLICY, Person())
+    guarded.execute("go to kitchen 1")
+    inner.words = ["oven"]
+    refused = guarded.execute("go to kitchen 1").take()
+    assert refused.outcome is Outcome.REFUSED_BY_POLICY
+    assert "the skill policy: rules.0.object: 'stove' is nothing here; did you mean 'oven'?" in refused.text
+    assert inner.skills == ["go to kitchen 1"]

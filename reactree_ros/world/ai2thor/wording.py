@@ -30,6 +30,14 @@ _STAYING = """
     SinkBasin Sofa StoveBurner TVStand Toaster Toilet ToiletPaperHanger TowelHolder
 """
 _FIXED = frozenset(_STAYING.split())
+_OTHER = """
+    AluminumFoil Blinds Boots Bottle Chair Curtains Desktop DogBed Dumbbell Faucet Floor Footstool GarbageBag HousePlant
+    LaundryHamperLid LightSwitch Mirror Painting PaperTowelRoll Poster RoomDecor ScrubBrush ShelvingUnit ShowerCurtain
+    ShowerDoor ShowerGlass ShowerHead Stool StoveKnob TableTopDecor TargetCircle TeddyBear Television Towel
+    VacuumCleaner Wall Window
+"""
+#: What every type of object is called.
+WORDS = tuple(sorted({*_ASKED_FOR.split(), *_STAYING.split(), *_OTHER.split()}))
 # First number, last number, room.
 _FLOOR_PLANS = ((1, 30, "kitchen"), (201, 230, "living room"), (301, 330, "bedroom"), (401, 430, "bathroom"))
 # Beyond this distance, in metres, a refused pick up is put down to the distance.

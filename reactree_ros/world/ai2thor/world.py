@@ -21,7 +21,7 @@ from reactree_ros.world.ai2thor.alfred import Trial, load_trials
 from reactree_ros.world.ai2thor.household import ALFRED
 from reactree_ros.world.ai2thor.simulator import Simulator, SimulatorOptions, described
 from reactree_ros.world.ai2thor.skills import Agent
-from reactree_ros.world.ai2thor.wording import RECALLABLE, room_of
+from reactree_ros.world.ai2thor.wording import RECALLABLE, WORDS, room_of
 from reactree_ros.world.port import Observation, Score, World, WorldError
 from reactree_ros.world.spec import WorldSettings, WorldSpec
 
@@ -66,6 +66,7 @@ class Ai2ThorWorld(World):
 
     household = ALFRED
     recallable = RECALLABLE
+    words = WORDS
 
     def __init__(
         self,

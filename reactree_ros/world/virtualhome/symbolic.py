@@ -18,7 +18,7 @@ from reactree_ros.world.virtualhome.houses import HOUSES
 from reactree_ros.world.virtualhome.rules import Skill
 from reactree_ros.world.virtualhome.scene import Scene, Thing
 from reactree_ros.world.virtualhome.tasks import Quirks, Task, load_tasks
-from reactree_ros.world.virtualhome.vocabulary import NEVER_OPEN, RECALLABLE
+from reactree_ros.world.virtualhome.vocabulary import NEVER_OPEN, RECALLABLE, WORDS
 
 
 class SymbolicWorld(World):
@@ -40,6 +40,7 @@ class SymbolicWorld(World):
 
     household = WAH_NL
     recallable = RECALLABLE
+    words = WORDS
 
     def __init__(self, task: Task, *, scored: bool = True, honour_quirks: bool = False) -> None:
         self._task = task

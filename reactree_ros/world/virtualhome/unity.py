@@ -21,7 +21,7 @@ from reactree_ros.world.virtualhome.rules import Skill
 from reactree_ros.world.virtualhome.scene import Scene, Thing
 from reactree_ros.world.virtualhome.symbolic import VirtualHomeSettings, tasks_of
 from reactree_ros.world.virtualhome.tasks import AGENT_CLASS, Graph, Task
-from reactree_ros.world.virtualhome.vocabulary import CLASSES, RECALLABLE
+from reactree_ros.world.virtualhome.vocabulary import CLASSES, RECALLABLE, WORDS
 
 T = TypeVar("T")
 
@@ -59,6 +59,7 @@ class VirtualHomeUnityWorld(World):
 
     household = WAH_NL
     recallable = RECALLABLE
+    words = WORDS
 
     def __init__(
         self,

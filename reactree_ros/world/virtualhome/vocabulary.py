@@ -141,6 +141,9 @@ CLASSES: Mapping[str, ObjectClass] = MappingProxyType(
 )
 """Every class by its name, in alphabetical order."""
 
+WORDS: tuple[str, ...] = tuple(entry.word for entry in CLASSES.values())
+"""What every class is called in text, in alphabetical order of the class names."""
+
 RECALLABLE: tuple[str, ...] = tuple(entry.word for entry in CLASSES.values() if "GRABBABLE" in entry.properties)
 """The words that ``recall location of X`` takes, in alphabetical order of their class names."""
 

@@ -1,0 +1,73 @@
+"""The skill policy as a file: what is refused when it is loaded, and when it is checked against a world."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reactree_ros.world.robot.config import load_robot
+from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict, load_policy
+from reactree_ros.world.virtualhome.household import WAH_NL
+from reactree_ros.world.virtualhome.vocabulary import WORDS
+
+CONFIG = Path(__file__).parents[2] / "config"
+SHIPPED = CONFIG / "skill_policy.yaml"
+
+
+def loaded(folder: Path, rules: str) -> SkillPolicy:
+    file = folder / "policy.yaml"
+    file.write_text(f"rules: [{rules}]")
+    return load_policy(file)
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ("{skill: fly to, verdict: allow}", "rules.0.skill: 'fly to' is no skill here; use one of go to, pick up, put"),
+        ("{skill: pickup, verdict: allow}", "rules.0.skill: 'pickup' is no skill here; did you mean 'pick up'? There"),
+        (
+            "{skill: open, verdict: allow}, {skill: turn on, object: Stove, verdict: deny}",
+            "rules.1.object: 'Stove' is nothing here; did you mean 'stove'?",
+        ),
+        (
+            "{skill: pick up, object: cutlery knive, verdict: deny}",
+            "rules.0.object: 'cutlery knive' is nothing here; did you mean 'cutlery knife'?",
+        ),
+        ("{skill: open, object: zzz, verdict: deny}", "rules.0.object: 'zzz' is nothing here; its words are such as '"),
+        (
+            "{skill: turn on, verdict: allow}, {skill: turn on, object: stove, verdict: deny}",
+            "rules.1 never decides, because rules.0 does before it; put it first",
+        ),
+        (
+            "{skill: open, verdict: deny}, {skill: close, verdict: deny}, {skill: open, verdict: allow}",
+            "rules.2 never decides, because rules.0 does before it; put it first",
+        ),
+    ],
+)
+def test_a_rule_that_never_decides_is_refused_with_what_may_have_been_meant(
+    tmp_path: Path, rules: str, said: str
+) -> None:
+    policy = loaded(tmp_path, rules)
+    with pytest.raises(PolicyError) as error:
+        policy.check(WAH_NL.actions, WORDS)
+    assert str(error.value).startswith(f"{tmp_path / 'policy.yaml'}: {said}")
+
+
+def test_the_objects_of_a_world_that_does_not_say_its_words_are_not_looked_at(tmp_path: Path) -> None:
+    loaded(tmp_path, "{skill: open, object: sesame, verdict: allow}").check(WAH_NL.actions, ())
+
+
+def test_the_shipped_policy_fits_the_households_and_the_shipped_robot() -> None:
+    policy = load_policy(SHIPPED)
+    policy.check(WAH_NL.actions, WORDS)
+    policy.check(tuple(load_robot(CONFIG / "robot.yaml").skills), WORDS)
+    assert policy.judge("turn on stove 1")[0] is Verdict.CONFIRM
+
+
+def test_what_a_person_may_confirm_is_offered_and_what_no_rule_names_is_not() -> None:
+    policy = load_policy(SHIPPED)
+    assert policy.offers("turn on stove 1")
+    assert not policy.offers("turn off stove 1")
+    assert policy.permits("turn on")
+    assert not policy.permits("turn off")
