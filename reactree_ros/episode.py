@@ -48,17 +48,21 @@ class EpisodeEnd(enum.Enum):
     MODEL_GONE = "model_gone"
     WORLD_GONE = "world_gone"
     MEMORY_GONE = "memory_gone"
+    HELD = "held"
     BUG = "bug"
 
 
 #: Ends that say nothing of the planner: such an episode is no result and is carried out again.
-BROKEN = frozenset({EpisodeEnd.MODEL_GONE, EpisodeEnd.WORLD_GONE, EpisodeEnd.MEMORY_GONE, EpisodeEnd.BUG})
+BROKEN = frozenset(
+    {EpisodeEnd.MODEL_GONE, EpisodeEnd.WORLD_GONE, EpisodeEnd.MEMORY_GONE, EpisodeEnd.HELD, EpisodeEnd.BUG}
+)
 _ENDS = {
     FailureKind.GAVE_UP: EpisodeEnd.FAILURE,
     FailureKind.CONTEXT_FULL: EpisodeEnd.CONTEXT_FULL,
     FailureKind.MODEL_GONE: EpisodeEnd.MODEL_GONE,
     FailureKind.WORLD_GONE: EpisodeEnd.WORLD_GONE,
     FailureKind.MEMORY_GONE: EpisodeEnd.MEMORY_GONE,
+    FailureKind.HELD: EpisodeEnd.HELD,
     FailureKind.BUG: EpisodeEnd.BUG,
 }
 
@@ -248,6 +252,16 @@ class Episode:
         except Exception as error:
             score, problem = None, f"no score: {str(error) or type(error).__name__}"
         return self.result(score, problem)
+
+    def pause(self, reason: str = "somebody has paused it") -> None:
+        """Let the run hold from the next tick on: what is in flight is cancelled, nothing is decided or done."""
+        self.context.paused = reason
+        self.context.wake()
+
+    def resume(self) -> None:
+        """Let a paused run go on; it looks around anew first."""
+        self.context.paused = ""
+        self.context.wake()
 
     def interrupt(self) -> None:
         """Stop: whatever is in flight is cancelled.

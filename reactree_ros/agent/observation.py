@@ -22,6 +22,8 @@ class Outcome(enum.Enum):
     TIMEOUT = "timeout"
     """It took too long and was stopped."""
     CANCELED = "canceled"
+    HALTED = "halted"
+    """Nothing may move now, as by an emergency stop: it did not begin, or was stopped."""
     WORLD_UNAVAILABLE = "world_unavailable"
 
 

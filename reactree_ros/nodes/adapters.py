@@ -9,10 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 from action_msgs.msg import GoalStatus
+from builtin_interfaces.msg import Time
 from rclpy.action import ActionClient
 from rclpy.client import Client
 from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from reactree_interfaces.action import ExecuteSkill
+from reactree_interfaces.msg import BridgeStatus
 from reactree_interfaces.srv import (
     AbortGeneration,
     AvailableSkills,
@@ -38,6 +41,14 @@ from reactree_ros.nodes.messages import (
 )
 from reactree_ros.pending import Pending, mapped, settle_as
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
+
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+#: How long the result of a skill may overtake an earlier status of the bridge, in seconds; they come by two ways.
+OVERTAKEN = 1.0
+
+
+def _nanoseconds(stamp: Time) -> int:
+    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
 
 
 class RosWorld(World):
@@ -65,10 +76,43 @@ class RosWorld(World):
         self._available = node.create_client(AvailableSkills, f"{bridge}/available_skills")
         self._evaluate = node.create_client(EvaluateGoal, f"{bridge}/evaluate")
         self._describe = node.create_client(DescribeHousehold, f"{bridge}/household")
+        self._heard: Pending[None] = Pending()  # the first status
+        self._halted = ""  # why nothing may move
+        self._halted_by_result: tuple[int, float] = (0, float("-inf"))  # the latest that said so: its stamp, wall time
+        self._status = node.create_subscription(BridgeStatus, f"{bridge}/status", self._note_status, LATCHED)
+        self.changed: Callable[[], None] = lambda: None  # called when it is not as before whether anything may move
+
+    def halted(self) -> str:
+        """Say why nothing may move, as the bridge told it last."""
+        return self._halted
+
+    def _note_status(self, msg: BridgeStatus) -> None:
+        self._heard.succeed(None)
+        at, when = self._halted_by_result
+        if _nanoseconds(msg.stamp) >= at or time.monotonic() - when > OVERTAKEN:
+            self._note_halted(msg.halted)
+
+    def _note_halted(self, halted: str) -> None:
+        changed, self._halted = halted != self._halted, halted
+        if changed:
+            self.changed()
 
     def learn(self) -> Pending[Household]:
-        """Ask what the household is; to be asked anew for each task, because another world may be there since."""
-        return self._asked(self._describe, DescribeHousehold.Request(), self._take_household)
+        """Ask what the household is, and wait until the bridge has said whether anything may move.
+
+        To be asked anew for each task, because another world may be there since.
+        """
+        asked = self._asked(self._describe, DescribeHousehold.Request(), self._take_household)
+        learnt: Pending[Household] = Pending(on_cancel=asked.cancel)
+
+        def go_on(answer: Any) -> None:
+            if answer.cancelled() or answer.exception() is not None:
+                settle_as(answer, learnt)
+            else:
+                self._heard.add_done_callback(lambda _: settle_as(answer, learnt))
+
+        asked.add_done_callback(go_on)
+        return learnt
 
     def _take_household(self, msg: DescribeHousehold.Response) -> Household:
         try:
@@ -200,6 +244,9 @@ class RosWorld(World):
         if outcome is Outcome.WORLD_UNAVAILABLE or not result.observation.text:
             raise WorldError(f"{self._bridge}: {result.message or outcome.value}")
         self._now = tuple(result.skills)
+        if outcome is Outcome.HALTED:
+            self._halted_by_result = _nanoseconds(result.observation.stamp), time.monotonic()
+            self._note_halted(result.message)
         return observation_from_msg(result.observation, outcome)
 
     def stop(self) -> None:
@@ -225,6 +272,7 @@ class RosWorld(World):
         self._stop_cancelled()
         self._node.destroy_guard_condition(self._wake)
         self._skills.destroy()
+        self._node.destroy_subscription(self._status)
         for client in (self._reset, self._observe, self._available, self._evaluate, self._describe):
             self._node.destroy_client(client)
 

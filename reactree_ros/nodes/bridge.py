@@ -13,6 +13,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from reactree_interfaces.action import ExecuteSkill
+from reactree_interfaces.msg import BridgeStatus
 from reactree_interfaces.msg import Observation as ObservationMsg
 from reactree_interfaces.srv import (
     AvailableSkills,
@@ -38,6 +39,10 @@ from reactree_ros.world.port import Observation, Outcome, World
 from reactree_ros.world.skill_policy import SkillPolicy, Verdict, load_policy
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, asked, refusal
 
+#: How often it is looked at whether anything may move, in seconds.
+STATUS_LOOK = 0.1
+#: How often that is told where it does not change, in seconds.
+STATUS_PERIOD = 0.5
 #: Longest wait for somebody who confirms skills to be discovered, in seconds.
 DISCOVERY = 3.0
 
@@ -53,6 +58,8 @@ class Bridge(ManagedNode):
 
     Publishes:
         ``~/observation`` (Observation; reliable, transient local, depth 1): the latest observation.
+        ``~/status`` (BridgeStatus; reliable, transient local, depth 1): whether anything may move; at once when that
+            changes, and again and again.
         ``~/image`` (sensor_msgs/Image): what the agent's camera saw after a skill, of worlds that take pictures.
         ``heartbeat`` (Heartbeat): that the bridge lives, and what it has under way on a robot's servers.
 
@@ -85,6 +92,7 @@ class Bridge(ManagedNode):
         self._offered: list[Any] = []
         self._leaving: list[_Leaving] = []
         self._rest: Pending[None] = Pending.of(None)  # of the last stop
+        self._told: tuple[str, float] = ("", float("-inf"))  # the status that was told last, and when
         self._somebody_by: float | None = None  # until when somebody who confirms must be there; None: nobody need be
 
     # ------------------------------------------------------------------ lifecycle
@@ -111,6 +119,7 @@ class Bridge(ManagedNode):
         self._calls = Calls(self, patience=self._settings.confirm_timeout)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._observation = self.create_publisher(ObservationMsg, "~/observation", latched)
+        self._status = self.create_publisher(BridgeStatus, "~/status", latched)
         self._image = self.create_publisher(Image, "~/image", 1)
         self._confirm = self.create_client(ConfirmSkill, self._settings.confirm_service, callback_group=group)
         self._action = ActionServer(
@@ -134,6 +143,7 @@ class Bridge(ManagedNode):
             )
         ]
         steady.every(self, 0.1, self._look_after)
+        steady.every(self, STATUS_LOOK, self._tell_status)
 
     @told
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -314,6 +324,14 @@ class Bridge(ManagedNode):
                 answer.succeed(f"nobody confirmed '{self._goal_handle.request.skill}' within {limit:g} s")
         elif self._goal_handle is not None and self._goal_handle.is_active:
             self._feedback(ExecuteSkill.Feedback.EXECUTING, -1.0)
+
+    def _tell_status(self) -> None:
+        """Tell whether anything may move."""
+        halted = "" if self._world is None else self._world.halted()
+        now = steady.now()
+        if halted != self._told[0] or now - self._told[1] >= STATUS_PERIOD:
+            self._told = halted, now
+            self._status.publish(BridgeStatus(stamp=self.get_clock().now().to_msg(), halted=halted))
 
     def _look_for_somebody(self) -> None:
         """Say once where the policy wants a person to confirm, and nobody is there who would be asked."""

@@ -31,6 +31,7 @@ class TaskClient(Node):
         self._handle: Any = None
         self._stop = False
         self._shown = (0, "", "")
+        self._held = ""
         self._client = ActionClient(self, ExecuteTask, f"{planner}/execute_task")
 
     def planner_is_there(self) -> bool:
@@ -68,7 +69,9 @@ class TaskClient(Node):
             _say(f"[{feedback.decisions}] {feedback.last_decision}")
         if now[2] != self._shown[2]:
             _say(f"    {feedback.last_observation}")
-        self._shown = now
+        if feedback.held != self._held:
+            _say(f"held: {feedback.held}" if feedback.held else "goes on")
+        self._shown, self._held = now, feedback.held
 
     def _ended(self, future: Any) -> None:
         result = future.result().result

@@ -19,6 +19,7 @@ from rclpy.node import Node
 from rclpy.task import Future
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
+from std_srvs.srv import Trigger
 
 from reactree_ros.agent.decision import Act, Decision, Think
 from reactree_ros.agent.turns import Said
@@ -50,10 +51,13 @@ ERROR_CODES = {
     EpisodeEnd.MODEL_GONE.value: ExecuteTask.Result.MODEL_GONE,
     EpisodeEnd.WORLD_GONE.value: ExecuteTask.Result.WORLD_UNAVAILABLE,
     EpisodeEnd.MEMORY_GONE.value: ExecuteTask.Result.MEMORY_GONE,
+    EpisodeEnd.HELD.value: ExecuteTask.Result.HELD,
     EpisodeEnd.BUG.value: ExecuteTask.Result.BUG,
 }
 #: What a goal may say itself, where it is not 0.
 _OF_A_GOAL = ("max_decisions", "max_steps", "max_depth", "seed")
+#: Why tasks hold after ``~/pause``.
+PAUSED = "somebody has paused it"
 #: Longest wait for the score of a task that was stopped, and for a server that is away at the end, in seconds.
 LAST_SCORE = 1.0
 
@@ -64,6 +68,10 @@ class PlannerNode(Node):
     Actions:
         ``~/execute_task`` (ExecuteTask): one task at a time; a further goal is rejected, waits, or takes over, as the
         parameter ``on_busy`` says.
+
+    Services:
+        ``~/pause`` (std_srvs/Trigger): the task that runs, and whatever comes after it, holds.
+        ``~/resume`` (std_srvs/Trigger): it goes on, as far as no emergency stop is engaged.
 
     Publishes:
         ``~/decisions`` (Decision; reliable, depth 100): every decision as it is taken.
@@ -112,9 +120,13 @@ class PlannerNode(Node):
         self._queue: deque[Any] = deque()
         self._stopping = False
         self._rest: Pending[None] = Pending.of(None)
+        self._paused = ""  # why tasks hold; empty: nobody has paused them
         self._streams: set[str] = set()
         self._decisions = self.create_publisher(DecisionMsg, "~/decisions", 100)
         self._wake = self.create_guard_condition(self._tick)
+        self._world.changed = self._wake.trigger
+        self.create_service(Trigger, "~/pause", self._pause)
+        self.create_service(Trigger, "~/resume", self._resume)
         self._timer = steady.every(self, 1.0 / settings.tick_rate, self._regular_tick)
         self._action = ActionServer(
             self,
@@ -235,6 +247,7 @@ class PlannerNode(Node):
                 examples=self._examples_of(options),
             )
             task.episode.context.wake = self._wake.trigger
+            task.episode.context.paused = self._paused
             self._wake.trigger()
             await task.ended
         return await self._concluded(task, settings)
@@ -310,6 +323,30 @@ class PlannerNode(Node):
         folder = Path(save_to) / f"{time.time_ns()}"
         save_run(episode, result, folder)
         return str(folder)
+
+    # ------------------------------------------------------------------ holding
+
+    def _pause(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        return self._hold(PAUSED, response)
+
+    def _resume(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        return self._hold("", response)
+
+    def _hold(self, reason: str, response: Trigger.Response) -> Trigger.Response:
+        """Hold tasks for a reason; without one let them go on."""
+        self._paused = reason
+        running = self._task is not None
+        episode = None if self._task is None else self._task.episode
+        if episode is not None:
+            episode.pause(reason) if reason else episode.resume()
+        response.success = True
+        task = "the task" if running else "no task runs; the next one"
+        response.message = f"{task} {'holds until it is resumed' if reason else 'goes on'}"
+        halted = self._world.halted()
+        if halted and not reason:
+            response.message += f" when it may: {halted}"
+        self.get_logger().info(f"{'paused' if reason else 'resumed'}: {response.message}")
+        return response
 
     # ------------------------------------------------------------------ ticking
 
@@ -423,6 +460,11 @@ class _Reporter(Listener):
 
     def observed(self, node: GoalNode, observation: Observation) -> None:
         self._feedback.last_observation = observation.text
+        self._publish(node)
+
+    def held(self, node: GoalNode, reason: str) -> None:
+        self._node.get_logger().info(f"held: {reason}" if reason else "the task goes on")
+        self._feedback.held = reason
         self._publish(node)
 
     def _decision(self, node: GoalNode, msg: DecisionMsg, text: str, reply: Reply) -> None:

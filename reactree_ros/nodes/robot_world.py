@@ -212,8 +212,9 @@ class RobotWorld(World):
         parsed = map.parse(skill, tuple(self._mapped))
         if isinstance(parsed, str):
             return Pending.of(Observation(parsed, Outcome.UNKNOWN_SKILL))
-        obstacle = "" if self._dry_run else self._obstacle()
-        if obstacle:
+        if halted := self.halted():
+            return Pending.of(map.after(parsed, Outcome.HALTED, f"You cannot {skill} now: {halted}."))
+        if obstacle := self._obstacle():
             return Pending.of(map.after(parsed, Outcome.PRECONDITION, f"You cannot {skill} now: {obstacle}."))
         outcome, words = map.check(parsed, now, unseen=self._dry_run)
         if outcome is not Outcome.DONE:
@@ -232,6 +233,10 @@ class RobotWorld(World):
             map.apply(parsed, now)
             return Pending.of(map.after(parsed, Outcome.DONE, words))
         return self._begin(skill, parsed, words, goal)
+
+    def halted(self) -> str:
+        """Say whether the emergency stop is engaged; it stops no dry run."""
+        return "" if self._dry_run else self._stop.engaged()
 
     def at_rest(self) -> Pending[None]:
         """Settle when the robot's servers have ended everything that was sent to them."""
@@ -262,7 +267,7 @@ class RobotWorld(World):
             if not underway.over:
                 gone = f"{underway.server} has gone, and it is not known whether the robot has stopped"
                 return f"'{underway.what}' has not stopped yet{f'; {gone}' if underway.away else ''}"
-        return self._stop.engaged()
+        return ""
 
     def _begin(self, text: str, skill: Skill, words: str, goal: Any) -> Pending[Observation]:
         mapped = self._mapped[skill.verb]
@@ -335,7 +340,7 @@ class RobotWorld(World):
         if underway.result.done():
             self._ended(errand)
         elif stopped := self._stop.engaged():
-            self._end(errand, Outcome.EXECUTION, stopped)
+            self._end(errand, Outcome.HALTED, stopped)
         elif now - errand.began > entry.time_limit:
             self._end(errand, Outcome.TIMEOUT, f"it took longer than {entry.time_limit:g} s and was stopped")
         elif underway.sent_at is not None and not underway.accepted and now - underway.sent_at > self._server_timeout:

@@ -94,6 +94,7 @@ class TreePlannerNode(PlanNode):
 
     def _sample(self, survey: Observation) -> Generator[Step, Any, list[list[str]]]:
         """Ask for all plans at once; together they count as one decision."""
+        yield from self.hold()
         self.check_budget()
         self._context.budget.count_decision()
         while True:

@@ -19,7 +19,7 @@ from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import GaveUp
 from reactree_ros.tree.goal_node import Program, Step, Wait
 from reactree_ros.worker import Worker
-from reactree_ros.world.port import Outcome
+from reactree_ros.world.port import Observation, Outcome
 
 _LINE_TOKENS = 48
 
@@ -78,6 +78,10 @@ class ZspNode(PlanNode):
                 failed += near.outcome is not Outcome.DONE
         self.feedback_message = f"{failed} of {len(plan)} steps were not executable" if failed else ""
         return not failed
+
+    def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
+        """Leave the plan as it is after a hold: it is made, and carried out, unseen."""
+        yield from ()
 
     def _plan(self, mapping: Mapping, worker: Worker) -> Generator[Step, Any, tuple[list[str], Reply]]:
         """Have a plan said; return its steps and the last reply.

@@ -21,6 +21,7 @@ from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.control_flow import control_flow
 from reactree_ros.tree.failure import Failure, FailureKind
 from reactree_ros.tree.goal_node import OK, GoalNode, Grow, Program, Step
+from reactree_ros.world.port import Observation
 
 #: What a node is told that has the same thought again.
 REPEATED = "You have had this thought already, and nothing has changed since. Say another kind of decision now."
@@ -83,13 +84,14 @@ class AgentNode(GoalNode):
         )
         self._window = ContextWindow(head=0)
         self._thoughts: set[str] = set()  # since it last did something
+        self._skills: Sequence[str] = ()  # what may be done, as it was told last
 
     def program(self) -> Program:
         """Look around, then decide until the goal is reached or given up, or until the node has expanded."""
-        skills = yield from self._start()
+        yield from self._start()
         while True:
-            reply = yield from self._decide(skills)
-            for number, said in enumerate(self._read(reply, skills)):
+            reply = yield from self._decide()
+            for number, said in enumerate(self._read(reply)):
                 if number:  # a thought comes with the act or expansion after it
                     self.check_budget()
                     reply = reply.further()
@@ -104,12 +106,12 @@ class AgentNode(GoalNode):
                 if isinstance(decision, Act):
                     yield from self.act(decision, reply, said.text)
                     self._thoughts.clear()
-                    skills = yield from self._skills()
+                    yield from self._learn_skills()
                 elif isinstance(decision, Think):
                     self.think(decision, reply, said.text, answer=self._answer(decision))
 
-    def _start(self) -> Generator[Step, Any, Sequence[str]]:
-        """Look around and find examples; return what may be done."""
+    def _start(self) -> Generator[Step, Any, None]:
+        """Look around, find examples, learn what may be done."""
         context, abilities = self._context, self._abilities
         recall = context.working_memory is not None
         observation = yield from self.look_around()
@@ -120,11 +122,17 @@ class AgentNode(GoalNode):
         self.turns.append(task_turn(self.subgoal, self._siblings))
         self.see(observation)
         self._window = ContextWindow(head=len(self.turns))
-        return (yield from self._skills())
+        yield from self._learn_skills()
 
-    def _skills(self) -> Generator[Step, Any, Sequence[str]]:
+    def _learn_skills(self) -> Generator[Step, Any, None]:
         skills = yield from self.available_skills()
-        return [*self.own_actions(), *skills]
+        self._skills = [*self.own_actions(), *skills]
+
+    def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
+        """Take in what is to be seen after a hold, and what may be done now."""
+        self.see(seen)
+        if self._skills:
+            yield from self._learn_skills()
 
     # ------------------------------------------------------------------ deciding
 
@@ -132,13 +140,13 @@ class AgentNode(GoalNode):
         """Return the prompt: all of its turns, or, where they have grown long, a summary of the older ones."""
         return Prompt(self._prompt_start, self._window.shown(self.turns))
 
-    def _decide(self, skills: Sequence[str]) -> Generator[Step, Any, Reply]:
+    def _decide(self) -> Generator[Step, Any, Reply]:
         limit = self._abilities.summarise_after
         if limit:
             until = self._window.excess(self.turns, limit=limit, count=self._context.count_tokens)
             if until is not None:
                 yield from self._summarise(until)
-        return (yield from self.ask(DecisionGrammar(skills, self._abilities.control_flows)))
+        return (yield from self.ask(lambda: DecisionGrammar(self._skills, self._abilities.control_flows)))
 
     def _summarise(self, until: int) -> Generator[Step, Any, None]:
         """Let a summary stand for the older turns in the prompt; it is told as a thought."""
@@ -157,17 +165,17 @@ class AgentNode(GoalNode):
         self._thoughts.add(had)
         return REPEATED if again and self._context.options.answer_repeats else OK
 
-    def _read(self, reply: Reply, skills: Sequence[str]) -> Sequence[Said]:
+    def _read(self, reply: Reply) -> Sequence[Said]:
         """Return what a reply is taken for; nothing where it is refused, which the model is told."""
         if self._context.options.plain_reading:
-            return self._plainly(reply, skills)
-        said = self.decisions(reply, DecisionGrammar(skills, self._abilities.control_flows))
+            return self._plainly(reply)
+        said = self.decisions(reply, DecisionGrammar(self._skills, self._abilities.control_flows))
         if said and isinstance(expand := said[-1].decision, Expand) and (objection := self._objection(expand)):
             self.refuse(reply.text.strip("\n"), objection, expand)
             return ()
         return said
 
-    def _plainly(self, reply: Reply, skills: Sequence[str]) -> Sequence[Said]:
+    def _plainly(self, reply: Reply) -> Sequence[Said]:
         """Read a reply as the recordings are read."""
         text, objection = reply.text.strip("\n"), reply.objection
         decision: Think | Act | Expand | None = None
@@ -178,7 +186,11 @@ class AgentNode(GoalNode):
                 objection = str(error)
         if isinstance(decision, Expand):
             objection = self._objection(decision)
-        elif isinstance(decision, Act) and self._context.options.refuse_unavailable and decision.skill not in skills:
+        elif (
+            isinstance(decision, Act)
+            and self._context.options.refuse_unavailable
+            and decision.skill not in self._skills
+        ):
             objection = f"'{decision.skill}' is not among the skills that are available now."
         if objection:
             self.refuse(text, objection, decision)

@@ -43,6 +43,9 @@ class Listener:
     def observed(self, node: GoalNode, observation: Observation) -> None:
         """A skill or a recall has ended."""
 
+    def held(self, node: GoalNode, reason: str) -> None:
+        """The run holds at a goal node, and why; an empty reason: it goes on."""
+
     def node_ended(self, node: GoalNode) -> None:
         """A goal node has ended; see its status and its feedback message."""
 
@@ -70,6 +73,7 @@ class RunContext:
         pictures: What the agent's camera saw after a skill, PNGs, with the step's number and the skill.
         failures: What ended goal nodes before their programs did, in order, whatever became of the run.
         fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
+        paused: Why a person has the run hold; empty: none has.
     """
 
     model: LanguageModel
@@ -90,11 +94,16 @@ class RunContext:
     pictures: list[tuple[int, str, bytes]] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     fatal: Failure | None = None
+    paused: str = ""
 
     @property
     def household(self) -> Household:
         """What the world's skills, wording, naming and limits are."""
         return self.world.household
+
+    def held(self) -> str:
+        """Say why nothing is decided or done now; empty where the run goes on."""
+        return self.paused or self.world.halted()
 
     def count_tokens(self, text: str) -> int:
         """Count tokens with the model's tokenizer, or, where it is not at hand, about as many."""

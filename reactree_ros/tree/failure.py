@@ -25,6 +25,8 @@ class FailureKind(enum.Enum):
     """The world does not answer."""
     MEMORY_GONE = "memory_gone"
     """Episodic memory cannot say whether it has examples."""
+    HELD = "held"
+    """The run was held, by an emergency stop or a person, for longer than it may be."""
     BUG = "bug"
     """Anything else that was raised."""
 
@@ -35,6 +37,10 @@ class GaveUp(Exception):
 
 class MemoryGone(Exception):
     """Episodic memory did not answer; the message says why."""
+
+
+class Held(Exception):
+    """The run is held, which broke off what a goal node waited for, or lasts too long; the message says why."""
 
 
 class LimitReached(Exception):
@@ -95,7 +101,13 @@ def failure_of(error: Exception) -> Failure:
     return Failure(FailureKind.BUG, f"{type(error).__name__}: {error}" if str(error) else message)
 
 
-_FATAL = (FailureKind.MODEL_GONE, FailureKind.WORLD_GONE, FailureKind.MEMORY_GONE, FailureKind.BUG)
+_FATAL = (
+    FailureKind.MODEL_GONE,
+    FailureKind.WORLD_GONE,
+    FailureKind.MEMORY_GONE,
+    FailureKind.HELD,
+    FailureKind.BUG,
+)
 _KINDS: tuple[tuple[tuple[type[Exception], ...], FailureKind], ...] = (
     ((LimitReached,), FailureKind.BUDGET),
     ((GaveUp, InvalidReply), FailureKind.GAVE_UP),
@@ -103,4 +115,5 @@ _KINDS: tuple[tuple[tuple[type[Exception], ...], FailureKind], ...] = (
     ((LanguageModelError,), FailureKind.MODEL_GONE),
     ((WorldError,), FailureKind.WORLD_GONE),
     ((MemoryGone,), FailureKind.MEMORY_GONE),
+    ((Held,), FailureKind.HELD),
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import abc
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from py_trees.behaviour import Behaviour
@@ -23,9 +24,9 @@ from reactree_ros.llm.port import DecisionRequest, FreeText, MaySay, NoAnswerInT
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.pending import Pending
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.failure import EndedBelow, Failure, FailureKind, LimitReached, MemoryGone, failure_of
+from reactree_ros.tree.failure import EndedBelow, Failure, FailureKind, Held, LimitReached, MemoryGone, failure_of
 from reactree_ros.tree.skill_leaf import SkillLeaf
-from reactree_ros.world.port import Observation, WorldError
+from reactree_ros.world.port import Observation, Outcome, WorldError
 
 _log = logging.getLogger(__name__)
 #: What follows a thought.
@@ -41,17 +42,22 @@ class Wait:
         pending: The result.
         late: Of what type the error is where it does not come in time.
         next_tick: Whether it is looked at in the next tick at the earliest, also where it is there at once.
+        while_held: Whether it goes on while the run is held; otherwise it is cancelled, and :class:`Held` is raised.
     """
 
     what: str
     pending: Pending[Any]
     late: type[Exception] = TimeoutError
     next_tick: bool = False
+    while_held: bool = True
 
 
 @dataclass(frozen=True)
 class Execute:
-    """Carry a skill out by the node's leaf; what comes back is the :class:`Observation`."""
+    """Carry a skill out by the node's leaf; what comes back is the :class:`Observation`.
+
+    Where the run is held meanwhile, it is cancelled, and :class:`Held` is raised.
+    """
 
     skill: str
 
@@ -63,15 +69,31 @@ class Grow:
     subtree: Behaviour
 
 
-Step = Wait | Execute | Grow
+@dataclass(frozen=True)
+class Hold:
+    """Wait as long as the run is held; nothing comes back."""
+
+
+Step = Wait | Execute | Grow | Hold
 #: What :meth:`GoalNode.program` is; it returns whether the goal was reached.
 Program = Generator[Step, Any, bool]
+
+
+class _BrokenOff(Held):
+    """What a program waits for was cancelled, because the run is held."""
+
+
+def _is_broken_off(step: Step | None) -> bool:
+    """Whether a step is not to go on while the run is held."""
+    return isinstance(step, Execute) or (isinstance(step, Wait) and not step.while_held)
 
 
 class GoalNode(Composite, abc.ABC):
     """Works on one goal by its :meth:`program`; its first child is the leaf that carries its skills out.
 
-    At most one reply is taken in a tick.
+    At most one reply is taken in a tick. While the run is held, because the world is halted or a person has paused
+    it, none is asked for and nothing is carried out, whatever was in flight is cancelled, and no budget is used; the
+    feedback message says so. Then it looks around anew and goes on.
 
     Status:
         RUNNING while the program waits for something.
@@ -170,13 +192,15 @@ class GoalNode(Composite, abc.ABC):
         """Return the prompt of the next request."""
         return Prompt(self._prompt_start, self.turns)
 
-    def ask(self, may_say: MaySay, *, begun: str = "", **sampling: Any) -> Generator[Step, Any, Reply]:
+    def ask(
+        self, may_say: MaySay | Callable[[], MaySay], *, begun: str = "", **sampling: Any
+    ) -> Generator[Step, Any, Reply]:
         """Ask for what comes next; where the prompt is too long, without the least similar examples.
 
         The caller counts the decision.
 
         Args:
-            may_say: What the reply is held to.
+            may_say: What the reply is held to, or what says that: after a hold it may be something else.
             begun: How the reply begins.
             sampling: What of the request is not as the run's options say.
 
@@ -185,10 +209,14 @@ class GoalNode(Composite, abc.ABC):
             LanguageModelError: No reply came.
         """
         while True:
+            yield from self.hold()
             try:
-                return (yield from self.ask_of(self.prompt(), may_say, begun=begun, **sampling))
+                asked_for = may_say() if callable(may_say) else may_say
+                return (yield from self._ask_once(self.prompt(), asked_for, begun, sampling))
             except PromptTooLong as error:
                 self.shorten(error)
+            except _BrokenOff:
+                continue
 
     def shorten(self, error: PromptTooLong) -> None:
         """Leave the least similar examples out from now on.
@@ -206,10 +234,20 @@ class GoalNode(Composite, abc.ABC):
         self, turns: Sequence[Turn], may_say: MaySay, *, begun: str = "", **sampling: Any
     ) -> Generator[Step, Any, Reply]:
         """Ask with a prompt of its own; see :meth:`ask`."""
+        while True:
+            yield from self.hold()
+            try:
+                return (yield from self._ask_once(turns, may_say, begun, sampling))
+            except _BrokenOff:
+                continue
+
+    def _ask_once(
+        self, turns: Sequence[Turn], may_say: MaySay, begun: str, sampling: Mapping[str, Any]
+    ) -> Generator[Step, Any, Reply]:
         context = self._context
         self.check_budget()
-        request = self.request(turns, may_say, begun=begun, **sampling)
-        reply: Reply = yield Wait("reply", context.model.decide(request), NoAnswerInTime, next_tick=True)
+        pending = context.model.decide(self.request(turns, may_say, begun=begun, **sampling))
+        reply: Reply = yield Wait("reply", pending, NoAnswerInTime, next_tick=True, while_held=False)
         context.replies.append((self.index, context.budget.decisions + 1, reply))
         return reply
 
@@ -279,6 +317,27 @@ class GoalNode(Composite, abc.ABC):
                 return read_summary(reply.text, otherwise, cut=reply.cut), reply
         return otherwise, None
 
+    def hold(self) -> Generator[Step, Any, None]:
+        """Wait as long as the run is held, then take in what is to be seen; asking and acting do so by themselves.
+
+        Raises:
+            Held: It was held for too long.
+            WorldError: The world failed.
+        """
+        while reason := self._context.held():
+            seen = yield from self._after_hold(f"You had to wait: {reason}.")
+            yield from self.resumed(seen)
+
+    def _after_hold(self, words: str) -> Generator[Step, Any, Observation]:
+        yield Hold()
+        seen = yield from self.look_around()
+        return replace(seen, text=f"{words} You may go on. {seen.text}", outcome=Outcome.HALTED)
+
+    def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
+        """Take in what is to be seen after a hold in which nothing was under way; by default as an observation."""
+        self.see(seen)
+        yield from ()
+
     # ------------------------------------------------------------------ for programs: turns
 
     def tell(self, text: str, about: About = About.ANSWER) -> None:
@@ -340,6 +399,7 @@ class GoalNode(Composite, abc.ABC):
         Raises:
             WorldError: The world failed.
         """
+        yield from self.hold()
         skills: Sequence[str] = yield Wait("skills", self._context.world.available_skills(), WorldError)
         return skills
 
@@ -374,7 +434,12 @@ class GoalNode(Composite, abc.ABC):
         if context.working_memory is not None and skill.startswith(RECALL):
             observation = Observation(context.working_memory.recall(skill.removeprefix(RECALL)))
         else:
-            observation = yield Execute(skill)
+            try:
+                observation = yield Execute(skill)
+            except _BrokenOff as held:
+                observation = Observation(f"You were stopped before you had done it: {held}.", Outcome.HALTED)
+            if observation.outcome is Outcome.HALTED:
+                observation = yield from self._after_hold(observation.text)
             context.remember(observation)
             if observation.picture is not None:
                 context.pictures.append((context.budget.steps, skill, observation.picture))
@@ -406,6 +471,10 @@ class GoalNode(Composite, abc.ABC):
                 yield self
                 return
             self._begin()
+        elif isinstance(self._step, Hold):
+            self._look_whether_held()
+        elif (held := self._context.held()) and _is_broken_off(self._step):
+            self._break_off(held)
         elif isinstance(self._step, Wait):
             self._look(self._step)
         self.status = Status.RUNNING
@@ -480,6 +549,35 @@ class GoalNode(Composite, abc.ABC):
             program = self._program
             self._go_on(lambda: program.throw(late))
 
+    def _look_whether_held(self) -> None:
+        context, program = self._context, self._program
+        assert program is not None  # it waits
+        held = context.held()
+        if held and context.clock() < self._deadline:
+            self._say_held(held)
+            return
+        self._say_held("")
+        if held:
+            late = Held(f"held for longer than {context.options.hold_timeout:g} s: {held}")
+            self._go_on(lambda: program.throw(late))
+        else:
+            self._go_on(lambda: next(program))
+
+    def _say_held(self, reason: str) -> None:
+        said = f"held: {reason}" if reason else ""
+        if said != self.feedback_message:
+            self.feedback_message = said
+            self._context.listener.held(self, reason)
+
+    def _break_off(self, held: str) -> None:
+        program = self._program
+        assert program is not None  # it waits
+        if isinstance(self._step, Wait):
+            self._step.pending.cancel()
+        else:
+            self.leaf.stop(Status.INVALID)
+        self._go_on(lambda: program.throw(_BrokenOff(held)))
+
     def _outcome_of(self, step: Wait) -> Callable[[], Step]:
         assert self._program is not None  # it waits
         program = self._program
@@ -505,11 +603,16 @@ class GoalNode(Composite, abc.ABC):
             except Exception as error:
                 self._failed(error)
                 return
-            if not isinstance(step, Wait | Execute | Grow):
+            if not isinstance(step, Wait | Execute | Grow | Hold):
                 self._failed(TypeError(f"a program yields Wait, Execute or Grow, not {str(step)[:80]!r}"))
                 return
             if isinstance(step, Wait) and not step.next_tick and step.pending.done():
                 resume = self._outcome_of(step)
+                continue
+            if isinstance(step, Hold) and not self._context.held():
+                program = self._program
+                assert program is not None  # it has not ended
+                resume = partial(next, program)
                 continue
             self._enter(step)
             return
@@ -520,6 +623,10 @@ class GoalNode(Composite, abc.ABC):
         if isinstance(step, Wait):
             self._deadline = context.clock() + context.options.decision_timeout
             step.pending.add_done_callback(lambda _: context.wake())
+            return
+        if isinstance(step, Hold):
+            self._deadline = context.clock() + context.options.hold_timeout
+            self._say_held(context.held())
             return
         if isinstance(step, Execute):
             self.leaf.name = step.skill  # one skill after another: the next one starts at the next tick

@@ -82,6 +82,13 @@ class World(abc.ABC):
     def score(self) -> Pending[Score | None]:
         """Say how far the goal is reached; None where the world knows no goal."""
 
+    def halted(self) -> str:
+        """Say why nothing may move now, e.g. because of an emergency stop; empty where something may.
+
+        A skill that meets it ends with :attr:`Outcome.HALTED`. Whoever plans holds as long as it lasts.
+        """
+        return ""
+
     def at_rest(self) -> Pending[None]:
         """Settle when nothing moves any more of what was cancelled; at once where cancelling stops at once."""
         return Pending.of(None)

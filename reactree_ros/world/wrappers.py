@@ -65,6 +65,10 @@ class WorldWrapper(World):
         """See :meth:`World.score`."""
         return self.inner.score()
 
+    def halted(self) -> str:
+        """See :meth:`World.halted`."""
+        return self.inner.halted()
+
     def at_rest(self) -> Pending[None]:
         """See :meth:`World.at_rest`."""
         return self.inner.at_rest()

@@ -395,10 +395,11 @@ def test_the_emergency_stop_stops_what_runs_and_refuses_what_is_asked(house: Hou
     house.start()
     goal = house.goes("hold")
     house.press(True)
-    assert goal.result.outcome == Result.EXECUTION
+    assert goal.result.outcome == Result.HALTED
     assert goal.result.message == "You could not go to the bed (1): the emergency stop is engaged."
     assert robot.log[-1] == "stopped: navigate_to_pose"
     refused = house.skill("go to sofa 1").result
+    assert refused.outcome == Result.HALTED
     assert refused.message == "You cannot go to sofa 1 now: the emergency stop is engaged."
     house.press(False)
     house.graph.until(lambda: not house.stop.engaged(), "it is released")

@@ -61,6 +61,7 @@ class HiAgentNode(GoalNode):
         self.memory = ChunkMemory("")
         self._settings = settings
         self._head: tuple[Turn, ...] = ()
+        self._skills: Sequence[str] = ()  # of the world, what may be tried now
 
     # ------------------------------------------------------------------ the program
 
@@ -73,9 +74,9 @@ class HiAgentNode(GoalNode):
         self._head = tuple(self.turns)
         self.memory = ChunkMemory(observation.text)
         while True:
-            grammar = self._grammar((yield from self.available_skills()))
-            reply = yield from self.ask(grammar)
-            for said in self.decisions(reply, grammar):
+            yield from self._learn_skills()
+            reply = yield from self.ask(lambda: self._grammar(self._skills))
+            for said in self.decisions(reply, self._grammar(self._skills)):
                 self.check_budget()
                 if isinstance(said.decision, BeginSubgoal):
                     yield from self._begin_subgoal(said.decision, reply)
@@ -130,6 +131,18 @@ class HiAgentNode(GoalNode):
         """Count a decision that is not carried out, and tell the model why, in working memory, too."""
         super().refuse(said, reason, decision)
         self.memory = self.memory.refuse(said, reason)
+
+    def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
+        """Take in what is to be seen after a hold, as what came of waiting, and what may be done now."""
+        yield from super().resumed(seen)
+        if self.memory.current is None:
+            self._head, self.memory = tuple(self.turns), ChunkMemory(seen.text)
+        else:
+            self.memory = self.memory.add("wait", seen.text)
+        yield from self._learn_skills()
+
+    def _learn_skills(self) -> Generator[Step, Any, None]:
+        self._skills = yield from self.available_skills()
 
     def shorten(self, error: PromptTooLong) -> None:
         """Leave examples out from now on; where there are none, hide what was retrieved.
