@@ -23,7 +23,6 @@ from reactree_ros.episode import Episode
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
-from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.virtualhome.household import WAH_NL
@@ -107,12 +106,6 @@ def bare(behaviour: Behaviour) -> Behaviour:
     """Copy the shape of a tree in py_trees' own behaviours: the same nodes, the same active path."""
     if not behaviour.children:
         return Busy(behaviour.name)
-    if isinstance(behaviour, GoalNode):
-        leaf, *expansion = behaviour.children
-        if not expansion:
-            return py_trees.composites.Sequence(behaviour.name, memory=True, children=[Busy(leaf.name)])
-        children = [py_trees.behaviours.Success(leaf.name), *map(bare, expansion)]
-        return py_trees.composites.Sequence(behaviour.name, memory=True, children=children)
     return py_trees.composites.Sequence(behaviour.name, memory=True, children=[bare(c) for c in behaviour.children])
 
 

@@ -301,6 +301,20 @@ class Episode:
             message="; ".join(dict.fromkeys([*told, *([problem] if problem else [])])),
         )
 
+    def reason(self, result: EpisodeResult) -> str:
+        """Say why the goal was not reached, or what went wrong on the way; empty where nothing did."""
+        if result.message or result.achieved:
+            return result.message
+        if result.end == EpisodeEnd.DONE.value:
+            return "the planner says that it is done, but the world's goal is not reached"
+        limits = {EpisodeEnd.OUT_OF_STEPS: self.context.budget.max_steps}
+        limits |= {EpisodeEnd.OUT_OF_DECISIONS: self.context.budget.max_decisions}
+        limit = limits.get(EpisodeEnd(result.end))
+        if limit is not None:
+            return f"all of the {limit} {result.end.removeprefix('out_of_')} are used up"
+        failure = self.root.failure
+        return "it was interrupted" if failure is None else f"the planner gave up: {failure.message}"
+
     def _end(self, *, gone: bool) -> EpisodeEnd:
         root, failure = self.root, self.root.failure
         if root.status not in (Status.SUCCESS, Status.FAILURE):

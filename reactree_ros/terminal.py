@@ -14,6 +14,7 @@ from reactree_ros.episode import EpisodeResult
 from reactree_ros.llm.port import Reply
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.skill_leaf import SkillLeaf
 from reactree_ros.world.port import Observation, Outcome
 
 _STYLES = {Status.SUCCESS: "green", Status.FAILURE: "red", Status.RUNNING: "blue", Status.INVALID: "yellow"}
@@ -78,7 +79,7 @@ def show_tree(root: py_trees.behaviour.Behaviour, console: Console) -> None:
 def _walk(behaviour: py_trees.behaviour.Behaviour, depth: int) -> list[tuple[py_trees.behaviour.Behaviour, int]]:
     found = [(behaviour, depth)]
     for child in behaviour.children:
-        if child.children:  # the skill leaf is left out
+        if not isinstance(child, SkillLeaf):
             found += _walk(child, depth + 1)
     return found
 

@@ -96,7 +96,7 @@ def test_a_saved_run_holds_the_texts_and_the_tree(cli: Cli, tmp_path: Path) -> N
     assert texts[0].read_text().startswith(f"Your task is to: {INSTRUCTION}\nYou are in the house")
     tree = json.loads((folder / "tree.json").read_text())
     assert (tree["name"], tree["type"], tree["status"], tree["depth"]) == (INSTRUCTION, "AgentNode", "SUCCESS", 1)
-    assert tree["children"][1]["type"] == "Parallel"
+    assert tree["children"][-1]["type"] == "Parallel"
     assert (folder / "tree.dot").read_text().startswith("digraph")
     (run,) = load_recording(folder / "trajectory.jsonl")
     assert len(run.nodes) == result["agent_nodes"]

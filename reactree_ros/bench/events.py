@@ -117,7 +117,7 @@ class EventRecorder(Listener):
     def observed(self, node: GoalNode, observation: Observation) -> None:
         """Add the outcome to the act that it belongs to."""
         if self._last_act is None:  # a skill of a plan that was decided on as a whole
-            self._add(node, EventKind.ACT, node.leaf.name, None)
+            self._add(node, EventKind.ACT, "" if node.leaf is None else node.leaf.name, None)
             self._last_act = len(self.events) - 1
         index, self._last_act = self._last_act, None
         near = [seen for seen in observation.seen if not seen.held]

@@ -11,7 +11,6 @@ from typing import Any
 
 import py_trees
 import py_trees_ros
-from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -21,11 +20,8 @@ from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
 from std_srvs.srv import Trigger
 
-from reactree_ros.agent.decision import Act, Decision, Think
-from reactree_ros.agent.turns import Said
 from reactree_ros.episode import Episode, EpisodeEnd, EpisodeResult
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import Reply
 from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
 from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.nodes import steady
@@ -34,17 +30,16 @@ from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat, Lives
 from reactree_ros.nodes.messages import counted
 from reactree_ros.nodes.parameters import declare, settings_of
+from reactree_ros.nodes.reporter import Reporter, id_of
 from reactree_ros.nodes.settings import PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import Planner, planner
 from reactree_ros.record.saved_run import save_run
-from reactree_ros.tree.context import Listener
-from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import RunOptions, TreeOptions
-from reactree_ros.world.port import Observation, Score, WorldError
+from reactree_ros.world.port import Score, WorldError
 
 #: Error codes of ExecuteTask.action by how an episode ended; what is not here is a result, not an error.
 ERROR_CODES = {
@@ -74,7 +69,7 @@ class PlannerNode(Node):
         ``~/resume`` (std_srvs/Trigger): it goes on, as far as no emergency stop is engaged.
 
     Publishes:
-        ``~/decisions`` (Decision; reliable, depth 100): every decision as it is taken.
+        ``~/decisions`` (Decision; reliable, depth 100): every decision as it is taken, with its goal's id.
         py_trees_ros' snapshot streams (``~/snapshot_streams/…``, and ``~/snapshots`` where its parameter
         ``default_snapshot_stream`` is set): the tree as it grows.
         ``heartbeat`` (Heartbeat): that the node lives, and the skill that it has under way.
@@ -147,11 +142,15 @@ class PlannerNode(Node):
         policy = self._settings.on_busy
         full = policy == "queue" and len(self._queue) >= self._settings.queue_size
         if self._stopping or (busy and (policy == "reject" or full)):
-            self.get_logger().warning(f"goal rejected: {'a task runs' if busy else 'shutting down'}")
+            why = "shutting down" if self._stopping else f"{len(self._queue)} goals wait" if full else "a task runs"
+            self.get_logger().warning(f"goal rejected: {why}; {_asked_for(goal)}")
             return GoalResponse.REJECT
         return GoalResponse.ACCEPT
 
     def _accepted(self, goal_handle: Any) -> None:
+        takes_over = self._settings.on_busy == "preempt"
+        turn = "" if self._task is None else " and takes over" if takes_over else f" behind {len(self._queue) + 1}"
+        self._log(goal_handle, f"accepted{turn}: {_asked_for(goal_handle.request)}")
         self._queue.append(goal_handle)
         if self._task is None:
             self._next_task()
@@ -184,9 +183,9 @@ class PlannerNode(Node):
         try:
             result = await self._carry_out(task)
         except UserError as error:
-            result = task.failed(ExecuteTask.Result.INVALID_GOAL, str(error))
+            result = task.failed(ExecuteTask.Result.INVALID_GOAL, str(error) or type(error).__name__)
         except WorldError as error:
-            result = task.failed(ExecuteTask.Result.WORLD_UNAVAILABLE, str(error))
+            result = task.failed(ExecuteTask.Result.WORLD_UNAVAILABLE, str(error) or type(error).__name__)
         except Exception as error:
             self.get_logger().error(traceback.format_exc())
             result = task.failed(ExecuteTask.Result.BUG, f"{type(error).__name__}: {error}")
@@ -198,12 +197,12 @@ class PlannerNode(Node):
             goal_handle.succeed()
         else:
             goal_handle.abort()
+        self._tell_end(task, result)
         if not self._stopping:
             self._next_task()
         return result
 
-    @staticmethod
-    def _without_a_turn(goal_handle: Any) -> ExecuteTask.Result:
+    def _without_a_turn(self, goal_handle: Any) -> ExecuteTask.Result:
         """End a goal that was canceled in the queue, or still waits there at the end."""
         task = Task(goal_handle)
         if goal_handle.is_cancel_requested:
@@ -212,7 +211,19 @@ class PlannerNode(Node):
         else:
             goal_handle.abort()
             task.stop(ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
-        return task.failed()
+        result = task.failed()
+        self._tell_end(task, result)
+        return result
+
+    def _log(self, goal_handle: Any, text: str) -> None:
+        self.get_logger().info(f"goal {id_of(goal_handle)} {text}")
+
+    def _tell_end(self, task: Task, result: ExecuteTask.Result) -> None:
+        asked = repr(task.episode.instruction) if task.episode else _asked_for(task.goal_handle.request)
+        reached = "reached" if result.success else "not reached"
+        took = f"{result.decisions} decisions, {result.steps} steps, {result.seconds:.1f} s"
+        why = f"; {result.message}" if result.message else ""
+        self._log(task.goal_handle, f"ended: {reached} ({result.end or 'not begun'}), {asked}; {took}{why}")
 
     async def _carry_out(self, task: Task) -> ExecuteTask.Result:
         goal, settings = task.goal_handle.request, settings_of(self, TaskSettings)
@@ -239,7 +250,7 @@ class PlannerNode(Node):
                 memory=self._memory,
                 options=options,
                 working_memory=remember,
-                listener=_Reporter(self, task),
+                listener=Reporter(self, task, self._decisions),
                 task_id=None if task_id < 0 else task_id,
                 task_name=task_name,
                 tree=self._tree,
@@ -282,7 +293,7 @@ class PlannerNode(Node):
             except WorldError as error:
                 problem = f"no score: {error}"
         result = episode.result(score, problem)
-        code, message = task.stopped or (ERROR_CODES.get(result.end, ExecuteTask.Result.NONE), result.message)
+        code, message = task.stopped or (ERROR_CODES.get(result.end, ExecuteTask.Result.NONE), episode.reason(result))
         saved_to = ""
         try:
             saved_to = self._keep(episode, result, settings.save_to)
@@ -374,11 +385,6 @@ class PlannerNode(Node):
             task.ended.set_result(None)
             self._waker.wake()
 
-    def publish_decision(self, msg: DecisionMsg) -> None:
-        """Publish a decision, stamped now."""
-        msg.stamp = self.get_clock().now().to_msg()
-        self._decisions.publish(msg)
-
     # ------------------------------------------------------------------ the end
 
     def begin_stop(self) -> None:
@@ -443,67 +449,11 @@ class Task:
         return ExecuteTask.Result(end=end, gsr=-1.0, ssr=-1.0, error_code=code, message=message)
 
 
-class _Reporter(Listener):
-    """Publishes what happens in a run as decisions and as feedback."""
-
-    def __init__(self, node: PlannerNode, task: Task) -> None:
-        self._node, self._task = node, task
-        self._feedback = ExecuteTask.Feedback()
-
-    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        self._decision(node, _as_msg(decision), str(decision), reply)
-
-    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
-        msg = _as_msg(said.decision)
-        msg.kind, msg.reason = DecisionMsg.REFUSED, reason
-        self._decision(node, msg, said.text, Reply(said.text))
-
-    def observed(self, node: GoalNode, observation: Observation) -> None:
-        self._feedback.last_observation = observation.text
-        self._publish(node)
-
-    def held(self, node: GoalNode, reason: str) -> None:
-        self._node.get_logger().info(f"held: {reason}" if reason else "the task goes on")
-        self._feedback.held = reason
-        self._publish(node)
-
-    def _decision(self, node: GoalNode, msg: DecisionMsg, text: str, reply: Reply) -> None:
-        msg.node_id, msg.subgoal, msg.depth = node.index, node.subgoal, node.depth
-        msg.count = self._task.episode.context.budget.decisions if self._task.episode else 0
-        msg.text, msg.seconds, msg.answered_by = text, reply.seconds, reply.answered_by
-        msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
-        msg.output_tokens = counted(reply.output_tokens)
-        self._node.publish_decision(msg)
-        self._feedback.last_decision = text
-        self._publish(node)
-
-    def _publish(self, node: GoalNode) -> None:
-        if self._task.episode is None or not self._task.goal_handle.is_active:
-            return
-        budget = self._task.episode.context.budget
-        self._feedback.decisions, self._feedback.steps = budget.decisions, budget.steps
-        self._feedback.active_path = _path(node)
-        self._task.goal_handle.publish_feedback(self._feedback)
-
-
-def _as_msg(decision: Decision | None) -> DecisionMsg:
-    if isinstance(decision, Think):
-        return DecisionMsg(kind=DecisionMsg.THINK, thought=decision.thought)
-    if isinstance(decision, Act):
-        return DecisionMsg(kind=DecisionMsg.ACT, skill=decision.skill)
-    if decision is None:
-        return DecisionMsg()
-    flow = decision.control_flow.value
-    return DecisionMsg(kind=DecisionMsg.EXPAND, control_flow=flow, subgoals=list(decision.subgoals))
-
-
-def _path(node: GoalNode) -> list[str]:
-    names: list[str] = []
-    behaviour: Behaviour = node
-    while behaviour.parent is not None:  # up to the tree's own root, which is no part of the task
-        names.append(behaviour.name)
-        behaviour = behaviour.parent
-    return names[::-1]
+def _asked_for(goal: ExecuteTask.Goal) -> str:
+    """Say what a goal asks for; without an instruction it is that of a task."""
+    if goal.instruction.strip():
+        return repr(goal.instruction.strip())
+    return f"the instruction of task {goal.task_id}" if goal.task_id >= 0 else "the instruction of the bridge's task"
 
 
 def _options_of(goal: ExecuteTask.Goal, settings: TaskSettings, chosen: Planner) -> tuple[TreeOptions, bool]:

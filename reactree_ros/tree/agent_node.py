@@ -47,8 +47,7 @@ class Abilities:
 class AgentNode(GoalNode):
     """Works on one subgoal, one decision at a time.
 
-    Its children are the leaf that carries its skills out and, after an expansion, the control flow over the agent
-    nodes of its subgoals.
+    Its children are its last skills and, after an expansion, the control flow over the agent nodes of its subgoals.
 
     Status:
         RUNNING while it decides, while its skill runs, and while its expansion runs.

@@ -40,6 +40,14 @@ class Fallback(py_trees.composites.Selector):
         yield self
 
 
+class Majority(py_trees.common.ParallelPolicy.Base):
+    """More than half of the children succeeded; its name is what viewers show."""
+
+
+class All(py_trees.common.ParallelPolicy.Base):
+    """Every child succeeded; its name is what viewers show."""
+
+
 class Parallel(py_trees.composites.Parallel):
     """Runs every child to its end, one after the other, then lets a policy decide.
 
@@ -52,7 +60,7 @@ class Parallel(py_trees.composites.Parallel):
     """
 
     def __init__(self, name: str, children: Sequence[Behaviour], parallel_policy: ParallelPolicy) -> None:
-        super().__init__(name, py_trees.common.ParallelPolicy.SuccessOnAll(synchronise=False), list(children))
+        super().__init__(name, All() if parallel_policy is ParallelPolicy.ALL else Majority(), list(children))
         self.parallel_policy = parallel_policy
 
     def tick(self) -> Iterator[Behaviour]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import logging
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
@@ -31,6 +32,8 @@ from reactree_ros.world.port import Observation, Outcome, WorldError
 _log = logging.getLogger(__name__)
 #: What follows a thought.
 OK = "OK."
+#: How many of a goal node's skills are to be seen in the tree, the last ones.
+SHOWN_SKILLS = 10
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Execute:
-    """Carry a skill out by the node's leaf; what comes back is the :class:`Observation`.
+    """Carry a skill out by a leaf of its own; what comes back is the :class:`Observation`.
 
     Where the run is held meanwhile, it is cancelled, and :class:`Held` is raised.
     """
@@ -89,7 +92,7 @@ def _is_broken_off(step: Step | None) -> bool:
 
 
 class GoalNode(Composite, abc.ABC):
-    """Works on one goal by its :meth:`program`; its first child is the leaf that carries its skills out.
+    """Works on one goal by its :meth:`program`; its children are its last skills and what has grown under it, in order.
 
     At most one reply is taken in a tick. While the run is held, because the world is halted or a person has paused
     it, none is asked for and nothing is carried out, whatever was in flight is cancelled, and no budget is used; the
@@ -110,7 +113,7 @@ class GoalNode(Composite, abc.ABC):
         start: Decision count at its start, from 1.
         end: How it ended, for episodic memory; None before, and where an error ended it.
         failure: Why it failed; None where it did not.
-        leaf: Carries its skills out.
+        leaf: The latest skill, which is carried out or was; None where there was none yet.
     """
 
     def __init__(self, subgoal: str, context: RunContext, *, name: str = "", parent: GoalNode | None = None) -> None:
@@ -122,8 +125,7 @@ class GoalNode(Composite, abc.ABC):
             name: Its name in displays; empty: the goal.
             parent: The goal node that it grows under; None for the root.
         """
-        self.leaf = SkillLeaf(context)
-        super().__init__(name or " ".join(subgoal.split()), children=[self.leaf])
+        super().__init__(name or " ".join(subgoal.split()), children=[])
         self.subgoal = subgoal
         self.depth: int = 1 if parent is None else parent.depth + 2
         self.index = self.start = 0
@@ -135,6 +137,8 @@ class GoalNode(Composite, abc.ABC):
         self.lesson: Sequence[Turn] | None = None
         self.end: End | None = None
         self.failure: Failure | None = None
+        self.leaf: SkillLeaf | None = None
+        self._leaves = deque[SkillLeaf]()
         self.feedback_message = ""
         self._system = ""
         self._examples: Sequence[str] = ()
@@ -503,10 +507,9 @@ class GoalNode(Composite, abc.ABC):
 
     def _begin(self) -> None:
         """Start from the beginning, as the next goal node of the run."""
-        for child in self.children:
+        for child in list(self.children):
             if child.status != Status.INVALID:
                 child.stop(Status.INVALID)
-        for child in self.children[1:]:
             self.remove_child(child)
         self._clear()
         self.index = len(self._context.nodes)
@@ -532,6 +535,8 @@ class GoalNode(Composite, abc.ABC):
             self._go_on(lambda: program.throw(ended))
         elif child is not leaf:
             self._go_on(lambda: program.send(child.status))
+        elif leaf is None:
+            raise AssertionError("a child that ended is a skill or has grown")
         elif leaf.error is not None:
             error = leaf.error
             self._missed = error, f"'{leaf.name}' failed"
@@ -574,7 +579,7 @@ class GoalNode(Composite, abc.ABC):
         assert program is not None  # it waits
         if isinstance(self._step, Wait):
             self._step.pending.cancel()
-        else:
+        elif self.leaf is not None:
             self.leaf.stop(Status.INVALID)
         self._go_on(lambda: program.throw(_BrokenOff(held)))
 
@@ -629,10 +634,17 @@ class GoalNode(Composite, abc.ABC):
             self._say_held(context.held())
             return
         if isinstance(step, Execute):
-            self.leaf.name = step.skill  # one skill after another: the next one starts at the next tick
+            self._add_leaf(step.skill)  # one skill after another: the next one starts at the next tick
         else:
             context.growth.request(self, step.subtree)
         context.wake()
+
+    def _add_leaf(self, skill: str) -> None:
+        self.leaf = SkillLeaf(self._context, skill)
+        self.add_child(self.leaf)
+        self._leaves.append(self.leaf)
+        if len(self._leaves) > SHOWN_SKILLS:
+            self.remove_child(self._leaves.popleft())
 
     def _ended(self, reached: bool) -> None:
         self._step = self._program = None

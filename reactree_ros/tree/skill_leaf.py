@@ -14,23 +14,25 @@ from reactree_ros.world.port import Observation, Outcome, WorldError
 
 
 class SkillLeaf(Behaviour):
-    """Executes the skill of its goal node.
+    """Executes one skill of a goal node; its name is the skill.
 
-    Every goal node has one and gives it each of its skills in turn; its name is the skill. How long a skill may take is
-    the world's part: a run wraps it in a :class:`reactree_ros.world.wrappers.SkillTimeLimit`.
+    How long a skill may take is the world's part: a run wraps it in a
+    :class:`reactree_ros.world.wrappers.SkillTimeLimit`.
 
     Status: RUNNING while the world carries the skill out, SUCCESS where it was done, FAILURE where it was refused or
     failed. Interrupted, it cancels the skill.
+
+    Args:
+        context: What the goal nodes of the run share.
+        skill: What to execute.
 
     Attributes:
         observation: What came back; None where an error came instead.
         error: What was raised instead of an observation; None where none was.
     """
 
-    IDLE = "skill"
-
-    def __init__(self, context: RunContext) -> None:
-        super().__init__(self.IDLE)
+    def __init__(self, context: RunContext, skill: str) -> None:
+        super().__init__(skill)
         self._context = context
         self._pending: Pending[Observation] | None = None
         self.observation: Observation | None = None

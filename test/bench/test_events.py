@@ -16,6 +16,7 @@ from reactree_ros.llm.port import Reply
 from reactree_ros.memory.episodic import approximate_tokens
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.skill_leaf import SkillLeaf
 from reactree_ros.world.port import Observation, Outcome, Seen
 
 SCRIPT = {
@@ -85,7 +86,7 @@ def test_several_decisions_of_one_reply_count_its_tokens_once() -> None:
 def test_a_skill_of_a_plan_is_an_action_although_no_decision_came_before_it() -> None:
     recorder, context = recorded({"wait": ["Act: done"]})
     node = context.nodes[0]
-    node.leaf.name = "open fridge 1"
+    node.leaf = SkillLeaf(context, "open fridge 1")
     seen = [Seen("fridge", 1, "kitchen 1", "fridge 1"), Seen("apple", 2, "kitchen 1", held=True)]
     recorder.observed(node, Observation("You open fridge.", Outcome.DONE, seen))
     event = recorder.events[-1]

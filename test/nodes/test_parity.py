@@ -82,7 +82,7 @@ def in_this_process(
     )
     result = episode.run()
     save_run(episode, result, folder)
-    return decisions.lines, {"success": result.achieved} | dataclasses.asdict(result)
+    return decisions.lines, {"success": result.achieved, "reason": episode.reason(result)} | dataclasses.asdict(result)
 
 
 def saved(folder: Path) -> dict[str, list[str]]:
@@ -119,7 +119,7 @@ class Comparison:
         assert over_ros == decisions, task.instruction
         assert {name: getattr(result, name) for name in RESULT} == {name: expected[name] for name in RESULT}
         assert saved(Path(result.saved_to)) == saved(folder), task.instruction
-        assert (result.error_code, result.message) == (ExecuteTask.Result.NONE, "")
+        assert (result.error_code, result.message) == (ExecuteTask.Result.NONE, expected["reason"])
         self.lines += len(decisions)
         return result
 

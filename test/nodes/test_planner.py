@@ -302,7 +302,6 @@ def test_a_snapshot_stream_contains_the_expansion_while_the_task_runs(graph: Gra
     assert parents(trees[-1]) == {
         "reactree_planner": None,
         "root": "reactree_planner",
-        "skill": "root",
         "sequence": "root",
         "fetch it": "sequence",
         "open fridge 1": "fetch it",

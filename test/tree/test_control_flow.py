@@ -62,6 +62,13 @@ def test_how_each_control_flow_ends(flow: str, policy: str, outcomes: str, statu
     assert ends(ControlFlow(flow), ParallelPolicy(policy), outcomes) == (Status[status], started)
 
 
+@pytest.mark.parametrize(("policy", "name"), [("majority", "Majority"), ("all", "All")])
+def test_a_parallel_says_its_policy_to_viewers(policy: str, name: str) -> None:
+    parallel = control_flow(ControlFlow.PARALLEL, [Child("1", Status.SUCCESS)], ParallelPolicy(policy))
+    assert isinstance(parallel, py_trees.composites.Parallel)
+    assert type(parallel.policy).__name__ == name
+
+
 @pytest.mark.parametrize("flow", [ControlFlow.FALLBACK, ControlFlow.PARALLEL])
 def test_children_that_failed_keep_their_status_while_the_next_one_runs(flow: ControlFlow) -> None:
     first, second = Child("1", Status.FAILURE), Child("2", Status.SUCCESS, ticks=2)

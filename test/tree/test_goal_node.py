@@ -20,7 +20,7 @@ from reactree_ros.pending import Pending
 from reactree_ros.record.saved_run import save_run
 from reactree_ros.tree.context import Listener, RunContext
 from reactree_ros.tree.failure import GaveUp
-from reactree_ros.tree.goal_node import GoalNode, Grow, Program, Wait
+from reactree_ros.tree.goal_node import SHOWN_SKILLS, Execute, GoalNode, Grow, Program, Wait
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, WorldError
 
@@ -334,9 +334,44 @@ def test_a_subtree_grows_under_it_and_its_status_comes_back(outcome: bool) -> No
     assert run.run().status == "success"
     status = Status.SUCCESS if outcome else Status.FAILURE
     assert seen == [status]
-    assert [(child.name, child.status) for child in run.root.children[1:]] == [("child", status)]
+    assert [(child.name, child.status) for child in run.root.children] == [("child", status)]
     assert diary.told == ["start root", "start child", f"{status.value} child", "SUCCESS root"]
     assert [(one.index, one.depth) for one in run.context.nodes] == [(0, 1), (1, 3)]
+
+
+def test_there_is_no_leaf_before_there_is_a_skill_and_each_skill_stays_with_its_status() -> None:
+    def write(node: Node) -> Program:
+        yield Wait("a thought", Pending.of(None), next_tick=True)
+        yield Execute("go to kitchen 1")
+        yield Execute("open fridge 9")
+        yield Grow(Node(returns(True), node._context, name="child", parent=node))
+        yield Execute("open fridge 1")
+        return True
+
+    run = run_of(write, world=ScriptedWorld(refused=["open fridge 9"]))
+    run.tick()
+    assert run.root.children == []
+    assert run.run().status == "success"
+    assert [(child.name, child.status, child.feedback_message) for child in run.root.children] == [
+        ("go to kitchen 1", Status.SUCCESS, "You go to kitchen 1."),
+        ("open fridge 9", Status.FAILURE, "You cannot open fridge 9."),
+        ("child", Status.SUCCESS, ""),
+        ("open fridge 1", Status.SUCCESS, "You open fridge 1."),
+    ]
+
+
+def test_of_many_skills_the_last_ones_are_there_and_what_has_grown() -> None:
+    def write(node: Node) -> Program:
+        yield Grow(Node(returns(True), node._context, name="child", parent=node))
+        for number in range(SHOWN_SKILLS + 3):
+            yield Execute(f"go to room {number}")
+        return True
+
+    run = run_of(write)
+    run.run()
+    last = [f"go to room {number}" for number in range(3, SHOWN_SKILLS + 3)]
+    assert [child.name for child in run.root.children] == ["child", *last]
+    assert all(child.parent is run.root for child in run.root.children)
 
 
 def test_subtrees_that_ended_stay_beside_the_next_one() -> None:
@@ -347,7 +382,7 @@ def test_subtrees_that_ended_stay_beside_the_next_one() -> None:
 
     run = run_of(write)
     run.run()
-    assert [child.name for child in run.root.children[1:]] == ["first", "second"]
+    assert [child.name for child in run.root.children] == ["first", "second"]
 
 
 def in_a_reply() -> tuple[Episode, Callable[[], dict[str, int]]]:

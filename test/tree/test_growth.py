@@ -28,9 +28,9 @@ def names(run: Episode) -> list[str]:
 def test_an_expansion_is_in_the_tree_after_the_tick_that_decided_it() -> None:
     run = scripted_episode(SCRIPT)
     run.tick()
-    assert names(run) == ["skill", "root"]
+    assert names(run) == ["root"]
     run.tick()
-    assert names(run) == ["skill", "skill", "a", "skill", "b", "parallel", "root"]
+    assert names(run) == ["a", "b", "parallel", "root"]
     assert run.tree.root.status == Status.RUNNING
 
 
@@ -42,7 +42,7 @@ def test_inserted_behaviours_are_set_up_and_followers_are_told(monkeypatch: pyte
     run.tree.tree_update_handler = lambda: told.append(len(names(run)))
     run.context.growth.follow(run.tree, ros="the node")
     run.run()
-    assert told == [7, 12]
+    assert told == [4, 7]
     assert set_up == [(name, {"ros": "the node"}) for name in ("a", "b", "c", "d")]
 
 
@@ -111,16 +111,16 @@ def test_a_growth_that_was_asked_for_is_dropped_where_its_parent_was_interrupted
     model.settle_all()
     run.tree.post_tick_handlers.insert(0, lambda tree: tree.root.stop(Status.INVALID))
     run.tick()
-    assert names(run) == ["skill", "root"]
+    assert names(run) == ["root"]
 
 
 def test_a_tree_that_is_ticked_again_starts_afresh() -> None:
     model = ScriptedModel({"root": [expand("sequence", "a"), "Act: done"], "a": ["Act: done"]})
     run = scripted_episode({}, model=model)
     run.run()
-    assert names(run) == ["skill", "skill", "a", "sequence", "root"]
+    assert names(run) == ["a", "sequence", "root"]
     run.tick()
-    assert names(run) == ["skill", "root"]
+    assert names(run) == ["root"]
     run.tick()
     assert run.tree.root.status == Status.SUCCESS
 

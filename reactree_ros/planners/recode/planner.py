@@ -92,7 +92,7 @@ def recode(instruction: str, context: RunContext, settings: RecodeSettings) -> G
 class CodeNode(CodeRunner):
     """Writes the code of one placeholder and runs it.
 
-    Its children are its skill leaf and the nodes of the placeholders in its code, in the order in which they were
+    Its children are its last skills and the nodes of the placeholders in its code, in the order in which they were
     reached.
 
     Status:

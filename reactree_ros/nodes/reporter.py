@@ -1,0 +1,101 @@
+"""Tells what happens in a task while it is carried out: decisions on a topic, feedback to whoever sent the goal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from py_trees.behaviour import Behaviour
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.msg import Decision as DecisionMsg
+
+from reactree_ros.agent.decision import Act, Decision, Think
+from reactree_ros.agent.turns import Said
+from reactree_ros.llm.port import Reply
+from reactree_ros.nodes.messages import counted
+from reactree_ros.tree.context import Listener
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.world.port import Observation
+
+if TYPE_CHECKING:
+    from reactree_ros.nodes.planner_node import Task
+
+
+def id_of(goal_handle: Any) -> str:
+    """Return a goal's id as ``ros2 action`` prints it."""
+    return bytes(goal_handle.goal_id.uuid).hex()
+
+
+class Reporter(Listener):
+    """Publishes what happens in a run as decisions and as feedback.
+
+    Args:
+        node: The planner.
+        task: What is carried out.
+        decisions: Publishes the decisions.
+    """
+
+    def __init__(self, node: Node, task: Task, decisions: Publisher) -> None:
+        self._node, self._task, self._decisions = node, task, decisions
+        self._feedback = ExecuteTask.Feedback()
+
+    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
+        """Publish a decision."""
+        self._decision(node, _as_msg(decision), str(decision), reply)
+
+    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
+        """Publish what was not carried out, and why."""
+        msg = _as_msg(said.decision)
+        msg.kind, msg.reason = DecisionMsg.REFUSED, reason
+        self._decision(node, msg, said.text, Reply(said.text))
+
+    def observed(self, node: GoalNode, observation: Observation) -> None:
+        """Tell what was seen."""
+        self._feedback.last_observation = observation.text
+        self._publish(node)
+
+    def held(self, node: GoalNode, reason: str) -> None:
+        """Tell that the task holds, or goes on."""
+        self._node.get_logger().info(f"held: {reason}" if reason else "the task goes on")
+        self._feedback.held = reason
+        self._publish(node)
+
+    def _decision(self, node: GoalNode, msg: DecisionMsg, text: str, reply: Reply) -> None:
+        msg.stamp, msg.goal_id = self._node.get_clock().now().to_msg(), self._task.goal_handle.goal_id
+        msg.node_id, msg.subgoal, msg.depth = node.index, node.subgoal, node.depth
+        msg.count = self._task.episode.context.budget.decisions if self._task.episode else 0
+        msg.text, msg.seconds, msg.answered_by = text, reply.seconds, reply.answered_by
+        msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
+        msg.output_tokens = counted(reply.output_tokens)
+        self._decisions.publish(msg)
+        self._feedback.last_decision = text
+        self._publish(node)
+
+    def _publish(self, node: GoalNode) -> None:
+        if self._task.episode is None or not self._task.goal_handle.is_active:
+            return
+        budget = self._task.episode.context.budget
+        self._feedback.decisions, self._feedback.steps = budget.decisions, budget.steps
+        self._feedback.active_path = _path(node)
+        self._task.goal_handle.publish_feedback(self._feedback)
+
+
+def _as_msg(decision: Decision | None) -> DecisionMsg:
+    if isinstance(decision, Think):
+        return DecisionMsg(kind=DecisionMsg.THINK, thought=decision.thought)
+    if isinstance(decision, Act):
+        return DecisionMsg(kind=DecisionMsg.ACT, skill=decision.skill)
+    if decision is None:
+        return DecisionMsg()
+    flow = decision.control_flow.value
+    return DecisionMsg(kind=DecisionMsg.EXPAND, control_flow=flow, subgoals=list(decision.subgoals))
+
+
+def _path(node: GoalNode) -> list[str]:
+    names: list[str] = []
+    behaviour: Behaviour = node
+    while behaviour.parent is not None:  # up to the tree's own root, which is no part of the task
+        names.append(behaviour.name)
+        behaviour = behaviour.parent
+    return names[::-1]
