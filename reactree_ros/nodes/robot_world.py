@@ -260,6 +260,13 @@ class RobotWorld(World):
         """Say whether the emergency stop is engaged; it stops no dry run."""
         return "" if self._dry_run else self._stop.engaged()
 
+    def lacks(self) -> str:
+        """Say which of the robot's servers are not there, and whether a map is missing."""
+        away = [f"{name} ({kind}) is not there" for (name, kind), server in self._servers.items() if not server.ready()]
+        if self._senses.map is None:
+            away.append(f"there is no semantic map on {self._config.map_topic} yet")
+        return "; ".join(away)
+
     def at_rest(self) -> Pending[None]:
         """Settle when the robot's servers have ended everything that was sent to them."""
         if not self._underway:

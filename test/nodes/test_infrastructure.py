@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +23,12 @@ if NAV2:
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from processes import Process, Processes
     from ros_graph import Goal
 
 pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
 
+CONFIG = Path(__file__).parents[2] / "config/robot.yaml"
 ACTS = ("go to kitchen 1", "go to fridge 1", "open fridge 1", "pick up apple 1", "done")
 SCRIPT = {"root": [f"Act: {skill}" for skill in ACTS]}
 
@@ -122,6 +125,32 @@ def test_a_twin_of_a_server_that_comes_and_goes_does_not_end_a_goal(house: Any) 
     robot._running[0][1].forever = False  # it arrives
     assert goal.result.outcome == Result.DONE
     assert "cancel: navigate_to_pose" not in robot.log
+
+
+# ---------------------------------------------------------------------- bring-up
+
+
+def start(processes: Processes, *robot: str, timeout: str = "30") -> Process:
+    """Start a robot and its bridge; returns the bring-up of the bridge."""
+    config = ("--ros-args", "-p", f"robot_config:={CONFIG}")
+    if robot:
+        processes.start(sys.executable, str(Path(__file__).parent / "robot_servers.py"), *robot)
+    processes.node("robot_bridge_node", *config)
+    return processes.node("bring_up", "robot_bridge", "--timeout", timeout)
+
+
+def test_bring_up_names_the_servers_that_a_robot_lacks(processes: Processes) -> None:
+    bring_up = start(processes, "--without", "nav", timeout="3")
+    assert bring_up.end() == 1
+    lack = "navigate_to_pose (nav2_msgs/action/NavigateToPose) is not there\n"
+    assert f"error: 'robot_bridge' lacks what it needs (for 3 s): {lack}" in bring_up.output
+
+
+def test_bring_up_waits_for_a_robot_that_comes_later(processes: Processes) -> None:
+    bring_up = start(processes)
+    bring_up.wait_for("'robot_bridge' waits: navigate_to_pose (nav2_msgs/action/NavigateToPose) is not there; arm (")
+    processes.start(sys.executable, str(Path(__file__).parent / "robot_servers.py"))
+    assert bring_up.end() == 0
 
 
 # ---------------------------------------------------------------------- not ready, late, not stopped yet
