@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
@@ -45,6 +47,8 @@ from reactree_ros.world.port import Household, Observation, Outcome, Score, Worl
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 #: How long the result of a skill may overtake an earlier status of the bridge, in seconds; they come by two ways.
 OVERTAKEN = 1.0
+#: Time before a decision is asked again, in seconds.
+AGAIN = 0.2
 
 
 def _nanoseconds(stamp: Time) -> int:
@@ -65,6 +69,7 @@ class RosWorld(World):
 
     def __init__(self, node: Node, bridge: str, calls: Calls, heartbeat: Heartbeat) -> None:
         self._node, self._calls, self._bridge, self._heartbeat = node, calls, bridge, heartbeat
+        self._full_name = str(node.resolve_topic_name(bridge))
         self._skill: Pending[Observation] | None = None
         self._now: tuple[str, ...] = ()  # the skills that may be tried, as long as nothing has happened since
         self._last: Pending[None] = Pending.of(None)  # the end of the skill that was cancelled last
@@ -171,7 +176,7 @@ class RosWorld(World):
                 raise WorldError(f"{self._bridge}: {msg.message}")
             return read(msg)
 
-        return mapped(self._calls.call(client, request, gone=WorldError), take)
+        return mapped(self._calls.call(client, request, gone=WorldError, of=self._full_name), take)
 
     def execute(self, skill: str) -> Pending[Observation]:
         """Send a skill as a goal; a cancel before the goal was accepted is carried out on acceptance."""
@@ -229,7 +234,7 @@ class RosWorld(World):
             return self._calls.count(f"{name}/_action/send_goal") if self._skills.server_is_ready() else 0
 
         name = f"{self._bridge}/execute_skill"
-        waiting = Waiting(name, servers, send, stop, pending, steady.now(), gone=WorldError)
+        waiting = Waiting(name, servers, send, stop, pending, steady.now(), gone=WorldError, node=self._full_name)
         self._calls.wait(waiting)
         self._skill = pending
         return pending
@@ -277,8 +282,19 @@ class RosWorld(World):
             self._node.destroy_client(client)
 
 
+class _Lost(ServerUnavailable):
+    """The inference node has died or was restarted, or has stopped what it was asked for because it ends."""
+
+
+class _NotActive(ServerUnavailable):
+    """The inference node is there and does not answer requests, or not yet."""
+
+
 class RosLanguageModel(LanguageModel):
     """A language model behind an inference node.
+
+    A decision that the inference node has lost, because it died, was restarted or deactivated, is asked of it again, as
+    soon as it answers: nothing has come of it. Where it stays away for longer than the calls' patience, it is gone.
 
     Args:
         node: Whose clients are used.
@@ -287,29 +303,64 @@ class RosLanguageModel(LanguageModel):
     """
 
     def __init__(self, node: Node, inference: str, calls: Calls) -> None:
-        self._node, self._calls = node, calls
+        self._node, self._calls, self._inference = node, calls, inference
+        self._full_name = str(node.resolve_topic_name(inference))
         self._generate = node.create_client(Generate, f"{inference}/generate")
         self._abort = node.create_client(AbortGeneration, f"{inference}/abort")
         self._prefix = f"{node.get_fully_qualified_name()} {time.time_ns()}"
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Ask the inference node; cancelling stops the generation there."""
+        reply: Pending[Reply] = Pending()
+        times = itertools.count(1)
+        inactive_since: list[float] = []
+
+        def ask() -> None:
+            if not reply.done():
+                asked = self._ask(request, next(times))
+                reply.add_done_callback(lambda _: asked.cancel())
+                asked.add_done_callback(take)
+
+        def take(asked: Future[Reply]) -> None:
+            error = None if asked.cancelled() else asked.exception()
+            if isinstance(error, _NotActive):
+                inactive_since.append(steady.now())
+                if inactive_since[-1] - inactive_since[0] > self._calls.patience:
+                    reply.fail(ServerUnavailable(f"{error} (for {self._calls.patience:g} s)"))
+                else:
+                    self._calls.later(AGAIN, ask)
+            elif isinstance(error, _Lost):
+                inactive_since.clear()
+                self._node.get_logger().warning(f"a decision is asked again: {error}")
+                self._calls.later(AGAIN, ask)
+            else:
+                settle_as(asked, reply)
+
+        ask()
+        return reply
+
+    def _ask(self, request: DecisionRequest, time: int) -> Pending[Reply]:
+        """Ask the inference node for the n-th time."""
         msg = request_to_msg(request)
-        msg.id = f"{self._prefix} {request.id}"  # unique among planners, and among their lives
+        msg.id = f"{self._prefix} {request.id}" + (f" ({time})" if time > 1 else "")  # unique among planners and lives
         msg.planner = request.planner or self._prefix
 
         def abort() -> None:
             if self._abort.service_is_ready():
                 self._abort.call_async(AbortGeneration.Request(id=msg.id))
 
-        response = self._calls.call(self._generate, msg, on_cancel=abort, gone=ServerUnavailable)
+        response = self._calls.call(
+            self._generate, msg, on_cancel=abort, gone=ServerUnavailable, lost=_Lost, of=self._full_name
+        )
         return mapped(response, self._take_reply)
 
-    @staticmethod
-    def _take_reply(msg: Generate.Response) -> Reply:
-        if msg.error_code != Generate.Response.NONE:
-            raise error_from_msg(msg)
-        return reply_from_msg(msg)
+    def _take_reply(self, msg: Generate.Response) -> Reply:
+        if msg.error_code == Generate.Response.NONE:
+            return reply_from_msg(msg)
+        kinds = {Generate.Response.NOT_ACTIVE: _NotActive, Generate.Response.ABORTED: _Lost}
+        if msg.error_code in kinds:  # a decision that was aborted from here is not waited for
+            raise kinds[msg.error_code](f"{self._inference}: {msg.message}")
+        raise error_from_msg(msg)
 
     def close(self) -> None:
         """Take the clients out of the node."""

@@ -54,7 +54,7 @@ class Bridge(ManagedNode):
         ``~/execute_skill`` (ExecuteSkill): one skill at a time; a further goal is rejected. Canceling stops the skill.
 
     Services:
-        ``~/reset``, ``~/observe``, ``~/available_skills``, ``~/evaluate``, ``~/household``.
+        ``~/reset``, ``~/observe``, ``~/available_skills``, ``~/evaluate``, ``~/household``, ``~/check``.
 
     Publishes:
         ``~/observation`` (Observation; reliable, transient local, depth 1): the latest observation.
@@ -182,13 +182,13 @@ class Bridge(ManagedNode):
             return
         settings, policy = self._settings, self._policy
         if policy is not None:
-            self._check(policy, world)
+            self._check_policy(policy, world)
         self.release()
         limit = settings.skill_timeout
         limited = SkillTimeLimit(world, limit, settings.stop_timeout, answer_seconds=limit)
         self._hosted, self._world = world, limited if policy is None else PolicyGuard(limited, policy, self._ask)
 
-    def _check(self, policy: SkillPolicy, world: World) -> None:
+    def _check_policy(self, policy: SkillPolicy, world: World) -> None:
         try:
             policy.check(world.household.actions, world.words)
         except UserError:
@@ -221,6 +221,10 @@ class Bridge(ManagedNode):
         Raises:
             UserError: They name none; the message says which parameter.
         """
+
+    def lacks(self) -> str:
+        """Say what the world needs and is not there, or that there is none."""
+        return "the bridge is not configured" if self._hosted is None else self._hosted.lacks()
 
     def change_task(self, task_id: int) -> World | None:
         """Return a world for another task; None where there is no such task.

@@ -1,7 +1,8 @@
 """Configures and activates lifecycle nodes, one after the other, and ends with 0, or with 1 where one of them fails.
 
 What a node is already is left as it is, so that a lifecycle manager may be at work beside it. Where two nodes live
-under one name, neither is touched: one of them is somebody else's.
+under one name, neither is touched: one of them is somebody else's. At the end each node is asked whether everything
+that it needs is there, such as the servers of a robot; that is waited for.
 
 The launch could do this itself, but `launch_ros` goes by transition events, of which the first can be lost
 (ros2/rcl#1166: it then waits for ever), and leaves a traceback where it is stopped while a node starts.
@@ -22,6 +23,7 @@ from rclpy.node import Node
 from rclpy.utilities import remove_ros_args
 from reactree_interfaces.msg import Heartbeat
 from reactree_interfaces.srv import ModelReady
+from std_srvs.srv import Trigger
 
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.heartbeat import Lives
@@ -54,7 +56,12 @@ def main() -> None:
     parser.add_argument("nodes", nargs="*", help="names of the nodes, relative to this one's namespace")
     parser.add_argument("--also", nargs="*", default=[], help="names of nodes that only have to be there")
     parser.add_argument("--absent", nargs="*", default=[], help="names of nodes that must not be there")
-    parser.add_argument("--timeout", type=float, default=60.0, help="longest wait for a node to be there, in seconds")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=60.0,
+        help="longest wait for a node, or for what it needs, to be there, in seconds",
+    )
     parser.add_argument(
         "--load-timeout", type=float, default=1800.0, help="longest wait for a language model, in seconds"
     )
@@ -67,6 +74,7 @@ def main() -> None:
                 (work.absent, options.absent),
                 (work.active, options.nodes),
                 (work.there, options.also),
+                (work.equipped, options.nodes),
             ]
             problem = next((why for check, names in todo for name in names if (why := check(name))), "")
     if asked:
@@ -82,7 +90,7 @@ class BringUp:
     Args:
         node: Whose clients are used.
         spinner: Spins it.
-        timeout: Longest wait for a node to be there, in seconds.
+        timeout: Longest wait for a node, or for what it needs, to be there, in seconds.
         load_timeout: Longest wait for a language model, in seconds.
     """
 
@@ -144,6 +152,22 @@ class BringUp:
             if why or failures[transition] == TRIES:
                 return f"'{name}' could not be {done}; {why or 'it says itself why'}"
         return f"'{name}' does not become active; somebody else changes its state, too"
+
+    def equipped(self, name: str) -> str:
+        """Wait until a node has everything that it needs, e.g. the robot's servers."""
+        end, said = steady.now() + self._timeout, False
+        while True:
+            answer = self._ask(Trigger, f"{name}/check", Trigger.Request(), DISCOVERY)
+            if answer is None:
+                return f"'{name}' does not say within {DISCOVERY:g} s whether everything that it needs is there"
+            if answer.success:
+                return ""
+            if self._spinner.asked or steady.now() > end:
+                return f"'{name}' lacks what it needs (for {self._timeout:g} s): {answer.message}"
+            if not said:
+                print(f"'{name}' waits: {answer.message}", flush=True)  # noqa: T201
+            said = True
+            self._spinner.spin_until(lambda: False, seconds=LOOK_PERIOD)
 
     # ------------------------------------------------------------------ who is there
 

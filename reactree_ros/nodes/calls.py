@@ -12,11 +12,21 @@ from rclpy.node import Node
 from rclpy.task import Future
 
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.heartbeat import Lives
+from reactree_ros.nodes.settings import SILENCE
 from reactree_ros.pending import Pending
+
+#: Stands for the number of servers after there was none: whoever is there next may be another one.
+AWAY = sys.maxsize
+RESTARTED = "was restarted; what it was asked for is lost"
 
 
 class ServerGone(Exception):
     """A server is not there, or went away while it was waited for."""
+
+
+class ServerLost(ServerGone):
+    """A server has died or was restarted, and with it what it was asked for; it may be asked again."""
 
 
 @dataclass
@@ -32,6 +42,11 @@ class Waiting:
         since: When it began, in seconds (:func:`steady.now`), or when the server was last seen.
         sent_to: How many servers there were when it was sent, or more since; 0: it was not sent.
         gone: Makes the error with which it fails where the server is not there or goes away.
+        lost: The same where the server has died or was restarted; None: as `gone`.
+        doubted: Called where the server may have been restarted, instead of failing; asks the server about it.
+        node: Full name of the node that answers, where that has a heartbeat; its silence is heard long before the
+            middleware notices anything.
+        life: The life of that node that it was sent to; None: not known.
     """
 
     what: str
@@ -42,21 +57,27 @@ class Waiting:
     since: float
     sent_to: int = 0
     gone: Callable[[str], Exception] = ServerGone
+    lost: Callable[[str], Exception] | None = None
+    doubted: Callable[[], None] | None = None
+    node: str = ""
+    life: int | None = None
 
 
 class Calls:
-    """Sends requests as soon as their servers are there and fails those whose server stays away.
+    """Sends requests as soon as their servers are there and fails those whose server dies or stays away.
 
     Args:
         node: Whose clients are used.
         patience: How long a server may be away before what waits on it fails, in seconds. The middleware needs some
             time of its own to notice that a killed process is gone (10 s with Cyclone DDS as it comes).
+        lives: Hears the heartbeats of the nodes that have one; None: the middleware's word is taken for all.
     """
 
-    def __init__(self, node: Node, *, patience: float) -> None:
-        self._node = node
+    def __init__(self, node: Node, *, patience: float, lives: Lives | None = None) -> None:
+        self._node, self._lives = node, lives
         self.patience = patience
         self._waiting: list[Waiting] = []
+        self._later: list[tuple[float, Callable[[], object]]] = []
 
     def call(
         self,
@@ -65,10 +86,12 @@ class Calls:
         *,
         on_cancel: Callable[[], None] = lambda: None,
         gone: Callable[[str], Exception] = ServerGone,
+        lost: Callable[[str], Exception] | None = None,
+        of: str = "",
     ) -> Pending[Any]:
         """Call a service; cancelling the pending response forgets the request and calls ``on_cancel``.
 
-        ``gone`` makes the error with which it fails where the server is not there or goes away.
+        For ``gone``, ``lost`` and the node that it is a service ``of`` see :class:`Waiting`.
         """
         sent: list[Future] = []
 
@@ -87,8 +110,12 @@ class Calls:
         def servers() -> int:
             return self.count(client.srv_name) if client.service_is_ready() else 0
 
-        self.wait(Waiting(client.srv_name, servers, send, stop, pending, steady.now(), gone=gone))
+        self.wait(Waiting(client.srv_name, servers, send, stop, pending, steady.now(), gone=gone, lost=lost, node=of))
         return pending
+
+    def later(self, seconds: float, call: Callable[[], object]) -> None:
+        """Call a function after so many seconds."""
+        self._later.append((steady.now() + seconds, call))
 
     def count(self, service: str) -> int:
         """Count the servers of a service that is known to be there."""
@@ -103,28 +130,58 @@ class Calls:
 
     def watch(self) -> None:
         """Look after everything that is waited for; to be called regularly."""
+        if self._lives is not None:
+            self._lives.ended()
+        now, later = steady.now(), self._later
+        self._later = [one for one in later if one[0] > now]
+        for due, call in later:
+            if due <= now:
+                call()
         for waiting in self._waiting:
             if not waiting.pending.done():
                 self._look(waiting)
         self._waiting = [waiting for waiting in self._waiting if not waiting.pending.done()]
 
     def _look(self, waiting: Waiting) -> None:
-        servers = waiting.servers()
-        if servers and servers >= waiting.sent_to:
+        servers, life = waiting.servers(), self._life(waiting)
+        if waiting.sent_to and waiting.life is None:
+            waiting.life = life
+        if waiting.life is not None and not self._lives_on(waiting):
+            self._give_up(waiting, f"has gone (silent for {SILENCE:g} s)" if life is None else RESTARTED, lost=True)
+        elif not servers or (not waiting.sent_to and life is None and self._was_heard(waiting)):
+            self._look_how_long(waiting)
+        elif servers >= waiting.sent_to or (waiting.life is not None and waiting.sent_to < AWAY):
             waiting.since = steady.now()
             sent, waiting.sent_to = waiting.sent_to, servers
             if not sent:
+                waiting.life = life
                 waiting.send()
-        elif servers:
-            self._give_up(waiting, "was restarted; what it was asked for is lost")
-        elif steady.now() - waiting.since > self.patience:
-            gone = "has gone" if waiting.sent_to else "is not there"
+        elif waiting.doubted is not None:
+            waiting.since, waiting.sent_to = steady.now(), servers
+            waiting.doubted()
+        else:
+            self._give_up(waiting, RESTARTED, lost=True)
+
+    def _look_how_long(self, waiting: Waiting) -> None:
+        if steady.now() - waiting.since > self.patience:
+            gone = "has gone" if waiting.sent_to or self._was_heard(waiting) else "is not there"
             self._give_up(waiting, f"{gone} (for {self.patience:g} s)")
         elif waiting.sent_to:
-            waiting.sent_to = sys.maxsize  # whoever is there next is another one
+            waiting.sent_to = AWAY
 
-    def _give_up(self, waiting: Waiting, why: str) -> None:
-        if waiting.pending.fail(waiting.gone(f"{waiting.what} {why}")):
+    def _life(self, waiting: Waiting) -> int | None:
+        """Return the life of the node that would answer now; None where it is silent, or has no heartbeat."""
+        return None if self._lives is None or not waiting.node else self._lives.life(waiting.node)
+
+    def _lives_on(self, waiting: Waiting) -> bool:
+        return self._lives is not None and any(waiting.life == said.life for said in self._lives.living(waiting.node))
+
+    def _was_heard(self, waiting: Waiting) -> bool:
+        return self._lives is not None and bool(waiting.node) and self._lives.was_heard(waiting.node)
+
+    def _give_up(self, waiting: Waiting, why: str, *, lost: bool = False) -> None:
+        error = waiting.lost if lost and waiting.lost is not None else waiting.gone
+        if waiting.pending.fail(error(f"{waiting.what} {why}")):
             waiting.stop()
 
 

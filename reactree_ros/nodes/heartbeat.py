@@ -23,6 +23,8 @@ TOPIC = "heartbeat"
 PERIOD = 0.2
 #: Whoever comes late hears what every node said last.
 QOS = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+#: The depth is that of all who speak together: with a smaller one, who speaks right before another would go unheard.
+HEARING = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class Heartbeat:
@@ -42,6 +44,7 @@ class Heartbeat:
             life=uuid.uuid4().int >> 64,
         )
         self._publisher = node.create_publisher(HeartbeatMsg, TOPIC, QOS)
+        self.beat()  # who comes late hears it, also where the node dies before the next one
         steady.every(node, PERIOD, self.beat)
 
     def goal(self, action: str, over: Callable[[], bool]) -> UUID:
@@ -86,11 +89,13 @@ class Lives:
     def __init__(self, node: Node, *, silence: float = SILENCE) -> None:
         self._silence = silence
         self._lives: dict[int, _Life] = {}
+        self._heard = set[str]()  # names of all who were heard
         self._looked = steady.now()
-        node.create_subscription(HeartbeatMsg, TOPIC, self._hear, QOS)
+        node.create_subscription(HeartbeatMsg, TOPIC, self._hear, HEARING)
 
     def _hear(self, said: HeartbeatMsg) -> None:
         self._lives[said.life] = _Life(said, steady.now())
+        self._heard.add(said.node)
 
     def ended(self) -> list[HeartbeatMsg]:
         """Return the last words of those who have fallen silent since this was asked last; to be asked regularly."""
@@ -106,3 +111,12 @@ class Lives:
     def living(self, node: str = "") -> list[HeartbeatMsg]:
         """Return what those said last who live: all, or those of one full name."""
         return [life.said for life in self._lives.values() if node in ("", life.said.node)]
+
+    def life(self, node: str) -> int | None:
+        """Return the life of one full name that was heard last; None where nobody of that name lives."""
+        lives = [life for life in self._lives.values() if life.said.node == node]
+        return int(max(lives, key=lambda life: life.heard).said.life) if lives else None
+
+    def was_heard(self, node: str) -> bool:
+        """Whether one of a full name was heard at any time, so that its silence says something."""
+        return node in self._heard

@@ -170,7 +170,7 @@ class InferenceNode(ManagedNode):
         self._count += 1
         response.seconds = self._latency = steady.now() - began
         if pending.cancelled():
-            if msg.id in self._aborted or not self._active:
+            if msg.id in self._aborted:
                 self._aborted.discard(msg.id)
                 return _failed(response, Generate.Response.ABORTED, "aborted")
             limit = self.get_parameter("request_timeout").value
@@ -227,8 +227,9 @@ class InferenceNode(ManagedNode):
     def begin_stop(self) -> None:
         """Stop what runs and what waits."""
         self._active = False
-        for pending, _ in reversed(list(self._running.values())):  # what waits first, or it would begin
-            pending.cancel()
+        for id, (pending, _) in reversed(list(self._running.items())):  # what waits first, or it would begin
+            if pending.cancel():
+                self._aborted.add(id)
 
     def stopped(self) -> bool:
         """Whether nothing runs."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from lifecycle_msgs.srv import ChangeState
 from rclpy._rclpy_pybind11 import RCLError
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from std_srvs.srv import Trigger
 
 N = TypeVar("N", bound="ManagedNode")
 Transition = Callable[[N, LifecycleState], TransitionCallbackReturn]
@@ -18,6 +19,9 @@ Transition = Callable[[N, LifecycleState], TransitionCallbackReturn]
 
 class ManagedNode(LifecycleNode, abc.ABC):
     """A lifecycle node that nobody brings down by asking for a transition.
+
+    Services:
+        ``~/check`` (std_srvs/Trigger): whether everything that the node needs is there; the message says what is not.
 
     Args:
         name: Its name.
@@ -28,6 +32,7 @@ class ManagedNode(LifecycleNode, abc.ABC):
         super().__init__(name, **kwargs)
         service = self._service_change_state  # rclpy raises out of it, and has no other way to it
         service.callback = functools.partial(self._considered, service.callback)
+        self.create_service(Trigger, "~/check", self._check)
 
     def _considered(
         self,
@@ -44,6 +49,15 @@ class ManagedNode(LifecycleNode, abc.ABC):
             self.get_logger().warning(f"transition '{asked}' refused: the node is {state} ({error})")
             response.success = False
             return response
+
+    def _check(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.message = self.lacks()
+        response.success = not response.message
+        return response
+
+    def lacks(self) -> str:
+        """Say what the node needs and is not there; empty where it has everything."""
+        return ""
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop what is in flight and release what is held; the node can then be configured anew."""

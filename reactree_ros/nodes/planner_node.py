@@ -53,6 +53,8 @@ ERROR_CODES = {
 _OF_A_GOAL = ("max_decisions", "max_steps", "max_depth", "seed")
 #: Why tasks hold after ``~/pause``.
 PAUSED = "somebody has paused it"
+#: How often it is looked at least whether bridge and inference node live, in seconds.
+LOOK_PERIOD = 0.1
 #: Longest wait for the score of a task that was stopped, and for a server that is away at the end, in seconds.
 LAST_SCORE = 1.0
 
@@ -75,7 +77,7 @@ class PlannerNode(Node):
         ``heartbeat`` (Heartbeat): that the node lives, and the skill that it has under way.
 
     Subscribes to:
-        ``heartbeat`` (Heartbeat): whether the bridge lives.
+        ``heartbeat`` (Heartbeat): whether bridge and inference node live.
 
     Uses:
         the bridge and the inference node named by the parameters ``bridge`` and ``inference``.
@@ -104,7 +106,7 @@ class PlannerNode(Node):
         self.heartbeat = Heartbeat(self)
         self._lives = Lives(self)
         self._waker = Waker(self)
-        self._calls = Calls(self, patience=settings.server_timeout)
+        self._calls = Calls(self, patience=settings.server_timeout, lives=self._lives)
         self._world = RosWorld(self, settings.bridge, self._calls, self.heartbeat)
         self._model = RosLanguageModel(self, settings.inference, self._calls)
         self._growth = Growth()
@@ -123,6 +125,7 @@ class PlannerNode(Node):
         self.create_service(Trigger, "~/pause", self._pause)
         self.create_service(Trigger, "~/resume", self._resume)
         self._timer = steady.every(self, 1.0 / settings.tick_rate, self._regular_tick)
+        steady.every(self, LOOK_PERIOD, self._calls.watch)
         self._action = ActionServer(
             self,
             ExecuteTask,
@@ -363,7 +366,6 @@ class PlannerNode(Node):
 
     def _regular_tick(self) -> None:
         self._calls.watch()
-        self._lives.ended()
         self._tick()
         streams = set(self._tree.snapshot_streams)
         if self._task is None and streams - self._streams and self._tree.tree_update_handler is not None:

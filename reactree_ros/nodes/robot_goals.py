@@ -12,7 +12,7 @@ from rclpy.action import ActionClient
 from rclpy.node import Node
 
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import Calls, Waiting, settle
+from reactree_ros.nodes.calls import RESTARTED, Calls, ServerLost, Waiting, settle
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.pending import Pending
 
@@ -25,8 +25,8 @@ class Underway:
 
     Attributes:
         what: The skill that it is for.
-        result: The server's answer as ``(status, result)``; fails where the server rejects the goal (``Rejected``), is
-            not there or goes away (``ServerGone``).
+        result: The server's answer as ``(status, result)``; fails where the server rejects the goal (``Rejected``), was
+            restarted (``ServerLost``), is not there or stays away (``ServerGone``).
         sent_at: When it was sent, in seconds (:func:`steady.now`); None: not yet.
         accepted: Whether the server has taken it on; a service need not say so.
         over: Whether the server has ended it, or never began with it: nothing of it moves.
@@ -126,16 +126,9 @@ class ActionOf(Server):
                 return
             underway.accepted = True
             self._handles[underway] = handle
-            handle.get_result_async().add_done_callback(finished)
+            handle.get_result_async().add_done_callback(lambda future: self._finished(underway, future))
             if underway.stopping:
                 self.stop(underway)
-
-        def finished(future: Any) -> None:
-            self._handles.pop(underway, None)
-            answer = _taken(future, lambda error: self._failed(underway, error))
-            if answer is not None:
-                underway.over = True
-                underway.result.succeed((answer.status, answer.result))
 
         def send() -> None:
             underway.sent_at = steady.now()
@@ -145,8 +138,28 @@ class ActionOf(Server):
         def servers() -> int:
             return self.calls.count(f"{self.name}/_action/send_goal") if self.ready() else 0
 
-        _wait(self.calls, self.name, servers, send, underway)
+        _wait(self.calls, self.name, servers, send, underway, doubted=lambda: self._doubt(underway))
         return underway
+
+    def _finished(self, underway: Underway, future: Any) -> None:
+        answer = _taken(future, lambda error: self._failed(underway, error))
+        if answer is None:
+            return
+        underway.over = True
+        self._handles.pop(underway, None)
+        if answer.status == GoalStatus.STATUS_UNKNOWN:  # says a server that has never heard of it
+            underway.result.fail(ServerLost(f"{self.name} {RESTARTED}"))
+        else:
+            underway.result.succeed((answer.status, answer.result))
+
+    def _doubt(self, underway: Underway) -> None:
+        """Ask for the result once more: a server that was restarted knows nothing of the goal, another one goes on."""
+        if underway in self._handles:
+            again = self._handles[underway].get_result_async()
+            again.add_done_callback(lambda future: self._finished(underway, future))
+        else:
+            _give_up(underway)
+            underway.result.fail(ServerLost(f"{self.name} {RESTARTED}"))
 
     def _failed(self, underway: Underway, error: BaseException) -> None:
         underway.over = True
@@ -227,11 +240,24 @@ class ServiceOf(Server):
         self.node.destroy_client(self._client)
 
 
-def _wait(calls: Calls, name: str, servers: Callable[[], int], send: Callable[[], None], underway: Underway) -> None:
+def _wait(
+    calls: Calls,
+    name: str,
+    servers: Callable[[], int],
+    send: Callable[[], None],
+    underway: Underway,
+    doubted: Callable[[], None] | None = None,
+) -> None:
     def given_up() -> None:
-        underway.over, underway.stopping, underway.away = underway.sent_at is None, True, True
+        _give_up(underway)
 
-    calls.wait(Waiting(name, servers, send, given_up, underway.result, steady.now()))
+    waiting = Waiting(name, servers, send, given_up, underway.result, steady.now(), lost=ServerLost, doubted=doubted)
+    calls.wait(waiting)
+
+
+def _give_up(underway: Underway) -> None:
+    """Note that a server is not asked any more; what it has of a goal is stopped when it is there again."""
+    underway.over, underway.stopping, underway.away = underway.sent_at is None, True, True
 
 
 def _taken(future: Any, failed: Callable[[BaseException], object]) -> Any:

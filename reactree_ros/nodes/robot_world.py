@@ -15,7 +15,7 @@ from rosidl_runtime_py.convert import message_to_ordereddict
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import Calls, ServerGone
+from reactree_ros.nodes.calls import Calls, ServerGone, ServerLost
 from reactree_ros.nodes.emergency_stop import EmergencyStop
 from reactree_ros.nodes.goal_templates import (
     NoValue,
@@ -31,7 +31,7 @@ from reactree_ros.nodes.goal_templates import (
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.robot_goals import ActionOf, Rejected, Server, ServiceOf, Underway
 from reactree_ros.nodes.robot_senses import Senses
-from reactree_ros.pending import Pending
+from reactree_ros.pending import Pending, pass_on
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.robot.config import RobotConfig, SkillEntry, Verb, error_code
 from reactree_ros.world.robot.map_file import load_map
@@ -40,11 +40,18 @@ from reactree_ros.world.robot.semantic_map import SemanticMap
 from reactree_ros.world.virtualhome.household import WAH_NL
 from reactree_ros.world.virtualhome.rules import Skill
 from reactree_ros.world.virtualhome.vocabulary import RECALLABLE, WORDS
+from reactree_ros.world.wrappers import asked
 
 #: How often what is under way is looked after, in seconds.
 PERIOD = 0.05
+#: Time before a goal is sent again that a server has rejected or lost, in seconds.
+AGAIN = 0.5
+#: For how long a server that has ended a goal without a word may turn out to be ending itself, in seconds.
+LAST_WORDS = 1.0
 #: After these the robot looks what is before it.
 _LOOKING = ("go to", "open")
+#: These may be tried again where nobody knows how far they got.
+_REPEATABLE = ("go to",)
 
 
 class MappedSkill:
@@ -71,13 +78,13 @@ class MappedSkill:
         self._code = _reader(result, entry.code, "error_code", is_whole_number, f"{where}: code")
         self._text = _reader(result, entry.text, "error_msg", is_text, f"{where}: text")
 
-    def verdict(self, status: int, result: Any) -> tuple[Outcome, str]:
-        """Say how a goal ended: ``DONE``, or another outcome with the reason in words."""
+    def verdict(self, status: int, result: Any) -> tuple[Outcome, str, bool]:
+        """Say how a goal ended: ``DONE`` or another outcome, the reason in words, and whether the server gave one."""
         if status == GoalStatus.STATUS_CANCELED:
-            return Outcome.CANCELED, f"somebody else canceled it on {self.entry.server}"
+            return Outcome.CANCELED, f"somebody else canceled it on {self.entry.server}", True
         unlike = [(path, read(result)) for path, read, wanted in self._success if read(result) != wanted]
         if status == GoalStatus.STATUS_SUCCEEDED and not unlike:
-            return Outcome.DONE, ""
+            return Outcome.DONE, "", True
         code = int(self._code(result)) if self._code is not None else 0
         known = error_code(self.entry, code)
         reasons = [
@@ -86,8 +93,9 @@ class MappedSkill:
             str(self._text(result)) if self._text is not None else "",
         ]
         if not any(reasons):
-            reasons = [f"{path} is {value}" for path, value in unlike] or ["it was aborted without an error code"]
-        return known.outcome, f"{self.entry.server}: {', '.join(filter(None, reasons))}"
+            reasons = [f"{path} is {value}" for path, value in unlike if status == GoalStatus.STATUS_SUCCEEDED]
+        said = ", ".join(filter(None, reasons))
+        return known.outcome, f"{self.entry.server}: {said or 'it was aborted without an error code'}", bool(said)
 
 
 def _reader(result: Any, path: str, usual: str, fits: Any, where: str) -> Any:
@@ -120,6 +128,18 @@ class _Errand:
     words: str = ""  # the first sentence of the observation
     end: tuple[Outcome, str] | None = None  # how it ends as soon as the robot has stopped
     end_since: float = 0.0
+    trouble: tuple[str, float] | None = None  # why it is to be sent again, and since when
+    again_at: float | None = None  # when it is sent again
+    unexplained: tuple[Outcome, str, float] | None = None  # an end without a reason, and when it came
+
+
+@dataclass(eq=False)
+class _Next:
+    """A skill that waits until what was sent before has stopped."""
+
+    text: str
+    pending: Pending[Observation]
+    until: float
 
 
 class RobotWorld(World):
@@ -168,6 +188,7 @@ class RobotWorld(World):
                 of = (node, self._calls, entry.server, mapped.type)
                 self._servers[entry.server, entry.type] = ActionOf(*of, heartbeat) if entry.action else ServiceOf(*of)
         self._errand: _Errand | None = None
+        self._next: _Next | None = None
         self._underway: list[tuple[Server, Underway]] = []
         self._resting: deque[Pending[None]] = deque()
         self._cancelled: deque[_Errand] = deque()
@@ -214,8 +235,9 @@ class RobotWorld(World):
             return Pending.of(Observation(parsed, Outcome.UNKNOWN_SKILL))
         if halted := self.halted():
             return Pending.of(map.after(parsed, Outcome.HALTED, f"You cannot {skill} now: {halted}."))
-        if obstacle := self._obstacle():
-            return Pending.of(map.after(parsed, Outcome.PRECONDITION, f"You cannot {skill} now: {obstacle}."))
+        if self._obstacle():
+            self._next = _Next(skill, Pending(), steady.now() + self._stop_timeout)
+            return self._next.pending
         outcome, words = map.check(parsed, now, unseen=self._dry_run)
         if outcome is not Outcome.DONE:
             return Pending.of(map.after(parsed, outcome, words))
@@ -238,6 +260,13 @@ class RobotWorld(World):
         """Say whether the emergency stop is engaged; it stops no dry run."""
         return "" if self._dry_run else self._stop.engaged()
 
+    def lacks(self) -> str:
+        """Say which of the robot's servers are not there, and whether a map is missing."""
+        away = [f"{name} ({kind}) is not there" for (name, kind), server in self._servers.items() if not server.ready()]
+        if self._senses.map is None:
+            away.append(f"there is no semantic map on {self._config.map_topic} yet")
+        return "; ".join(away)
+
     def at_rest(self) -> Pending[None]:
         """Settle when the robot's servers have ended everything that was sent to them."""
         if not self._underway:
@@ -254,6 +283,8 @@ class RobotWorld(World):
         self._node.destroy_guard_condition(self._wake)
         for pending in self._resting:
             pending.cancel()
+        if self._next is not None:
+            self._next.pending.cancel()
         self._senses.close()
         self._stop.close()
         for server in self._servers.values():
@@ -318,9 +349,25 @@ class RobotWorld(World):
         self._underway = [(server, underway) for server, underway in self._underway if not underway.over]
         while self._resting and not self._underway:
             self._resting.popleft().succeed(None)
+        self._begin_next()
         self._senses.look(forget=self._errand is None)
         if self._errand is not None:
             self._step(self._errand)
+
+    def _begin_next(self) -> None:
+        """Begin the skill that waits as soon as nothing is in its way any more; it fails where that lasts too long."""
+        next = self._next
+        if next is None:
+            return
+        obstacle = "" if next.pending.done() or self.halted() else self._obstacle()
+        if obstacle and steady.now() <= next.until:
+            return
+        self._next = None
+        if obstacle:
+            limit = f"{self._stop_timeout:g} s"
+            next.pending.fail(WorldError(f"'{next.text}' could not begin within {limit}: {obstacle}"))
+        elif not next.pending.done():
+            pass_on(asked(self.execute, next.text), next.pending)
 
     def _step(self, errand: _Errand) -> None:
         """Go on with a skill as far as it goes now."""
@@ -337,10 +384,14 @@ class RobotWorld(World):
             elif now - errand.end_since > self._stop_timeout:
                 self._fail(errand, f"{errand.end[1]} It did not stop within {self._stop_timeout:g} s.")
             return
-        if underway.result.done():
+        if errand.again_at is not None or errand.unexplained is not None:
+            self._step_after_trouble(errand)
+        elif underway.result.done():
             self._ended(errand)
         elif stopped := self._stop.engaged():
             self._end(errand, Outcome.HALTED, stopped)
+        elif underway.accepted and errand.trouble is not None:
+            errand.trouble = None
         elif now - errand.began > entry.time_limit:
             self._end(errand, Outcome.TIMEOUT, f"it took longer than {entry.time_limit:g} s and was stopped")
         elif underway.sent_at is not None and not underway.accepted and now - underway.sent_at > self._server_timeout:
@@ -355,13 +406,26 @@ class RobotWorld(World):
 
     def _ended(self, errand: _Errand) -> None:
         """Take in how the robot's server ended a goal."""
+        entry = errand.mapped.entry
         try:
-            outcome, reason = errand.mapped.verdict(*errand.underway.result.take())
+            outcome, reason, explained = errand.mapped.verdict(*errand.underway.result.take())
         except Rejected as error:
-            outcome, reason = Outcome.PRECONDITION, str(error)
+            if entry.rejected == Outcome.WORLD_UNAVAILABLE.value:
+                self._again(errand, str(error))
+            else:
+                self._finish(errand, Outcome(entry.rejected), _failed(errand.skill, str(error)))
+        except ServerLost as error:
+            self._lost(errand, str(error))
         except ServerGone as error:
             self._fail(errand, str(error))
-            return
+        else:
+            if explained:
+                self._judged(errand, outcome, reason)
+            else:
+                errand.unexplained = outcome, reason, steady.now()
+
+    def _judged(self, errand: _Errand, outcome: Outcome, reason: str) -> None:
+        """Go on after what a server said of how a goal ended."""
         map, now = self._map(), self._senses.now()
         if outcome is Outcome.DONE:
             map.apply(errand.skill, now)
@@ -375,12 +439,52 @@ class RobotWorld(World):
         elif outcome is Outcome.EXECUTION and errand.tries <= errand.mapped.entry.retries:
             errand.tries += 1
             self._node.get_logger().warning(f"'{errand.text}' failed ({reason}); try {errand.tries}")
-            with suppress(NoValue):  # what it is done to may have been detected anew
-                errand.goal = errand.mapped.fill(_values(map, errand.skill, errand.text))
-            errand.underway = self._send(errand.server, errand.text, errand.goal)
-            self._follow(errand)
+            self._send_again(errand)
         else:
             self._finish(errand, outcome, _failed(errand.skill, reason))
+
+    def _send_again(self, errand: _Errand) -> None:
+        self._note_departure(errand)
+        with suppress(NoValue):  # what it is done to may have been detected anew
+            errand.goal = errand.mapped.fill(_values(self._map(), errand.skill, errand.text))
+        errand.underway = self._send(errand.server, errand.text, errand.goal)
+        self._follow(errand)
+
+    # ------------------------------------------------------------------ servers that are not as they should be
+
+    def _lost(self, errand: _Errand, reason: str) -> None:
+        """Try again what a server has forgotten, where that does no harm."""
+        if errand.skill.verb in _REPEATABLE:
+            self._again(errand, reason)
+        else:
+            self._fail(errand, f"{reason}; nobody knows how far '{errand.text}' got")
+
+    def _again(self, errand: _Errand, reason: str) -> None:
+        """Send a goal again by and by, of which nothing came because of its server."""
+        if errand.trouble is None:
+            self._node.get_logger().warning(f"'{errand.text}' is tried again: {reason}")
+        errand.trouble = reason, steady.now() if errand.trouble is None else errand.trouble[1]
+        errand.again_at = steady.now() + AGAIN
+
+    def _step_after_trouble(self, errand: _Errand) -> None:
+        """Look whether a goal is to be sent again, or what its end without a reason was."""
+        now, underway = steady.now(), errand.underway
+        if stopped := self._stop.engaged():
+            self._end(errand, Outcome.HALTED, stopped)
+        elif errand.unexplained is not None:
+            outcome, reason, since = errand.unexplained
+            if not errand.server.ready():
+                errand.unexplained = None
+                self._lost(errand, f"{errand.mapped.entry.server} has gone, and with it what it was asked for")
+            elif now - since > LAST_WORDS:
+                errand.unexplained = None
+                self._judged(errand, outcome, reason)
+        elif errand.trouble is not None and now - errand.trouble[1] > self._server_timeout:
+            reason = f"{errand.trouble[0]} (again and again for {self._server_timeout:g} s)"
+            self._fail(errand, f"{reason}; {self._obstacle()}" if self._obstacle() else reason)
+        elif errand.again_at is not None and now >= errand.again_at and underway.over:
+            errand.again_at = None
+            self._send_again(errand)
 
     def _finish(self, errand: _Errand, outcome: Outcome, words: str) -> None:
         self._errand = None

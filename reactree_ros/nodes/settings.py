@@ -46,10 +46,10 @@ class RobotBridgeSettings(Settings):
     )
     dry_run: bool = Field(default=False, description="log every goal and send none")
     server_timeout: float = Field(
-        default=5.0,
+        default=30.0,
         ge=0.1,
         le=600.0,
-        description="how long a robot's server may be away, or take to accept a goal, in seconds",
+        description="how long a robot's server may be away, reject a goal or take to accept one, in seconds",
     )
 
 
@@ -87,7 +87,7 @@ class PlannerNodeSettings(Settings):
     )
     queue_size: int = Field(default=16, ge=1, le=10000, description="goals that may wait")
     server_timeout: float = Field(
-        default=5.0, ge=0.1, le=3600.0, description="how long bridge or inference node may be away, in seconds"
+        default=30.0, ge=0.1, le=3600.0, description="how long bridge or inference node may be away, in seconds"
     )
 
 

@@ -89,6 +89,10 @@ class World(abc.ABC):
         """
         return ""
 
+    def lacks(self) -> str:
+        """Say what it needs and is not there, e.g. a server of a robot; empty where it has everything."""
+        return ""
+
     def at_rest(self) -> Pending[None]:
         """Settle when nothing moves any more of what was cancelled; at once where cancelling stops at once."""
         return Pending.of(None)

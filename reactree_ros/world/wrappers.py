@@ -69,6 +69,10 @@ class WorldWrapper(World):
         """See :meth:`World.halted`."""
         return self.inner.halted()
 
+    def lacks(self) -> str:
+        """See :meth:`World.lacks`."""
+        return self.inner.lacks()
+
     def at_rest(self) -> Pending[None]:
         """See :meth:`World.at_rest`."""
         return self.inner.at_rest()

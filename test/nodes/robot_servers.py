@@ -6,6 +6,7 @@ Behaviours of a server, one for each goal in turn, then `succeed`:
 
     succeed   do it
     abort:N   end with the error code N
+    quit      end without a word, as a server does that is shut down
     hold      accept the goal, move, and never end it; a cancel stops it
     deaf      the same, but a cancel does not stop it
     stubborn  like hold, but the first cancel is refused
@@ -177,6 +178,9 @@ class Robot(Node):
         self.say(f"{server}: {behaviour}")
         if behaviour.startswith("abort"):
             result.error_code, result.error_msg = int(behaviour.partition(":")[2]), "as told"
+            handle.abort()
+            return False
+        if behaviour == "quit":
             handle.abort()
             return False
         waiting = behaviour in ("hold", "deaf", "stubborn")

@@ -45,6 +45,26 @@ def test_a_node_killed_in_the_middle_ends_the_task_and_the_next_goal_succeeds(
     assert "Traceback" not in planner.output
 
 
+def test_a_decision_whose_inference_node_is_killed_and_started_again_is_asked_again(processes: Processes) -> None:
+    bridge, inference = processes.held("bridge"), processes.held("inference")
+    release(bridge)
+    planner = processes.node(
+        "planner_node", "--ros-args", "-p", "bridge:=held_bridge", "-p", "inference:=held_inference"
+    )
+    assert processes.node("bring_up", "held_inference", "held_bridge").end() == 0
+    task = processes.node("execute_task", INSTRUCTION)
+    inference.wait_for("holds: a decision")
+    inference.signal(signal.SIGKILL)
+    planner.wait_for("a decision is asked again: held_inference/generate has gone (silent for 1.5 s)")
+    inference = processes.held("inference")
+    assert processes.node("bring_up", "held_inference").end() == 0
+    inference.wait_for("holds: a decision")
+    release(inference)
+    assert task.end() == 0, task.output
+    assert "[1] " in task.output
+    assert "Success (end: done, GSR 1.00, SSR 1.00)" in task.output
+
+
 def test_a_bridge_that_is_back_at_once_has_lost_the_skill_and_is_given_the_next_task(processes: Processes) -> None:
     bridge, inference = processes.held("bridge"), processes.held("inference")
     start_planner(processes)

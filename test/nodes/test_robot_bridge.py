@@ -242,14 +242,14 @@ def test_what_failed_on_the_way_is_tried_again_as_often_as_the_mapping_says(hous
     assert house.skill("open fridge 1").result.outcome == Result.EXECUTION  # its mapping has no retries
 
 
-def test_a_goal_that_is_rejected_is_refused_and_nothing_moves(house: House) -> None:
+def test_a_goal_that_is_rejected_is_refused_where_the_mapping_says_that_the_goal_is_meant(house: House) -> None:
     house.add_robot()
-    house.start()
+    house.start(in_skill("open", rejected="precondition"))
     house.does("go to fridge 1")
-    house.robot.behave["navigate_to_pose"] = ["reject"]
-    result = house.skill("go to bed 1").result
+    house.robot.behave["arm"] = ["reject"]
+    result = house.skill("open fridge 1").result
     assert result.outcome == Result.PRECONDITION
-    assert result.message == "You could not go to the bed (1): navigate_to_pose rejected the goal."
+    assert result.message == "You could not open the fridge (1): arm rejected the goal."
     house.does("open fridge 1")
 
 
@@ -273,8 +273,10 @@ def test_a_server_that_never_answers_is_given_up_and_its_goal_taken_back_later(h
         "navigate_to_pose did not answer within 0.3 s",
     )
     refused = house.skill("go to sofa 1").result
-    assert refused.outcome == Result.PRECONDITION
-    assert refused.message.startswith("You cannot go to sofa 1 now: 'go to bed 1' has not stopped yet.")
+    assert (refused.outcome, refused.message) == (
+        Result.WORLD_UNAVAILABLE,
+        "'go to sofa 1' could not begin within 1 s: 'go to bed 1' has not stopped yet",
+    )
     robot.behave["navigate_to_pose"] = ["hold"]
     house.graph.resume(robot)
     house.graph.until(lambda: "stopped: navigate_to_pose" in robot.log, "the late goal is canceled")
@@ -346,7 +348,7 @@ def test_a_server_that_vanishes_is_named_and_used_again_when_it_is_back(house: H
         "navigate_to_pose has gone (for 0.3 s)",
     )
     refused = house.skill("go to sofa 1").result
-    assert refused.outcome == Result.PRECONDITION
+    assert refused.outcome == Result.WORLD_UNAVAILABLE
     assert "navigate_to_pose has gone, and it is not known whether the robot has stopped" in refused.message
     house.add_robot()
     house.graph.until(lambda: not house.bridge._hosted._obstacle(), "the new server knows nothing of the old goal")

@@ -107,6 +107,29 @@ def test_a_server_that_vanishes_is_named_and_the_launch_ends(processes: Processe
     assert "Not achieved (end: world_gone)" in whole.output
 
 
+def decisions(whole: Process) -> list[str]:
+    return [line.partition("] ")[2] for line in whole.output.splitlines() if line.startswith("[execute_task-")]
+
+
+def test_a_navigation_that_is_killed_and_started_again_changes_no_decision(processes: Processes) -> None:
+    latched = ("--qos-durability", "transient_local", "--qos-reliability", "reliable")
+    processes.start("ros2", "topic", "pub", *latched, "/emergency_stop", "std_msgs/msg/Bool", "{data: false}")
+    body = robot(processes, "--without", "button")
+    undisturbed = launch(processes, f"instruction:={INSTRUCTION}")
+    assert undisturbed.ended_cleanly(0)
+    body.interrupt()
+    assert body.end() == 0
+    body = robot(processes, "--without", "button", "--behave", "navigate_to_pose=hold")
+    disturbed = launch(processes, f"instruction:={INSTRUCTION}")
+    body.wait_for("navigate_to_pose: hold")
+    body.signal(signal.SIGKILL)
+    robot(processes, "--without", "button")
+    assert disturbed.ended_cleanly(0)
+    assert "'go to kitchen 1' is tried again: navigate_to_pose was restarted" in disturbed.output
+    assert decisions(disturbed)[:-1] == decisions(undisturbed)[:-1]  # the last line has the time it took
+    assert len(decisions(disturbed)) > 10
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -32,6 +32,9 @@ class SkillEntry(Document):
         code: Field of the result with an error code.
         text: Field of the result with an error in words.
         outcomes: What the error codes stand for; a code that is not named stands for ``execution``.
+        rejected: What it stands for that the server does not accept a goal. With ``world_unavailable`` it is no word on
+            the goal (a server that starts, or is not active, rejects everything): it is sent again within a bound, and
+            then the task ends.
         time_limit: Longest time for all tries together, in seconds.
         retries: How often it is tried again after it failed on the way.
     """
@@ -44,6 +47,7 @@ class SkillEntry(Document):
     code: str = ""
     text: str = ""
     outcomes: dict[int, Failure] = Field(default_factory=dict)
+    rejected: Failure = "world_unavailable"
     time_limit: Seconds = 120.0
     retries: Annotated[int, Field(ge=0, le=10)] = 0
 

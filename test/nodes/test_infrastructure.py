@@ -1,0 +1,218 @@
+"""A robot's servers that are away, late, restarted, or not ready yet: none of that is an observation."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from doubles import ScriptedModel
+
+NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
+if NAV2:
+    from reactree_interfaces.action import ExecuteSkill, ExecuteTask
+    from ros_graph import Graph
+    from test_robot_bridge import House, in_skill
+
+    from reactree_ros.nodes.calls import AWAY
+
+    Result = ExecuteSkill.Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from processes import Process, Processes
+    from ros_graph import Goal
+
+pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
+
+CONFIG = Path(__file__).parents[2] / "config/robot.yaml"
+ACTS = ("go to kitchen 1", "go to fridge 1", "open fridge 1", "pick up apple 1", "done")
+SCRIPT = {"root": [f"Act: {skill}" for skill in ACTS]}
+
+
+@pytest.fixture
+def house(graph: Graph, tmp_path: Path) -> Any:
+    return House(graph, tmp_path)
+
+
+def task(house: Any, **of_bridge: Any) -> tuple[Goal, ScriptedModel]:
+    """Begin a task whose robot never arrives at first; returns goal and model when the robot is on its way."""
+    robot = house.add_robot(alone=True, behave={"navigate_to_pose": ["hold"]})
+    house.start(**{"server_timeout": 600.0, "stop_timeout": 600.0} | of_bridge)
+    model = ScriptedModel(SCRIPT)
+    house.graph.inference(model)
+    house.graph.planner(bridge="robot_bridge")
+    goal = house.graph.task()
+    house.graph.until(lambda: "navigate_to_pose: hold" in robot.log, "the robot is on its way")
+    house.graph.until(lambda: house.bridge._hosted._errand.underway.accepted, "the bridge has heard so")
+    return goal, model
+
+
+def waits(house: Any) -> Callable[[], bool]:
+    """Whether the bridge carries a skill out, or waits to."""
+    return lambda: bool(house.bridge._hosted._errand or house.bridge._hosted._next)
+
+
+# ---------------------------------------------------------------------- restarted, gone
+
+
+def test_a_task_whose_navigation_is_restarted_decides_as_if_nothing_had_been(house: Any, tmp_path: Path) -> None:
+    goal, disturbed = task(house)
+    (waiting,) = house.bridge._hosted._calls._waiting
+    house.graph.kill(house.robot)
+    house.graph.until(lambda: waiting.sent_to == AWAY, "the bridge has seen it go")
+    robot = house.add_robot(alone=True)
+    assert (goal.result.success, goal.result.decisions, goal.result.steps) == (True, 4, 4)
+    assert robot.house.held == "apple"
+    house.graph.close()
+
+    graph = Graph(house.graph.domain_id)
+    other = House(graph, tmp_path)
+    goal, undisturbed = task(other)
+    other.robot._running[0][1].forever = False  # it arrives
+    assert goal.result.success
+    graph.close()
+    assert [request.prompt for request in disturbed.requests] == [request.prompt for request in undisturbed.requests]
+
+
+def test_a_navigation_that_never_comes_back_ends_the_task_with_that_reason(house: Any) -> None:
+    goal, model = task(house, server_timeout=0.3)
+    house.graph.kill(house.robot)
+    assert (goal.result.end, goal.result.error_code) == ("world_gone", ExecuteTask.Result.WORLD_UNAVAILABLE)
+    assert goal.result.message.endswith("navigate_to_pose has gone (for 0.3 s)")
+    assert len(model.requests) == 1, "nothing is decided by it"
+
+
+def test_an_arm_that_is_restarted_in_the_midst_is_not_told_the_same_again(house: Any) -> None:
+    robot = house.add_robot(alone=True)
+    house.start(server_timeout=600.0)
+    house.does("go to kitchen table 1")
+    robot.behave["arm"] = ["hold"]
+    goal = house.skill("pick up pudding 1")
+    house.graph.until(lambda: "arm: hold" in robot.log, "the arm moves")
+    house.graph.kill(robot)
+    robot = house.add_robot(alone=True)
+    assert goal.result.outcome == Result.WORLD_UNAVAILABLE
+    lost = "arm was restarted; what it was asked for is lost"
+    assert goal.result.message == f"{lost}; nobody knows how far 'pick up pudding 1' got"
+    assert robot.log == []
+
+
+def test_a_server_that_ends_a_goal_without_a_word_and_then_itself_has_lost_it(house: Any) -> None:
+    robot = house.add_robot(alone=True, behave={"navigate_to_pose": ["quit"]})
+    house.start(in_skill("go to", retries=0), server_timeout=600.0)
+    goal = house.skill("go to bed 1")
+    house.graph.until(lambda: waits(house)() and house.bridge._hosted._errand.unexplained, "it has ended the goal")
+    house.graph.kill(robot)
+    house.graph.until(lambda: not house.bridge._hosted._errand or house.bridge._hosted._errand.again_at, "it has gone")
+    house.add_robot(alone=True)
+    assert goal.result.outcome == Result.DONE
+
+
+def test_a_twin_of_a_server_that_comes_and_goes_does_not_end_a_goal(house: Any) -> None:
+    robot = house.add_robot(alone=True)
+    house.start(server_timeout=600.0)
+    goal = house.goes("hold")
+    house.graph.until(lambda: house.bridge._hosted._errand.underway.accepted, "the bridge has heard so")
+    twin = house.graph.add(type(robot)("twin", context=house.graph.context, button=False, body=False), alone=True)
+    (waiting,) = house.bridge._hosted._calls._waiting
+    house.graph.until(lambda: waiting.sent_to == 2, "the twin is seen")
+    house.graph.kill(twin)
+    house.graph.until(lambda: waiting.sent_to == 1, "its end is seen")
+    robot._running[0][1].forever = False  # it arrives
+    assert goal.result.outcome == Result.DONE
+    assert "cancel: navigate_to_pose" not in robot.log
+
+
+# ---------------------------------------------------------------------- bring-up
+
+
+def start(processes: Processes, *robot: str, timeout: str = "30") -> Process:
+    """Start a robot and its bridge; returns the bring-up of the bridge."""
+    config = ("--ros-args", "-p", f"robot_config:={CONFIG}")
+    if robot:
+        processes.start(sys.executable, str(Path(__file__).parent / "robot_servers.py"), *robot)
+    processes.node("robot_bridge_node", *config)
+    return processes.node("bring_up", "robot_bridge", "--timeout", timeout)
+
+
+def test_bring_up_names_the_servers_that_a_robot_lacks(processes: Processes) -> None:
+    bring_up = start(processes, "--without", "nav", timeout="3")
+    assert bring_up.end() == 1
+    lack = "navigate_to_pose (nav2_msgs/action/NavigateToPose) is not there\n"
+    assert f"error: 'robot_bridge' lacks what it needs (for 3 s): {lack}" in bring_up.output
+
+
+def test_bring_up_waits_for_a_robot_that_comes_later(processes: Processes) -> None:
+    bring_up = start(processes)
+    bring_up.wait_for("'robot_bridge' waits: navigate_to_pose (nav2_msgs/action/NavigateToPose) is not there; arm (")
+    processes.start(sys.executable, str(Path(__file__).parent / "robot_servers.py"))
+    assert bring_up.end() == 0
+
+
+# ---------------------------------------------------------------------- not ready, late, not stopped yet
+
+
+def test_a_server_that_rejects_because_it_starts_is_asked_again(house: Any) -> None:
+    robot = house.add_robot(behave={"navigate_to_pose": ["reject"] * 2})
+    house.start(server_timeout=600.0)
+    house.does("go to bed 1")
+    assert robot.log[:3] == ["rejected: navigate_to_pose"] * 2 + ["navigates to 2.4 6.6"]
+
+
+def test_a_server_that_goes_on_rejecting_is_named_within_its_bound(house: Any) -> None:
+    house.add_robot(behave={"navigate_to_pose": ["reject"] * 999})
+    house.start(server_timeout=0.3)
+    result = house.skill("go to bed 1").result
+    assert result.outcome == Result.WORLD_UNAVAILABLE
+    assert result.message == "navigate_to_pose rejected the goal (again and again for 0.3 s)"
+
+
+def test_a_goal_that_is_accepted_late_is_waited_for(house: Any) -> None:
+    robot = house.add_robot(alone=True)
+    house.start(server_timeout=600.0)
+    house.graph.halt(robot)
+    goal = house.skill("go to bed 1")
+    house.graph.until(lambda: waits(house)() and house.bridge._hosted._errand.underway.sent_at, "the goal was sent")
+    house.graph.resume(robot)
+    assert goal.result.outcome == Result.DONE
+
+
+def test_a_skill_waits_until_what_was_cancelled_has_stopped(house: Any) -> None:
+    robot = house.add_robot()
+    house.start(stop_timeout=600.0)
+    house.goes("deaf")
+    world = house.bridge._hosted
+    world._errand.pending.cancel()  # the bridge itself would wait: this is the world's own
+    house.graph.until(lambda: "cancel: navigate_to_pose" in robot.log, "it is told to stop")
+    second = world.execute("go to sofa 1")
+    house.graph.until(lambda: world._next, "the second waits")
+    robot._running[0][1].deaf = False
+    house.graph.until(second.done, "the second is carried out")
+    assert second.take().text.startswith("You arrive at the sofa (1).")
+    stopped, began = robot.log.index("stopped: navigate_to_pose"), robot.log.index("navigates to 1.5 2.0")
+    assert stopped < began
+
+
+def test_a_skill_that_waits_for_a_server_is_cancelled_and_never_sent(house: Any) -> None:
+    house.add_robot(nav=False)
+    house.start(server_timeout=600.0)
+    goal = house.skill("go to bed 1")
+    house.graph.until(waits(house), "it waits")
+    goal.cancel()
+    assert goal.result.outcome == Result.CANCELED
+    late = house.graph.add(type(house.robot)("nav", context=house.graph.context, arm=False, button=False))
+    house.does("go to sofa 1")
+    assert late.log.count("navigate_to_pose: succeed") == 1
+
+
+def test_a_stop_that_is_pressed_while_a_skill_is_tried_again_holds_it(house: Any) -> None:
+    house.add_robot(behave={"navigate_to_pose": ["reject"] * 999})
+    house.start(server_timeout=600.0)
+    goal = house.skill("go to bed 1")
+    house.graph.until(lambda: waits(house)() and house.bridge._hosted._errand.again_at, "it is tried again")
+    house.press(True)
+    assert goal.result.outcome == Result.HALTED
