@@ -77,8 +77,8 @@ lock:
 	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) pyproject.toml
 
 clean:
-	rm -rf .venv .venv-test .venv-memory .venv-worlds .venv-bench .venv-llm .venv-lock .venv-ros build dist *.egg-info
-	rm -rf test/plugin/build test/plugin/*.egg-info
+	rm -rf .venv .venv-test .venv-memory .venv-worlds .venv-bench .venv-llm .venv-lock build dist *.egg-info
+	rm -rf ros2_ws/.venv-ros test/plugin/build test/plugin/*.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find reactree_ros test benchmarks -name __pycache__ -prune -exec rm -rf {} +
 

@@ -14,7 +14,8 @@ import setuptools
 from setuptools import Distribution, setup
 
 if int(setuptools.__version__.partition(".")[0]) < 64:  # as Ubuntu 22.04 has it (ROS 2 Humble)
-    sys.exit(f"error: setuptools {setuptools.__version__} is too old; python3 -m pip install -U 'setuptools>=64,<80'")
+    wanted = f"{sys.executable} -m pip install -U 'setuptools>=64,<80'"
+    sys.exit(f"error: setuptools {setuptools.__version__} is too old: {wanted}")
 
 NAME = "reactree_ros"
 HERE = Path(__file__).parent
@@ -58,6 +59,7 @@ setup(
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         # the last two, because `colcon build --symlink-install` builds where only these files are linked to
         (f"share/{NAME}", ["package.xml", "README.md", "pyproject.toml"]),
+        (f"share/{NAME}/hook", ["resource/virtual_environment.dsv"]),  # sourced with the workspace: `colcon.pkg`
         share("launch", "*.launch.py"),
         share("config", "*.yaml"),
     ],

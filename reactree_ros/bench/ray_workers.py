@@ -12,6 +12,7 @@ from reactree_ros.bench.job_runner import Finished, JobRunner
 from reactree_ros.bench.jobs import BenchSettings, Job
 from reactree_ros.bench.workers import Died, Slot
 from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line
 
 #: The address that stands for a Ray of this machine's own.
 LOCAL = "local"
@@ -62,7 +63,7 @@ class RayWorkers:
         try:
             import ray
         except ImportError as error:
-            raise UserError(f"--ray needs Ray: pip install 'reactree_ros[ray]' ({error})") from error
+            raise UserError(f"--ray needs Ray ({error}): {install_line('reactree_ros[ray]')}") from error
         _check_reach(address)
         self._ray, self._settings, self._started = ray, settings, 0
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to Ray's makers

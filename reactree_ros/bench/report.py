@@ -35,6 +35,7 @@ from reactree_ros.bench.job_runner import EVENTS, GOAL
 from reactree_ros.bench.jobs import BenchSettings
 from reactree_ros.bench.results import RunLine, grouped_by_end
 from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line
 
 HTML, MARKDOWN = "report.html", "report.md"
 _UNKNOWN = "–"
@@ -279,7 +280,7 @@ def write_report(folder: Path, console: Console) -> None:
         UserError: The folder is none of a bench, no run is done, or what plots and tests need is not installed.
     """
     if any(importlib.util.find_spec(name) is None for name in ("matplotlib", "scipy")):
-        raise UserError("reports need matplotlib and scipy: pip install 'reactree_ros[bench]'")
+        raise UserError(f"reports need matplotlib and scipy: {install_line('reactree_ros[bench]')}")
     report = BenchReport(folder)
     blocks = report.blocks()
     for block in blocks:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line
 from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry, Spec
 from reactree_ros.settings import choices
 
@@ -61,7 +62,7 @@ def _specs(registry: Registry[Any], *, own: bool) -> Iterator[Any]:
 def _show(title: str, specs: Sequence[Spec], console: Console) -> None:
     console.print(title.capitalize(), style="bold underline", highlight=False)
     for spec in specs:
-        needs = f" (pip install '{spec.extra}')" if spec.extra else ""
+        needs = f" ({install_line(spec.extra)})" if spec.extra else ""
         console.print(f"\n{_named(spec)}: {spec.summary}{needs}", style="bold", markup=False, highlight=False)
         if not spec.settings.model_fields:
             continue

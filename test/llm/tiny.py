@@ -28,6 +28,7 @@ from types import TracebackType
 from typing import Any
 
 from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line
 
 #: Tokens that the model's context holds.
 CONTEXT = 16384
@@ -87,7 +88,7 @@ def make_tiny_model(folder: str | Path, *, seed: int = 0, chat: bool = False, th
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder}: holds something else; name a new folder for the tiny model")
     if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
-        raise UserError("the tiny model needs torch and transformers: pip install 'reactree_ros[transformers]'")
+        raise UserError(f"the tiny model needs torch and transformers: {install_line('reactree_ros[transformers]')}")
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Made beside it and then renamed, so that what is cut short leaves no half model.
     half = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -199,7 +200,7 @@ class TinyServer:
         log: Path | None = None,
     ) -> None:
         if importlib.util.find_spec("vllm") is None:
-            raise UserError("serving needs the vLLM engine: pip install 'reactree_ros[vllm]'")
+            raise UserError(f"serving needs the vLLM engine: {install_line('reactree_ros[vllm]')}")
         self.port = _free(port)
         self._model = model
         self._max_model_len = max_model_len

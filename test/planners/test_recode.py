@@ -561,7 +561,7 @@ def test_the_expert_says_that_it_writes_no_code() -> None:
 
 def test_without_the_interpreter_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"pip install 'reactree_ros\[recode\]'"):
+    with pytest.raises(UserError, match=r"-m pip install 'pydantic-monty[<>]"):
         run_of({}, ScriptedWorld())
 
 

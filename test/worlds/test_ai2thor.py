@@ -540,7 +540,7 @@ def test_a_port_that_is_taken_is_one_clear_line(open_world: OpenWorld) -> None:
 def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ai2thor.controller", None)
     world = Ai2ThorWorld(scene="FloorPlan1", start_unity=False)
-    with pytest.raises(UserError, match=r"pip install 'reactree_ros\[ai2thor\]'"):
+    with pytest.raises(UserError, match=r"-m pip install 'ai2thor>=5' pillow"):
         world.reset().result(LIMIT)
     world.close()
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line
 from reactree_ros.worker import Worker
 from reactree_ros.world.port import WorldError
 
@@ -264,7 +265,7 @@ def _controller_class(simulator: Simulator) -> Any:
         from ai2thor.wsgi_server import ThorRequestHandler, WsgiServer
     except ImportError as error:
         raise UserError(
-            f"the AI2-THOR world needs the package ai2thor: pip install 'reactree_ros[ai2thor]' ({error})"
+            f"the AI2-THOR world needs the package ai2thor ({error}): {install_line('reactree_ros[ai2thor]')}"
         ) from None
 
     class Handler(ThorRequestHandler):  # type: ignore[misc]

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from pydantic import Field, model_validator
 
 from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line
 from reactree_ros.pending import Pending
 from reactree_ros.worker import Stopped, Worker
 from reactree_ros.world.ai2thor.alfred import Trial, load_trials
@@ -94,7 +95,7 @@ class Ai2ThorWorld(World):
             if not (math.isfinite(limit) and limit > 0):
                 raise UserError(f"{name} must be a positive number of seconds, not {limit}")
         if pictures and importlib.util.find_spec("PIL") is None:
-            raise UserError("pictures need the package pillow: pip install 'reactree_ros[ai2thor]'")
+            raise UserError(f"pictures need the package pillow: {install_line('reactree_ros[ai2thor]')}")
         self.scene = trial.scene.floor_plan if trial is not None else str(scene)
         self.trial = trial
         room_of(self.scene)  # refuses a scene that there is not

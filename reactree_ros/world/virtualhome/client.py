@@ -19,6 +19,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line, install_requirements
 from reactree_ros.world.port import WorldError
 from reactree_ros.world.virtualhome.tasks import Graph
 
@@ -228,8 +229,8 @@ def _load_client() -> ModuleType:
     missing = [name for name in ("cv2", "PIL", "requests") if importlib.util.find_spec(name) is None]
     if spec is None or not spec.submodule_search_locations or missing:
         raise UserError(
-            "VirtualHome's Unity client is not installed: pip install 'reactree_ros[virtualhome]' && "
-            "pip install --no-deps virtualhome (its own requirements are outdated)"
+            f"VirtualHome's Unity client is not installed: {install_line('reactree_ros[virtualhome]')} && "
+            f"{install_requirements('--no-deps', 'virtualhome')} (its own requirements are outdated)"
         )
     folder = Path(spec.submodule_search_locations[0]) / "simulation" / _MODULE
     spec = importlib.util.spec_from_file_location(
