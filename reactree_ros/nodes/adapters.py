@@ -41,6 +41,7 @@ from reactree_ros.nodes.messages import (
     reply_from_msg,
     request_to_msg,
 )
+from reactree_ros.nodes.waiting import Wake
 from reactree_ros.pending import Pending, mapped, settle_as
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
 
@@ -74,7 +75,7 @@ class RosWorld(World):
         self._now: tuple[str, ...] = ()  # the skills that may be tried, as long as nothing has happened since
         self._last: Pending[None] = Pending.of(None)  # the end of the skill that was cancelled last
         self._cancelled: deque[Callable[[], None]] = deque()
-        self._wake = node.create_guard_condition(self._stop_cancelled)
+        self._wake = Wake(node, self._stop_cancelled)
         self._skills = ActionClient(node, ExecuteSkill, f"{bridge}/execute_skill")
         self._reset = node.create_client(ResetWorld, f"{bridge}/reset")
         self._observe = node.create_client(Observe, f"{bridge}/observe")
@@ -275,7 +276,7 @@ class RosWorld(World):
     def close(self) -> None:
         """Take the clients out of the node."""
         self._stop_cancelled()
-        self._node.destroy_guard_condition(self._wake)
+        self._wake.close()
         self._skills.destroy()
         self._node.destroy_subscription(self._status)
         for client in (self._reset, self._observe, self._available, self._evaluate, self._describe):

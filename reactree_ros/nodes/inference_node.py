@@ -186,9 +186,10 @@ class InferenceNode(ManagedNode):
         self._answered_by = reply.answered_by
         return reply_to_msg(reply, response)
 
-    def _on_abort(
+    async def _on_abort(
         self, request: AbortGeneration.Request, response: AbortGeneration.Response
     ) -> AbortGeneration.Response:
+        # A coroutine as _on_generate is, or it would overtake a request that came before it.
         if request.id in self._running:
             response.aborted = self._running[request.id][0].cancel()
             if response.aborted:

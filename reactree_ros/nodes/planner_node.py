@@ -33,7 +33,7 @@ from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.reporter import Reporter, id_of
 from reactree_ros.nodes.settings import PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import run_node
-from reactree_ros.nodes.waiting import Waker
+from reactree_ros.nodes.waiting import Wake, Waker
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import Planner, planner
 from reactree_ros.record.saved_run import save_run
@@ -120,7 +120,7 @@ class PlannerNode(Node):
         self._paused = ""  # why tasks hold; empty: nobody has paused them
         self._streams: set[str] = set()
         self._decisions = self.create_publisher(DecisionMsg, "~/decisions", 100)
-        self._wake = self.create_guard_condition(self._tick)
+        self._wake = Wake(self, self._tick)
         self._world.changed = self._wake.trigger
         self.create_service(Trigger, "~/pause", self._pause)
         self.create_service(Trigger, "~/resume", self._resume)

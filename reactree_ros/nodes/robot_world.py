@@ -31,6 +31,7 @@ from reactree_ros.nodes.goal_templates import (
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.robot_goals import ActionOf, Rejected, Server, ServiceOf, Underway
 from reactree_ros.nodes.robot_senses import Senses
+from reactree_ros.nodes.waiting import Wake
 from reactree_ros.pending import Pending, pass_on
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.robot.config import RobotConfig, SkillEntry, Verb, error_code
@@ -195,7 +196,7 @@ class RobotWorld(World):
         self.household = replace(WAH_NL, actions=tuple(verb for verb in get_args(Verb) if verb in config.skills))
         self.recallable = RECALLABLE
         self._timer = steady.every(node, PERIOD, self._look_after)
-        self._wake = node.create_guard_condition(self._look_after)
+        self._wake = Wake(node, self._look_after)
 
     # ------------------------------------------------------------------ the port
 
@@ -280,7 +281,7 @@ class RobotWorld(World):
         """Take clients, subscriptions and the timer out of the node."""
         self._stop_cancelled()
         self._node.destroy_timer(self._timer)
-        self._node.destroy_guard_condition(self._wake)
+        self._wake.close()
         for pending in self._resting:
             pending.cancel()
         if self._next is not None:

@@ -13,12 +13,14 @@ from typing import Any, NoReturn, Protocol
 import rclpy
 from rclpy._rclpy_pybind11 import RCLError
 from rclpy.exceptions import ParameterException
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
+from rclpy.task import Future
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.executors import lacking, make_executor
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.strays import cancel_apart
 
@@ -94,14 +96,17 @@ class _Run:
 
     def __init__(self, node: Any, asked: list[int]) -> None:
         self._node, self._asked = node, asked
-        self._executor = SingleThreadedExecutor()
+        self._executor = make_executor()
         self._executor.add_node(node)
+        self._end = Future()  # set when the process is asked to end
         self._told: set[str] = set()
 
     def to_the_end(self, within: float) -> bool:
         """Spin the node, then stop it; returns whether nothing went wrong and nothing is in flight any more."""
         node = self._node
-        steady.every(node, HEARTBEAT, lambda: None)
+        steady.every(node, HEARTBEAT, self._look)
+        if why := lacking():
+            node.get_logger().info(f"spun by the SingleThreadedExecutor, by which a decision takes longer: {why}")
         gc.freeze()  # what is there from the start is not looked through again: ticks come on time
         self._try(self._spin)
         if not (rclpy.ok() or self._asked):
@@ -113,9 +118,13 @@ class _Run:
         self._try(node.destroy_node)
         return not self._told
 
+    def _look(self) -> None:
+        if self._asked and not self._end.done():
+            self._end.set_result(None)
+
     def _spin(self) -> None:
         while not self._asked and rclpy.ok():
-            self._executor.spin_once()
+            self._executor.spin_until_future_complete(self._end)
 
     def _rest(self, within: float) -> None:
         """Wait until what was in flight has ended, whatever else fails meanwhile."""
@@ -167,7 +176,7 @@ class Spinner:
 
     def __init__(self, node: Node, asked: list[int]) -> None:
         self._node, self.asked = node, asked
-        self._executor = SingleThreadedExecutor()
+        self._executor = make_executor()
         self._executor.add_node(node)
 
     def __enter__(self) -> Spinner:

@@ -9,12 +9,12 @@ from typing import Any
 import rclpy
 from action_msgs.msg import GoalInfo
 from action_msgs.srv import CancelGoal
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from reactree_interfaces.msg import GoalUnderWay
 
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.executors import make_executor
 
 #: How often a server is told to end a goal, in seconds.
 INSISTENCE = 0.5
@@ -103,7 +103,7 @@ def cancel_apart(goals: Sequence[GoalUnderWay], *, within: float) -> bool:
     rclpy.init(context=context, args=[], signal_handler_options=SignalHandlerOptions.NO)
     try:
         node = Node("last_words", context=context, use_global_arguments=False, start_parameter_services=False)
-        executor = SingleThreadedExecutor(context=context)
+        executor = make_executor(context)
         executor.add_node(node)
         strays = Strays(node)
         strays.take(goals)

@@ -11,7 +11,6 @@ from typing import Any
 import rclpy
 from doubles import ScriptedModel, ScriptedWorld
 from rclpy.action import ActionClient
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -20,6 +19,7 @@ from reactree_interfaces.msg import Decision
 
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.nodes.bridge_node import BridgeNode
+from reactree_ros.nodes.executors import make_executor
 from reactree_ros.nodes.inference_node import InferenceNode
 from reactree_ros.nodes.planner_node import PlannerNode
 from reactree_ros.pending import Pending
@@ -114,9 +114,7 @@ class Graph:
         self.domain_id = domain_id
         self.context = rclpy.Context()
         rclpy.init(context=self.context, domain_id=domain_id)
-        self._executors: dict[Node | None, SingleThreadedExecutor] = {
-            None: SingleThreadedExecutor(context=self.context)
-        }
+        self._executors: dict[Node | None, Any] = {None: make_executor(self.context)}
         self._halted: set[Node] = set()
         self.nodes: list[Node] = []
         self._clients: dict[tuple[type, str], Any] = {}
@@ -126,7 +124,7 @@ class Graph:
 
     def add(self, node: Any, *, alone: bool = False) -> Any:
         """Let a node take part."""
-        executor = SingleThreadedExecutor(context=self.context) if alone else self._executors[None]
+        executor = make_executor(self.context) if alone else self._executors[None]
         if alone:
             self._executors[node] = executor
         executor.add_node(node)
