@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from doubles import START, Clock, Heard, ScriptedModel, ScriptedWorld, scripted_episode
 from py_trees.common import Status
 
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.episode import Episode
-from reactree_ros.llm.port import Choice, DecisionRequest, Reply
+from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.goal_node import GoalNode
@@ -171,22 +169,18 @@ def test_a_reason_that_changes_is_said() -> None:
     assert notes.heard == [f"root held: {PRESSED}", "root held: lunch"]
 
 
-class Picks(ScriptedModel):
-    """Says the first of what is offered, and writes a line where that is free."""
-
-    def __init__(self, ends: Sequence[str]) -> None:
-        super().__init__({})
-        self.ends = ends
+class Ends(ScriptedModel):
+    """Says as a subgoal with its first action what ends a run."""
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         self.requests.append(request)
-        if isinstance(request.may_say, Choice):
-            return Pending.of(Reply(next(one for one in request.may_say.options if one.endswith(tuple(self.ends)))))
-        return Pending.of(Reply(" a subgoal"))
+        assert isinstance(request.may_say, SubgoalGrammar)
+        (end,) = (skill for skill in request.may_say.skills if skill.endswith("done"))
+        return Pending.of(Reply(f"1 Subgoal: a subgoal\nAction: {end}"))
 
 
 def test_hiagent_is_held_too_and_sees_what_there_is_afterwards() -> None:
-    world, model = StopWorld(), Picks(["done"])
+    world, model = StopWorld(), Ends({})
     world.stop = PRESSED
     episode = Episode("root", model=model, world=world, planner=planner("hiagent"))
     tick(episode)
