@@ -35,7 +35,7 @@ from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.settings import BridgeSettings
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.pending import Pending, mapped
-from reactree_ros.world.port import Observation, Outcome, World
+from reactree_ros.world.port import Observation, Outcome, World, WorldError
 from reactree_ros.world.skill_policy import SkillPolicy, Verdict, load_policy
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, asked, refusal
 
@@ -284,8 +284,10 @@ class Bridge(ManagedNode):
         if not _fits(goal.skill, goal.verb, goal.target):
             reason = f"the skill '{goal.skill}' is not its verb '{goal.verb}' with '{goal.target}'"
             return _told(refusal(reason, Outcome.UNKNOWN_SKILL))
-        if goal_handle.is_cancel_requested or not self._active or world is None:
+        if goal_handle.is_cancel_requested:
             return _told(refusal("canceled before it began", Outcome.CANCELED))
+        if not self._active or world is None:
+            return _gone(WorldError(f"'{goal.skill}' did not begin: the bridge was deactivated"))
         self._goal_handle = goal_handle
         self._skill = pending = asked(lambda: world.execute(goal.skill))
         await self._waker.settled(pending)
@@ -298,6 +300,8 @@ class Bridge(ManagedNode):
         if not stopped:
             self._skill = skills
         await self._waker.settled(skills)
+        if stopped and not goal_handle.is_cancel_requested:  # whoever asked for it did not: no word on the world
+            return _gone(WorldError(f"'{goal.skill}' was stopped: the bridge was deactivated, or is ending"))
         try:
             return _told(observation, skills.take())
         except Exception as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rclpy.client import Client
@@ -19,6 +19,8 @@ from reactree_ros.pending import Pending
 #: Stands for the number of servers after there was none: whoever is there next may be another one.
 AWAY = sys.maxsize
 RESTARTED = "was restarted; what it was asked for is lost"
+#: For how long the middleware may list a server whose process was killed, in seconds.
+LISTED_FOR = 25.0
 
 
 class ServerGone(Exception):
@@ -63,6 +65,51 @@ class Waiting:
     life: int | None = None
 
 
+@dataclass
+class _Listed:
+    """The servers of one service of a node with a heartbeat, as the middleware lists them.
+
+    The middleware lists a killed one for a while yet, and what is sent to that alone is lost. So those are counted
+    whose node has fallen silent, until their number is gone from the list.
+
+    Attributes:
+        node: Full name of the node.
+        servers: Counts them.
+        count: How many there were at the last look.
+        life: The node's life at the last look.
+        taken_off: How many went from the list before their node fell silent.
+        dead: When the others fell silent.
+    """
+
+    node: str
+    servers: Callable[[], int]
+    count: int = 0
+    life: int | None = None
+    taken_off: int = 0
+    dead: list[float] = field(default_factory=list)
+
+    def look(self, life: int | None) -> None:
+        """Take in how many there are now, and which life of their node speaks."""
+        count = self.servers()
+        for _ in range(self.count - count):
+            if self.dead:
+                self.dead.pop(0)
+            else:
+                self.taken_off += 1
+        if self.life is not None and life != self.life:
+            if self.taken_off:
+                self.taken_off -= 1
+            elif len(self.dead) < count:
+                self.dead.append(steady.now())
+        self.dead = [since for since in self.dead if steady.now() - since < LISTED_FOR]
+        self.count, self.life = count, life
+
+    @property
+    def living(self) -> int:
+        """How many of them are not known to be dead."""
+        return max(0, self.count - len(self.dead))
+
+
 class Calls:
     """Sends requests as soon as their servers are there and fails those whose server dies or stays away.
 
@@ -78,6 +125,7 @@ class Calls:
         self.patience = patience
         self._waiting: list[Waiting] = []
         self._later: list[tuple[float, Callable[[], object]]] = []
+        self._listed: dict[str, _Listed] = {}  # by what is waited for, of nodes with a heartbeat
 
     def call(
         self,
@@ -132,6 +180,8 @@ class Calls:
         """Look after everything that is waited for; to be called regularly."""
         if self._lives is not None:
             self._lives.ended()
+            for listed in self._listed.values():
+                listed.look(self._lives.life(listed.node))
         now, later = steady.now(), self._later
         self._later = [one for one in later if one[0] > now]
         for due, call in later:
@@ -143,7 +193,7 @@ class Calls:
         self._waiting = [waiting for waiting in self._waiting if not waiting.pending.done()]
 
     def _look(self, waiting: Waiting) -> None:
-        servers, life = waiting.servers(), self._life(waiting)
+        servers, life = self._servers(waiting), self._life(waiting)
         if waiting.sent_to and waiting.life is None:
             waiting.life = life
         if waiting.life is not None and not self._lives_on(waiting):
@@ -168,6 +218,14 @@ class Calls:
             self._give_up(waiting, f"{gone} (for {self.patience:g} s)")
         elif waiting.sent_to:
             waiting.sent_to = AWAY
+
+    def _servers(self, waiting: Waiting) -> int:
+        """Count the servers; before something is sent, only those that are not known to be dead."""
+        if self._lives is None or not waiting.node or waiting.sent_to:
+            return waiting.servers()
+        listed = self._listed.setdefault(waiting.what, _Listed(waiting.node, waiting.servers))
+        listed.look(self._lives.life(waiting.node))
+        return listed.living
 
     def _life(self, waiting: Waiting) -> int | None:
         """Return the life of the node that would answer now; None where it is silent, or has no heartbeat."""

@@ -328,7 +328,7 @@ def test_deactivating_during_a_skill_stops_it(graph: Graph) -> None:
     goal = graph.skill("open fridge 1")
     graph.until(lambda: world.held)
     node.trigger_deactivate()
-    assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, Result.CANCELED)
+    assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, Result.WORLD_UNAVAILABLE)
     assert world.cancelled == {"open fridge 1": 1}
     assert not graph.skill("open fridge 1").accepted
 

@@ -110,7 +110,7 @@ def test_a_transition_that_fails_stops_the_robot_and_the_bridge_can_be_configure
     ids = {"active_shutdown": Transition.TRANSITION_ACTIVE_SHUTDOWN, "deactivate": Transition.TRANSITION_DEACTIVATE}
     asked = Transition(id=ids[label])
     assert not graph.call(ChangeState, "robot_bridge/change_state", transition=asked).success
-    assert goal.result.outcome == ExecuteSkill.Result.CANCELED
+    assert goal.result.outcome == ExecuteSkill.Result.WORLD_UNAVAILABLE
     assert robot.log[-1] == "stopped: navigate_to_pose"
     assert state(graph, "robot_bridge") == State.PRIMARY_STATE_UNCONFIGURED
     graph.until(bridge.stopped)

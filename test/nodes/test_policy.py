@@ -178,7 +178,7 @@ def test_what_is_approved_after_the_bridge_was_deactivated_is_not_carried_out(gr
     graph.until(lambda: goal.feedback)
     node.trigger_deactivate()
     person.answers()
-    assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, Result.CANCELED)
+    assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, Result.WORLD_UNAVAILABLE)
     assert world.executed == []
 
 

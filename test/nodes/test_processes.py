@@ -47,11 +47,11 @@ def test_a_node_killed_in_the_middle_ends_the_task_and_the_next_goal_succeeds(
 
 def test_a_decision_whose_inference_node_is_killed_and_started_again_is_asked_again(processes: Processes) -> None:
     bridge, inference = processes.held("bridge"), processes.held("inference")
-    release(bridge)
     planner = processes.node(
         "planner_node", "--ros-args", "-p", "bridge:=held_bridge", "-p", "inference:=held_inference"
     )
     assert processes.node("bring_up", "held_inference", "held_bridge").end() == 0
+    release(bridge)
     task = processes.node("execute_task", INSTRUCTION)
     inference.wait_for("holds: a decision")
     inference.signal(signal.SIGKILL)

@@ -717,5 +717,5 @@ def test_deactivating_stops_the_robot(house: House) -> None:
     bridge = house.start()
     goal = house.goes("hold")
     bridge.trigger_deactivate()
-    assert goal.result.outcome == Result.CANCELED
+    assert goal.result.outcome == Result.WORLD_UNAVAILABLE
     assert robot.log[-1] == "stopped: navigate_to_pose"

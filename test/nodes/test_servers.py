@@ -18,7 +18,7 @@ from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 if importlib.util.find_spec("rclpy"):
     from action_msgs.msg import GoalStatus
     from reactree_interfaces.action import ExecuteTask
-    from ros_graph import Goal, HeldWorld
+    from ros_graph import Goal, HeldWorld, activate
 
     Result = ExecuteTask.Result
 
@@ -439,6 +439,21 @@ def test_a_decision_whose_inference_node_is_deactivated_is_asked_again_when_it_i
     assert goal.result.decisions == 1
 
 
+def test_a_bridge_that_is_deactivated_in_the_midst_of_a_skill_ends_the_task_and_nothing_is_decided_by_it(
+    graph: Graph,
+) -> None:
+    world, model = HeldWorld(), ScriptedModel({"root": ["Act: open fridge 1", "Act: failure"]})
+    graph.inference(model)
+    bridge = graph.bridge(world)
+    graph.planner()
+    goal = graph.task()
+    graph.until(lambda: world.held)
+    bridge.trigger_deactivate()
+    stopped = "household_bridge: 'open fridge 1' was stopped: the bridge was deactivated, or is ending"
+    assert_world_gone(goal, f"'open fridge 1' failed: {stopped}")
+    assert len(model.requests) == 1
+
+
 # ---------------------------------------------------------------------- heartbeats
 
 
@@ -466,6 +481,28 @@ def test_a_decision_of_an_inference_node_that_falls_silent_is_asked_of_its_succe
     graph.halt(inference)  # killed: the middleware does not notice
     again = ScriptedModel({"root": ACT})
     graph.inference(again)
+    assert goal.result.success
+    assert (goal.result.decisions, len(again.requests)) == (1, 2)
+
+
+def test_a_decision_is_asked_of_a_successor_only_when_that_answers_and_not_of_the_dead_that_are_listed(
+    graph: Graph,
+) -> None:
+    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
+    inference = graph.inference(model, alone=True)
+    graph.bridge(ScriptedWorld())
+    planner = graph.planner(server_timeout=3600.0)
+    goal = graph.task()
+    graph.until(lambda: model.in_flight)
+    let_tick(graph, planner)
+    first = planner._lives.life("/inference")
+    graph.halt(inference)  # killed: the middleware does not notice
+    again = ScriptedModel({"root": ACT})
+    successor = graph.inference(again, active=False)
+    graph.until(lambda: planner._lives.life("/inference") not in (None, first), "the successor is heard")
+    ticks = planner._tree.count
+    graph.until(lambda: planner._tree.count > ticks + 100, "there is time to ask the wrong one")
+    activate(successor)
     assert goal.result.success
     assert (goal.result.decisions, len(again.requests)) == (1, 2)
 
