@@ -130,7 +130,7 @@ def test_a_twin_of_a_server_that_comes_and_goes_does_not_end_a_goal(house: Any) 
 # ---------------------------------------------------------------------- bring-up
 
 
-def start(processes: Processes, *robot: str, timeout: str = "30") -> Process:
+def start(processes: Processes, *robot: str, timeout: str = "60") -> Process:
     """Start a robot and its bridge; returns the bring-up of the bridge."""
     config = ("--ros-args", "-p", f"robot_config:={CONFIG}")
     if robot:
