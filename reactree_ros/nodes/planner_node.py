@@ -26,6 +26,7 @@ from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
 from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat, Lives
 from reactree_ros.nodes.messages import counted
 from reactree_ros.nodes.parameters import declare, settings_of
@@ -75,6 +76,7 @@ class PlannerNode(Node):
         ``default_snapshot_stream`` is set): the tree as it grows, from the start; see
         :class:`reactree_ros.nodes.shown_tree.ShownTree`, and for its blackboard
         :class:`reactree_ros.nodes.task_board.TaskBoard`.
+        ``/diagnostics`` (DiagnosticArray, once a second): the task, its decisions and budgets, why it holds, who lives.
         ``heartbeat`` (Heartbeat): that the node lives, and the skill that it has under way.
 
     Subscribes to:
@@ -121,6 +123,7 @@ class PlannerNode(Node):
         self._queue: deque[Any] = deque()
         self._stopping = False
         self._rest: Pending[None] = Pending.of(None)
+        self._last: ExecuteTask.Result | None = None  # of the goal that ended last
         self._paused = ""  # why tasks hold; empty: nobody has paused them
         self._streams: set[str] = set()
         self._decisions = self.create_publisher(DecisionMsg, "~/decisions", 100)
@@ -128,6 +131,7 @@ class PlannerNode(Node):
         self._world.changed = self._wake.trigger
         self.create_service(Trigger, "~/pause", self._pause)
         self.create_service(Trigger, "~/resume", self._resume)
+        Diagnostics(self, "task", self._report)
         self._timer = steady.every(self, 1.0 / settings.tick_rate, self._regular_tick)
         self._action = ActionServer(
             self,
@@ -235,6 +239,7 @@ class PlannerNode(Node):
         took = f"{result.decisions} decisions, {result.steps} steps, {result.seconds:.1f} s"
         why = f"; {result.message}" if result.message else ""
         self._log(task.goal_handle, f"ended: {reached} ({result.end or 'not begun'}), {asked}; {took}{why}")
+        self._last = result
         if task is self._shown:
             self._say(f"{reached} ({result.end or 'not begun'}): {asked}{why}")
 
@@ -373,6 +378,30 @@ class PlannerNode(Node):
         self.get_logger().info(f"{'paused' if reason else 'resumed'}: {response.message}")
         return response
 
+    # ------------------------------------------------------------------ diagnostics
+
+    def _report(self) -> Report:
+        task, last = self._task, self._last
+        values: dict[str, object] = {
+            "goal": "none" if task is None else id_of(task.goal_handle),
+            "task": "none" if task is None else _asked_for(task.goal_handle.request),
+            **(task.counts() if task is not None else {}),
+            "goals that wait": len(self._queue),
+            "last goal": "none yet" if last is None else f"{last.end or 'not begun'}; {last.message}".rstrip("; "),
+        }
+        names = (self._settings.bridge, self._settings.inference)
+        silent = [name for name in names if not self._lives.living(self.resolve_topic_name(name))]
+        values |= {name: "silent" if name in silent else "lives" for name in names}
+        held = self._paused or self._world.halted()
+        values["held because"] = held or "it is not"
+        if silent:
+            return Report(WARN, f"silent: {', '.join(silent)}", values)
+        if held:
+            return Report(WARN, f"held: {held}", values)
+        if task is None and last is not None and last.error_code in ERROR_CODES.values():
+            return Report(ERROR, f"the last task ended by an error: {last.message}", values)
+        return Report(OK, "waits for a goal" if task is None else "carries a task out", values)
+
     # ------------------------------------------------------------------ ticking
 
     def _regular_tick(self) -> None:
@@ -455,6 +484,18 @@ class Task:
         """Ask for an end at the next tick."""
         self.stopped = self.stopped or (code, message)
         self.asked_until = 0.0
+
+    def counts(self) -> dict[str, object]:
+        """Say how far it is, for diagnostics."""
+        if self.episode is None:
+            return {}
+        context = self.episode.context
+        return {
+            "decisions": f"{context.budget.decisions} of {context.budget.max_decisions}",
+            "steps": f"{context.budget.steps} of {context.budget.max_steps}",
+            "agent nodes": len(context.nodes),
+            "works on": context.nodes[-1].subgoal if context.nodes else "nothing yet",
+        }
 
     def failed(self, code: int = ExecuteTask.Result.NONE, message: str = "") -> ExecuteTask.Result:
         """Return the result of a task that came to nothing: it was stopped before it began, or failed."""

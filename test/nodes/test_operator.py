@@ -1,4 +1,4 @@
-"""What whoever operates a robot sees of a task: the log, the tree in a viewer, the blackboard."""
+"""What whoever operates a robot sees of a task: the log, the tree in a viewer, the blackboard, diagnostics."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
 
+from reactree_ros.llm.port import Reply, ServerUnavailable
+from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, Score, Seen
 
 if importlib.util.find_spec("rclpy"):
+    from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
     from py_trees_ros.conversions import msg_to_behaviour
     from py_trees_ros_interfaces.msg import Behaviour, BehaviourTree
     from py_trees_ros_interfaces.srv import OpenSnapshotStream
     from rcl_interfaces.msg import Log
     from rclpy.qos import DurabilityPolicy, QoSProfile
-    from ros_graph import HeldWorld
+    from ros_graph import HeldWorld, activate
+    from std_srvs.srv import Trigger
+
+    from reactree_ros.nodes.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from ros_graph import Goal, Graph
@@ -273,3 +279,111 @@ def test_the_watcher_of_py_trees_ros_can_read_every_snapshot(graph: Graph) -> No
     for tree in viewer.trees:
         for behaviour in tree.behaviours:
             assert msg_to_behaviour(behaviour).feedback_message == behaviour.message
+
+
+# ---------------------------------------------------------------------- diagnostics
+
+
+class Diagnoses:
+    """Hears ``/diagnostics``."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._heard = graph.listen(DiagnosticArray, "/diagnostics")
+
+    def of(self, name: str) -> tuple[bytes, str, dict[str, str]]:
+        """The last report of a name: level, message and values."""
+        for array in reversed(self._heard):
+            for status in array.status:
+                if status.name == name:
+                    return status.level, status.message, {one.key: one.value for one in status.values}
+        return b"", "", {}
+
+
+def test_the_planner_tells_task_decisions_budgets_and_why_it_holds(graph: Graph) -> None:
+    world = HeldWorld()
+    planner = graph.household({"root": ["Think: a", "Act: open fridge 1"]}, world=world, max_decisions=9, max_steps=5)
+    told = Diagnoses(graph)
+    name = "/reactree_planner: task"
+    graph.until(lambda: told.of(name)[:2] == (DiagnosticStatus.OK, "waits for a goal"), "it waits")
+    goal = graph.task()
+    graph.until(lambda: world.held, "the skill runs")
+    graph.until(lambda: told.of(name)[2].get("decisions") == "2 of 9", "it is told")
+    level, message, values = told.of(name)
+    assert (level, message) == (DiagnosticStatus.OK, "carries a task out")
+    assert (values["goal"], values["task"], values["steps"]) == (id_of(goal), "'root'", "1 of 5")
+    assert (values["household_bridge"], values["inference"]) == ("lives", "lives")
+    graph.call(Trigger, "/reactree_planner/pause")
+    held = (DiagnosticStatus.WARN, "held: somebody has paused it")
+    graph.until(lambda: told.of(name)[:2] == held, "it is told that it holds")
+    assert planner._paused
+
+
+def test_the_planner_warns_of_an_inference_node_that_does_not_live_and_tells_how_the_last_goal_ended(
+    graph: Graph,
+) -> None:
+    inference = graph.inference(ScriptedModel({"root": ["Act: failure"]}), alone=True)
+    graph.bridge(ScriptedWorld())
+    graph.planner()
+    told = Diagnoses(graph)
+    name = "/reactree_planner: task"
+    assert not graph.task().result.success
+    graph.until(lambda: "last goal" in told.of(name)[2] and told.of(name)[2]["last goal"] != "none yet", "it is told")
+    assert told.of(name)[2]["last goal"] == "failure; the planner gave up: failure"
+    graph.kill(inference)
+    silent = (DiagnosticStatus.WARN, "silent: inference")
+    graph.until(lambda: told.of(name)[:2] == silent, "it is warned of")
+
+
+def test_a_bridge_tells_world_skill_and_why_nothing_may_move(graph: Graph) -> None:
+    class StopWorld(HeldWorld):
+        stop = ""
+
+        def halted(self) -> str:
+            return self.stop
+
+    world = StopWorld()
+    bridge = graph.bridge(world, active=False)
+    told = Diagnoses(graph)
+    name = "/household_bridge: world"
+    graph.until(lambda: told.of(name)[:2] == (DiagnosticStatus.STALE, "not active"), "it is not active")
+    activate(bridge)
+    graph.until(lambda: told.of(name)[:2] == (DiagnosticStatus.OK, "waits for a skill"), "it is active")
+    goal = graph.skill("open fridge 1")
+    graph.until(lambda: world.held, "the skill runs")
+    graph.until(lambda: told.of(name)[1] == "carries out 'open fridge 1'", "it is told")
+    assert (told.of(name)[2]["world"], told.of(name)[2]["skill policy"]) == ("StopWorld", "none")
+    world.finish()
+    assert goal.result.outcome == 0
+    world.stop = "the emergency stop is engaged"
+    graph.until(lambda: told.of(name)[:2] == (DiagnosticStatus.WARN, world.stop), "it is warned of")
+    assert told.of(name)[2]["last skill"] == "'open fridge 1': done"
+
+
+def test_the_inference_node_tells_model_requests_errors_and_speed_and_warns_where_the_last_one_failed(
+    graph: Graph,
+) -> None:
+    class Failing(ScriptedModel):
+        def decide(self, request: Any) -> Pending[Reply]:
+            return Pending.failed(ServerUnavailable("the server is gone"))
+
+    graph.household({}, model=Failing({}))
+    told = Diagnoses(graph)
+    assert not graph.task().result.success
+    name = "/inference: requests"
+    failed = (DiagnosticStatus.WARN, "the server is gone")
+    graph.until(lambda: told.of(name)[:2] == failed, "it is warned of")
+    values = told.of(name)[2]
+    assert (values["llm"], values["requests failed"], values["output tokens a second"]) == ("expert", "1", "none yet")
+
+
+def test_the_watchdog_tells_who_lives_and_warns_of_who_has_fallen_silent(graph: Graph) -> None:
+    graph.add(Watchdog(context=graph.context))
+    bridge = graph.bridge(ScriptedWorld(), alone=True)
+    told = Diagnoses(graph)
+    name = "/watchdog: nodes"
+    everybody = "/household_bridge, /watchdog"
+    graph.until(lambda: told.of(name)[2].get("live") == everybody, "they live")
+    assert told.of(name)[:2] == (DiagnosticStatus.OK, "all live")
+    graph.kill(bridge)
+    silent = (DiagnosticStatus.WARN, "silent: /household_bridge")
+    graph.until(lambda: told.of(name)[:2] == silent, "it is warned of")
