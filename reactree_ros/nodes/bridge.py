@@ -28,6 +28,7 @@ from sensor_msgs.msg import Image
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.lifecycle import ManagedNode, told
 from reactree_ros.nodes.messages import OUTCOME_CODES, household_to_msg, observation_to_msg, picture_to_msg
@@ -61,6 +62,8 @@ class Bridge(ManagedNode):
         ``~/status`` (BridgeStatus; reliable, transient local, depth 1): whether anything may move; at once when that
             changes, and again and again.
         ``~/image`` (sensor_msgs/Image): what the agent's camera saw after a skill, of worlds that take pictures.
+        ``/diagnostics`` (DiagnosticArray, once a second): world, skill, why nothing may move, policy; of a robot its
+            emergency stop and its servers.
         ``heartbeat`` (Heartbeat): that the bridge lives, and what it has under way on a robot's servers.
 
     Uses:
@@ -81,6 +84,7 @@ class Bridge(ManagedNode):
         declare(self, BridgeSettings)
         self._settings = settings_of(self, BridgeSettings)
         self.heartbeat = Heartbeat(self)
+        Diagnostics(self, "world", self._report)
         self._policy: SkillPolicy | None = None
         self._hosted: World | None = None  # as it was loaded
         self._world: World | None = None  # the same with policy and time limit around it
@@ -92,6 +96,7 @@ class Bridge(ManagedNode):
         self._offered: list[Any] = []
         self._leaving: list[_Leaving] = []
         self._rest: Pending[None] = Pending.of(None)  # of the last stop
+        self._last = "none yet"  # the last skill, and how it ended
         self._told: tuple[str, float] = ("", float("-inf"))  # the status that was told last, and when
         self._somebody_by: float | None = None  # until when somebody who confirms must be there; None: nobody need be
 
@@ -272,6 +277,7 @@ class Bridge(ManagedNode):
             goal_handle.succeed()
         else:
             goal_handle.abort()
+        self._last = f"'{goal_handle.request.skill}': {outcome.value}"
         msg = self._publish(observation)
         return ExecuteSkill.Result(outcome=OUTCOME_CODES[outcome], message=message, observation=msg, skills=skills)
 
@@ -357,6 +363,33 @@ class Bridge(ManagedNode):
 
     def _feedback(self, phase: int, fraction: float) -> None:
         self._goal_handle.publish_feedback(ExecuteSkill.Feedback(phase=phase, fraction=fraction))
+
+    # ------------------------------------------------------------------ diagnostics
+
+    def missing(self) -> list[str]:
+        """Return what of the world's is not there, for diagnostics."""
+        return []
+
+    def _report(self) -> Report:
+        hosted, policy = self._hosted, self._policy
+        halted = "" if hosted is None else hosted.halted()
+        skill = "" if self._goal_handle is None else self._goal_handle.request.skill
+        values = {
+            "world": "none" if hosted is None else type(hosted).__name__,
+            "skill": skill or "none",
+            "last skill": self._last,
+            "may not move because": halted or "it may",
+            "skill policy": "none" if policy is None else policy.where,
+            "who confirms": "there" if self._offered and self._confirm.service_is_ready() else "nobody",
+            **({} if hosted is None else hosted.status()),
+        }
+        if not self._active:
+            return Report(STALE, "not active", values)
+        if halted:
+            return Report(WARN, halted, values)
+        if missing := self.missing():
+            return Report(WARN, f"not there: {', '.join(missing)}", values)
+        return Report(OK, f"carries out '{skill}'" if skill else "waits for a skill", values)
 
     # ------------------------------------------------------------------ services
 

@@ -102,6 +102,10 @@ class EmergencyStop:
             return f"nobody publishes the emergency stop's topic {entry.topic} any more"
         return ""
 
+    def in_words(self) -> str:
+        """Say how it is, for people."""
+        return "there is none" if self._entry is None else self.engaged() or "released"
+
     def close(self) -> None:
         """Take the subscriptions out of the node."""
         for subscription in self._subscriptions:

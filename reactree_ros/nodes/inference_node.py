@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from reactree_interfaces.srv import AbortGeneration, Generate, ModelReady
@@ -13,6 +12,7 @@ from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel, Reply
 from reactree_ros.llm.settings import load_models_file, make_model
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.lifecycle import ManagedNode, told
 from reactree_ros.nodes.messages import failed, reply_to_msg, request_from_msg
@@ -35,7 +35,8 @@ class InferenceNode(ManagedNode):
             when it can.
 
     Publishes:
-        ``/diagnostics`` (DiagnosticArray, once a second): what answers, requests waiting and running, tokens, latency.
+        ``/diagnostics`` (DiagnosticArray, once a second): what answers and what it is held by, requests waiting and
+            running, errors, tokens, latency.
         ``heartbeat`` (Heartbeat): that the node lives.
 
     Parameters:
@@ -67,7 +68,10 @@ class InferenceNode(ManagedNode):
         self._offered: list[Any] = []
         self._count = self._errors = self._prompt_tokens = self._cached_tokens = self._tokens = 0
         self._latency = 0.0
+        self._seconds = 0.0  # from request to reply, of the replies that were counted
         self._answered_by = ""
+        self._error = ""  # what the last request failed with; empty where it was answered
+        Diagnostics(self, "requests", self._report)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start loading the language model, make the endpoints."""
@@ -99,8 +103,6 @@ class InferenceNode(ManagedNode):
             self.create_service(AbortGeneration, "~/abort", self._on_abort, callback_group=group),
             self.create_service(ModelReady, "~/ready", self._on_ready, callback_group=group),
         ]
-        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        steady.every(self, 1.0, self._diagnose)
         steady.every(self, 0.1, self._look_after)
 
     @told
@@ -179,7 +181,10 @@ class InferenceNode(ManagedNode):
             reply = pending.take()
         except Exception as error:
             self._errors += 1
+            self._error = str(error) or type(error).__name__
             return failed(response, error)
+        self._error = ""
+        self._seconds += response.seconds
         self._tokens += reply.output_tokens or 0
         self._prompt_tokens += reply.prompt_tokens or 0
         self._cached_tokens += reply.cached_tokens or 0
@@ -203,7 +208,7 @@ class InferenceNode(ManagedNode):
             if steady.now() - began > limit:
                 pending.cancel()
 
-    def _diagnose(self) -> None:
+    def _report(self) -> Report:
         values = {
             "llm": str(self.get_parameter("llm").value),
             **({} if self._model is None else self._model.status()),
@@ -213,17 +218,13 @@ class InferenceNode(ManagedNode):
             "prompt tokens": self._prompt_tokens,
             "of them cached": self._cached_tokens,
             "output tokens": self._tokens,
+            "output tokens a second": f"{self._tokens / self._seconds:.1f}" if self._seconds else "none yet",
             "last latency in seconds": f"{self._latency:.3f}",
         }
-        status = DiagnosticStatus(
-            level=DiagnosticStatus.OK if self._active else DiagnosticStatus.STALE,
-            name=f"{self.get_fully_qualified_name()}: requests",
-            message="active" if self._active else "not active",
-            values=[KeyValue(key=key, value=str(value)) for key, value in values.items()],
-        )
-        array = DiagnosticArray(status=[status])
-        array.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics.publish(array)
+        if not self._active:
+            return Report(STALE, "not active", values)
+        running = f"{len(self._running)} requests under way" if self._running else "waits for requests"
+        return Report(WARN, self._error, values) if self._error else Report(OK, running, values)
 
     def begin_stop(self) -> None:
         """Stop what runs and what waits."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import py_trees
-import py_trees_ros
 from py_trees.common import Status
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -27,12 +26,15 @@ from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
 from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat, Lives
 from reactree_ros.nodes.messages import counted
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.reporter import Reporter, id_of
 from reactree_ros.nodes.settings import PlannerNodeSettings, TaskSettings
+from reactree_ros.nodes.shown_tree import ShownTree
 from reactree_ros.nodes.spinning import run_node
+from reactree_ros.nodes.task_board import TaskBoard
 from reactree_ros.nodes.waiting import Wake, Waker
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import Planner, planner
@@ -73,7 +75,10 @@ class PlannerNode(Node):
     Publishes:
         ``~/decisions`` (Decision; reliable, depth 100): every decision as it is taken, with its goal's id.
         py_trees_ros' snapshot streams (``~/snapshot_streams/…``, and ``~/snapshots`` where its parameter
-        ``default_snapshot_stream`` is set): the tree as it grows.
+        ``default_snapshot_stream`` is set): the tree as it grows, from the start; see
+        :class:`reactree_ros.nodes.shown_tree.ShownTree`, and for its blackboard
+        :class:`reactree_ros.nodes.task_board.TaskBoard`.
+        ``/diagnostics`` (DiagnosticArray, once a second): the task, its decisions and budgets, why it holds, who lives.
         ``heartbeat`` (Heartbeat): that the node lives, and the skill that it has under way.
 
     Subscribes to:
@@ -110,13 +115,17 @@ class PlannerNode(Node):
         self._world = RosWorld(self, settings.bridge, self._calls, self.heartbeat)
         self._model = RosLanguageModel(self, settings.inference, self._calls)
         self._growth = Growth()
-        self._tree = py_trees_ros.trees.BehaviourTree(py_trees.composites.Sequence(name, memory=True))
+        self._tree = ShownTree(py_trees.composites.Sequence(name, memory=True))
         self._tree.setup(node=self)
         self._growth.follow(self._tree, node=self)
+        self._board = TaskBoard(self._tree.root, self.get_fully_qualified_name())
+        self._say("waits for a goal")
         self._task: Task | None = None
+        self._shown: Task | None = None  # the one whose tree is there
         self._queue: deque[Any] = deque()
         self._stopping = False
         self._rest: Pending[None] = Pending.of(None)
+        self._last: ExecuteTask.Result | None = None  # of the goal that ended last
         self._paused = ""  # why tasks hold; empty: nobody has paused them
         self._streams: set[str] = set()
         self._decisions = self.create_publisher(DecisionMsg, "~/decisions", 100)
@@ -124,6 +133,7 @@ class PlannerNode(Node):
         self._world.changed = self._wake.trigger
         self.create_service(Trigger, "~/pause", self._pause)
         self.create_service(Trigger, "~/resume", self._resume)
+        Diagnostics(self, "task", self._report)
         self._timer = steady.every(self, 1.0 / settings.tick_rate, self._regular_tick)
         steady.every(self, LOOK_PERIOD, self._calls.watch)
         self._action = ActionServer(
@@ -221,12 +231,20 @@ class PlannerNode(Node):
     def _log(self, goal_handle: Any, text: str) -> None:
         self.get_logger().info(f"goal {id_of(goal_handle)} {text}")
 
+    def _say(self, text: str) -> None:
+        """Let the tree's root say something to whoever watches."""
+        self._tree.root.feedback_message = text
+        self._tree.show()
+
     def _tell_end(self, task: Task, result: ExecuteTask.Result) -> None:
         asked = repr(task.episode.instruction) if task.episode else _asked_for(task.goal_handle.request)
         reached = "reached" if result.success else "not reached"
         took = f"{result.decisions} decisions, {result.steps} steps, {result.seconds:.1f} s"
         why = f"; {result.message}" if result.message else ""
         self._log(task.goal_handle, f"ended: {reached} ({result.end or 'not begun'}), {asked}; {took}{why}")
+        self._last = result
+        if task is self._shown:
+            self._say(f"{reached} ({result.end or 'not begun'}): {asked}{why}")
 
     async def _carry_out(self, task: Task) -> ExecuteTask.Result:
         goal, settings = task.goal_handle.request, settings_of(self, TaskSettings)
@@ -242,9 +260,7 @@ class PlannerNode(Node):
         if not task.stopped:
             await self._answered(task, self._world.learn(), settings.decision_timeout)
         if not task.stopped:
-            self._tree.root.stop(Status.INVALID)
-            for child in list(self._tree.root.children):
-                self._tree.prune_subtree(child.id)
+            self._tree.clear()
             task.episode = Episode(
                 instruction.strip(),
                 world=self._world,
@@ -253,13 +269,16 @@ class PlannerNode(Node):
                 memory=self._memory,
                 options=options,
                 working_memory=remember,
-                listener=Reporter(self, task, self._decisions),
+                listener=Reporter(self, task, self._decisions, self._tree, self._board),
                 task_id=None if task_id < 0 else task_id,
                 task_name=task_name,
                 tree=self._tree,
                 growth=self._growth,
                 examples=self._examples_of(options),
             )
+            self._shown = task
+            self._tree.root.feedback_message = f"goal {id_of(task.goal_handle)}: {task.episode.instruction!r}"
+            self._board.begin(task.episode.instruction, task.episode.context)
             task.episode.context.wake = self._wake.trigger
             task.episode.context.paused = self._paused
             self._wake.trigger()
@@ -283,8 +302,8 @@ class PlannerNode(Node):
         episode = task.episode
         if episode is None:
             return task.failed()
-        if episode.finished and episode.root.status == Status.INVALID and self._tree.tree_update_handler is not None:
-            self._tree.tree_update_handler()  # so that followers see the interruption
+        if episode.finished and episode.root.status == Status.INVALID:
+            self._tree.show()  # so that followers see the interruption
         score: Score | None = None
         problem = ""
         if not self._stopping and episode.result().end != EpisodeEnd.WORLD_GONE.value:
@@ -362,14 +381,38 @@ class PlannerNode(Node):
         self.get_logger().info(f"{'paused' if reason else 'resumed'}: {response.message}")
         return response
 
+    # ------------------------------------------------------------------ diagnostics
+
+    def _report(self) -> Report:
+        task, last = self._task, self._last
+        values: dict[str, object] = {
+            "goal": "none" if task is None else id_of(task.goal_handle),
+            "task": "none" if task is None else _asked_for(task.goal_handle.request),
+            **(task.counts() if task is not None else {}),
+            "goals that wait": len(self._queue),
+            "last goal": "none yet" if last is None else f"{last.end or 'not begun'}; {last.message}".rstrip("; "),
+        }
+        names = (self._settings.bridge, self._settings.inference)
+        silent = [name for name in names if not self._lives.living(self.resolve_topic_name(name))]
+        values |= {name: "silent" if name in silent else "lives" for name in names}
+        held = self._paused or self._world.halted()
+        values["held because"] = held or "it is not"
+        if silent:
+            return Report(WARN, f"silent: {', '.join(silent)}", values)
+        if held:
+            return Report(WARN, f"held: {held}", values)
+        if task is None and last is not None and last.error_code in ERROR_CODES.values():
+            return Report(ERROR, f"the last task ended by an error: {last.message}", values)
+        return Report(OK, "waits for a goal" if task is None else "carries a task out", values)
+
     # ------------------------------------------------------------------ ticking
 
     def _regular_tick(self) -> None:
         self._calls.watch()
         self._tick()
         streams = set(self._tree.snapshot_streams)
-        if self._task is None and streams - self._streams and self._tree.tree_update_handler is not None:
-            self._tree.tree_update_handler()  # who begins to watch between two tasks sees the tree of the last one
+        if self._task is None and streams - self._streams:
+            self._tree.show()  # who begins to watch between two tasks sees the tree of the last one
         self._streams = streams
 
     def _tick(self) -> None:
@@ -414,6 +457,7 @@ class PlannerNode(Node):
             self._examples.close()
         if self._memory is not None:
             self._memory.close()
+        self._board.close()
         self._action.destroy()
         super().destroy_node()
 
@@ -442,6 +486,18 @@ class Task:
         """Ask for an end at the next tick."""
         self.stopped = self.stopped or (code, message)
         self.asked_until = 0.0
+
+    def counts(self) -> dict[str, object]:
+        """Say how far it is, for diagnostics."""
+        if self.episode is None:
+            return {}
+        context = self.episode.context
+        return {
+            "decisions": f"{context.budget.decisions} of {context.budget.max_decisions}",
+            "steps": f"{context.budget.steps} of {context.budget.max_steps}",
+            "agent nodes": len(context.nodes),
+            "works on": context.nodes[-1].subgoal if context.nodes else "nothing yet",
+        }
 
     def failed(self, code: int = ExecuteTask.Result.NONE, message: str = "") -> ExecuteTask.Result:
         """Return the result of a task that came to nothing: it was stopped before it began, or failed."""

@@ -14,6 +14,8 @@ from reactree_ros.agent.decision import Act, Decision, Think
 from reactree_ros.agent.turns import Said
 from reactree_ros.llm.port import Reply
 from reactree_ros.nodes.messages import counted
+from reactree_ros.nodes.shown_tree import ShownTree
+from reactree_ros.nodes.task_board import TaskBoard
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.port import Observation
@@ -28,16 +30,18 @@ def id_of(goal_handle: Any) -> str:
 
 
 class Reporter(Listener):
-    """Publishes what happens in a run as decisions and as feedback.
+    """Publishes what happens in a run as decisions and as feedback, and shows it in the tree and on the blackboard.
 
     Args:
         node: The planner.
         task: What is carried out.
         decisions: Publishes the decisions.
+        tree: Where it grows.
+        board: On the blackboard.
     """
 
-    def __init__(self, node: Node, task: Task, decisions: Publisher) -> None:
-        self._node, self._task, self._decisions = node, task, decisions
+    def __init__(self, node: Node, task: Task, decisions: Publisher, tree: ShownTree, board: TaskBoard) -> None:
+        self._node, self._task, self._decisions, self._tree, self._board = node, task, decisions, tree, board
         self._feedback = ExecuteTask.Feedback()
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
@@ -55,9 +59,15 @@ class Reporter(Listener):
         self._feedback.last_observation = observation.text
         self._publish(node)
 
+    def saw(self, observation: Observation) -> None:
+        """Show what was seen."""
+        if self._task.episode is not None:
+            self._board.saw(observation, self._task.episode.context)
+
     def held(self, node: GoalNode, reason: str) -> None:
         """Tell that the task holds, or goes on."""
         self._node.get_logger().info(f"held: {reason}" if reason else "the task goes on")
+        self._board.held(reason)
         self._feedback.held = reason
         self._publish(node)
 
@@ -69,6 +79,9 @@ class Reporter(Listener):
         msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
         msg.output_tokens = counted(reply.output_tokens)
         self._decisions.publish(msg)
+        self._tree.decided(node, text if not msg.reason else f"refused: {text}")
+        if self._task.episode is not None:
+            self._board.decided(node, text, self._task.episode.context)
         self._feedback.last_decision = text
         self._publish(node)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, get_args
@@ -267,6 +267,20 @@ class RobotWorld(World):
         if self._senses.map is None:
             away.append(f"there is no semantic map on {self._config.map_topic} yet")
         return "; ".join(away)
+
+    def away(self) -> list[str]:
+        """Return the names of the robot's servers that are not there."""
+        return [server.name for server in self._servers.values() if not server.ready()]
+
+    def status(self) -> Mapping[str, str]:
+        """Say how emergency stop, servers and map are."""
+        away = self.away()
+        return {
+            "dry run": "yes" if self._dry_run else "no",
+            "emergency stop": self._stop.in_words(),
+            **{server.name: "away" if server.name in away else "there" for server in self._servers.values()},
+            "map": "there is none yet" if self._senses.map is None else f"in frame '{self._senses.map.frame}'",
+        }
 
     def at_rest(self) -> Pending[None]:
         """Settle when the robot's servers have ended everything that was sent to them."""

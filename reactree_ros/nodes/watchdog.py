@@ -7,6 +7,7 @@ from typing import Any
 from rclpy.node import Node
 
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat, Lives
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.settings import WatchdogSettings
@@ -22,6 +23,10 @@ class Watchdog(Node):
 
     Subscribes to:
         ``heartbeat`` (Heartbeat; reliable, transient local, depth 1): who lives, and what each has under way.
+
+    Publishes:
+        ``/diagnostics`` (DiagnosticArray, once a second): who lives, who has fallen silent, what is being canceled.
+        ``heartbeat`` (Heartbeat): that the watchdog lives.
 
     Uses:
         the cancel services of the actions on which a node that has fallen silent has goals.
@@ -44,6 +49,7 @@ class Watchdog(Node):
         self._gone = set[str]()  # names of nodes that have fallen silent
         self._strays = Strays(self)
         self.heartbeat = Heartbeat(self)
+        Diagnostics(self, "nodes", self._report)
         steady.every(self, PERIOD, self._look)
 
     def _look(self) -> None:
@@ -59,6 +65,20 @@ class Watchdog(Node):
             if not self._lives.living(name):
                 self._strays.forget(name)
         self._strays.look()
+
+    def _report(self) -> Report:
+        living = self._lives.living()
+        names = {said.node for said in living}
+        silent = sorted(self._gone - names)
+        values = {
+            "live": ", ".join(sorted(names)) or "none",
+            "silent": ", ".join(silent) or "none",
+            "goals under way": sum(len(said.goals) for said in living),
+            "goals being canceled": self._strays.left,
+        }
+        if self._strays.left:
+            return Report(ERROR, f"cancels {self._strays.left} goals of nodes that have fallen silent", values)
+        return Report(WARN, f"silent: {', '.join(silent)}", values) if silent else Report(OK, "all live", values)
 
     def begin_stop(self) -> None:
         """Stay until nobody has anything under way any more: a node that was killed has."""

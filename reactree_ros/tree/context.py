@@ -43,6 +43,9 @@ class Listener:
     def observed(self, node: GoalNode, observation: Observation) -> None:
         """A skill or a recall has ended."""
 
+    def saw(self, observation: Observation) -> None:
+        """An observation is taken in, of a skill or of looking around."""
+
     def held(self, node: GoalNode, reason: str) -> None:
         """The run holds at a goal node, and why; an empty reason: it goes on."""
 
@@ -118,7 +121,8 @@ class RunContext:
             self.fatal = failure
 
     def remember(self, observation: Observation) -> None:
-        """Let working memory take in an observation."""
+        """Take an observation in; working memory does, where there is one."""
+        self.listener.saw(observation)
         if self.working_memory is None:
             return
         now = self.clock()

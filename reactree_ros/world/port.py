@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TypeVar
@@ -92,6 +92,10 @@ class World(abc.ABC):
     def lacks(self) -> str:
         """Say what it needs and is not there, e.g. a server of a robot; empty where it has everything."""
         return ""
+
+    def status(self) -> Mapping[str, str]:
+        """Say what the world is and how it fares, in words, for diagnostics."""
+        return {}
 
     def at_rest(self) -> Pending[None]:
         """Settle when nothing moves any more of what was cancelled; at once where cancelling stops at once."""

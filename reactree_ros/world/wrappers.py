@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
@@ -72,6 +72,10 @@ class WorldWrapper(World):
     def lacks(self) -> str:
         """See :meth:`World.lacks`."""
         return self.inner.lacks()
+
+    def status(self) -> Mapping[str, str]:
+        """See :meth:`World.status`."""
+        return self.inner.status()
 
     def at_rest(self) -> Pending[None]:
         """See :meth:`World.at_rest`."""

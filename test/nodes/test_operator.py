@@ -1,4 +1,4 @@
-"""What whoever operates a robot sees of a task: the log."""
+"""What whoever operates a robot sees of a task: the log, the tree in a viewer, the blackboard, diagnostics."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from doubles import ScriptedModel, ScriptedWorld
+from doubles import ScriptedModel, ScriptedWorld, expand
 
-from reactree_ros.world.port import Score
+from reactree_ros.llm.port import Reply, ServerUnavailable
+from reactree_ros.pending import Pending
+from reactree_ros.world.port import Observation, Score, Seen
 
 if importlib.util.find_spec("rclpy"):
+    from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+    from py_trees_ros.conversions import msg_to_behaviour
+    from py_trees_ros_interfaces.msg import Behaviour, BehaviourTree
+    from py_trees_ros_interfaces.srv import OpenSnapshotStream
     from rcl_interfaces.msg import Log
-    from ros_graph import HeldWorld
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+    from ros_graph import HeldWorld, activate
+    from std_srvs.srv import Trigger
+
+    from reactree_ros.nodes.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from ros_graph import Goal, Graph
@@ -109,3 +119,271 @@ def test_the_decisions_of_queued_and_preempting_goals_are_told_apart_by_the_goal
     ids = [bytes(msg.goal_id.uuid).hex() for msg in heard]
     assert set(ids) == {id_of(goal) for goal in goals}
     assert ids == sorted(ids, key=[id_of(goal) for goal in goals].index)
+
+
+# ---------------------------------------------------------------------- the tree in a viewer
+
+
+class Viewer:
+    """Hears what the viewer hears, as the viewer asks for it: snapshots when something changes, with the blackboard.
+
+    Attributes:
+        trees: The snapshots.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        asked = OpenSnapshotStream.Request().parameters
+        asked.snapshot_period, asked.blackboard_data, asked.blackboard_activity = float("inf"), True, True
+        opened = graph.call(OpenSnapshotStream, "/reactree_planner/snapshot_streams/open", parameters=asked)
+        latched = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self.trees: list[BehaviourTree] = graph.listen(BehaviourTree, opened.topic_name, latched)
+
+    @property
+    def last(self) -> dict[str, Behaviour]:
+        """The behaviours of the last snapshot by their names."""
+        return {behaviour.name: behaviour for behaviour in self.trees[-1].behaviours} if self.trees else {}
+
+    def seen(self, name: str) -> list[Behaviour]:
+        """A behaviour in every snapshot in which it is."""
+        return [one for tree in self.trees for one in tree.behaviours if one.name == name]
+
+    def says(self, name: str, text: str) -> bool:
+        """Whether a behaviour's feedback begins so in the last snapshot."""
+        return name in self.last and self.last[name].message.startswith(text)
+
+    def board(self) -> dict[str, str]:
+        """The blackboard of the last snapshot."""
+        values = {one.key: one.value for one in self.trees[-1].blackboard_on_visited_path} if self.trees else {}
+        return {key.removeprefix("/reactree_planner/"): value for key, value in values.items()}
+
+
+SIBLINGS = ("find and pick up apple", "find and pick up juice", "put them down")
+SCRIPT = {
+    "root": [expand("parallel", *SIBLINGS)],
+    SIBLINGS[0]: ["Think: it is in the kitchen", "Act: go to kitchen 1", "Act: open fridge 1", "Act: done"],
+    SIBLINGS[1]: ["Act: done"],
+    SIBLINGS[2]: ["Act: failure"],
+}
+
+
+def test_a_viewer_that_comes_before_the_first_goal_sees_a_tree(graph: Graph) -> None:
+    graph.household({})
+    viewer = Viewer(graph)
+    graph.until(lambda: viewer.trees, "a snapshot is there")
+    assert [(name, one.message) for name, one in viewer.last.items()] == [("reactree_planner", "waits for a goal")]
+
+
+def test_the_last_decision_is_seen_as_the_nodes_feedback_and_is_sent_when_it_changes(graph: Graph) -> None:
+    model = ScriptedModel({"root": ["Think: a", "Think: b", "Act: done"]}, settle=False)
+    graph.household({}, model=model)
+    viewer = Viewer(graph)
+    goal = graph.task()
+    for said in ("Think: a", "Think: b"):
+        graph.until(lambda: model.in_flight, "the model is asked")
+        model.settle_all()
+        graph.until(lambda said=said: viewer.says("root", said), f"'{said}' is seen")
+    graph.until(lambda: model.in_flight, "the model is asked")
+    model.settle_all()
+    assert goal.result.success
+    graph.until(lambda: viewer.says("root", "done"), "its end is seen")
+
+
+def test_a_decision_is_sent_once(graph: Graph) -> None:
+    model = ScriptedModel({"root": ["Think: a", "Act: done"]}, settle=False)
+    planner = graph.household({}, model=model)
+    viewer = Viewer(graph)
+    graph.task()
+    graph.until(lambda: model.in_flight, "the model is asked")
+    model.settle_all()
+    graph.until(lambda: viewer.says("root", "Think: a"), "it is seen")
+    ticks = planner._tree.count
+    graph.until(lambda: planner._tree.count > ticks + 20, "it is ticked on")
+    assert [one.message for one in viewer.seen("root")].count("Think: a") == 1
+
+
+def test_siblings_are_told_apart_by_their_first_words_and_kinds_by_type_and_detail(graph: Graph) -> None:
+    graph.household(SCRIPT)
+    viewer = Viewer(graph)
+    assert graph.task().result.success
+    graph.until(lambda: viewer.says("reactree_planner", "reached"), "the end is seen")
+    apple, juice = "apple (find and pick up ...)", "juice (find and pick up ...)"
+    assert {name: (one.type, one.additional_detail) for name, one in viewer.last.items()} == {
+        "reactree_planner": (Behaviour.SEQUENCE, "WithMemory"),
+        "root": (Behaviour.SELECTOR, "agent node"),
+        "parallel": (Behaviour.PARALLEL, "Majority"),
+        apple: (Behaviour.SELECTOR, "agent node"),
+        "go to kitchen 1": (Behaviour.BEHAVIOUR, ""),
+        "open fridge 1": (Behaviour.BEHAVIOUR, ""),
+        juice: (Behaviour.SELECTOR, "agent node"),
+        "put them down": (Behaviour.SELECTOR, "agent node"),
+    }
+    ended = {name: (one.status, one.message) for name, one in viewer.last.items()}
+    assert ended["go to kitchen 1"] == (Behaviour.SUCCESS, "You go to kitchen 1.")
+    assert ended["open fridge 1"] == (Behaviour.SUCCESS, "You open fridge 1.")
+    assert (ended[apple], ended["put them down"]) == ((Behaviour.SUCCESS, "done"), (Behaviour.FAILURE, "failure"))
+
+
+def test_a_skill_is_seen_while_it_runs_and_nothing_beside_it_that_is_idle(graph: Graph) -> None:
+    world = HeldWorld()
+    graph.household({"root": ["Act: open fridge 1", "Act: done"]}, world=world)
+    viewer = Viewer(graph)
+    goal = graph.task()
+    graph.until(lambda: viewer.seen("open fridge 1"), "it is seen")
+    graph.until(lambda: viewer.last["open fridge 1"].status == Behaviour.RUNNING, "it runs")
+    assert set(viewer.last) == {"reactree_planner", "root", "open fridge 1"}
+    graph.until(lambda: world.held, "the world carries it out")
+    world.finish()
+    assert goal.result.success
+
+
+class SeenWorld(ScriptedWorld):
+    """A world in which there is something to see."""
+
+    def execute(self, skill: str) -> Any:
+        seen = [Seen("fridge", 1, "kitchen 1"), Seen("apple", 2, "kitchen 1", "fridge 1")]
+        if skill.startswith("pick up"):
+            seen = [Seen("apple", 2, "kitchen 1", held=True)]
+        return self._pending(skill, Observation(f"You {skill}.", seen=seen))
+
+
+def test_the_blackboard_tells_instruction_decisions_budgets_and_what_is_held_and_seen(graph: Graph) -> None:
+    decisions = ["Act: open fridge 1", "Act: pick up apple 2", "Think: a"]
+    model = ScriptedModel({"root": decisions}, settle=False)
+    graph.household({}, model=model, world=SeenWorld(skills=["open fridge 1", "pick up apple 2"]), max_decisions=9)
+    viewer = Viewer(graph)
+    graph.task(max_steps=5)
+    for decision in decisions:
+        graph.until(lambda: model.in_flight, "the model is asked")
+        model.settle_all()
+        graph.until(lambda said=decision: viewer.board().get("decision") == said, f"'{decision}' is seen")
+    assert viewer.board() == {
+        "instruction": "root",
+        "subgoal": "root",
+        "decision": "Think: a",
+        "decisions": "3 of 9",
+        "steps": "2 of 5",
+        "observation": "You pick up apple 2.",
+        "holding": "apple 2",
+        "seen": "apple 2 (held), fridge 1 (kitchen 1)",
+        "held": "",
+    }
+    written = {(item.key, item.current_value) for tree in viewer.trees for item in tree.blackboard_activity}
+    assert written & {("/reactree_planner/decision", decision) for decision in decisions}
+
+
+def test_the_watcher_of_py_trees_ros_can_read_every_snapshot(graph: Graph) -> None:
+    graph.household(SCRIPT)
+    viewer = Viewer(graph)
+    assert graph.task().result.success
+    graph.until(lambda: viewer.says("reactree_planner", "reached"), "the end is seen")
+    for tree in viewer.trees:
+        for behaviour in tree.behaviours:
+            assert msg_to_behaviour(behaviour).feedback_message == behaviour.message
+
+
+# ---------------------------------------------------------------------- diagnostics
+
+
+class Diagnoses:
+    """Hears ``/diagnostics``."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._heard = graph.listen(DiagnosticArray, "/diagnostics")
+
+    def of(self, name: str) -> tuple[bytes, str, dict[str, str]]:
+        """The last report of a name: level, message and values."""
+        for array in reversed(self._heard):
+            for status in array.status:
+                if status.name == name:
+                    return status.level, status.message, {one.key: one.value for one in status.values}
+        return b"", "", {}
+
+
+def test_the_planner_tells_task_decisions_budgets_and_why_it_holds(graph: Graph) -> None:
+    world = HeldWorld()
+    planner = graph.household({"root": ["Think: a", "Act: open fridge 1"]}, world=world, max_decisions=9, max_steps=5)
+    told = Diagnoses(graph)
+    name = "/reactree_planner: task"
+    graph.until(lambda: told.of(name)[:2] == (DiagnosticStatus.OK, "waits for a goal"), "it waits")
+    goal = graph.task()
+    graph.until(lambda: world.held, "the skill runs")
+    graph.until(lambda: told.of(name)[2].get("decisions") == "2 of 9", "it is told")
+    level, message, values = told.of(name)
+    assert (level, message) == (DiagnosticStatus.OK, "carries a task out")
+    assert (values["goal"], values["task"], values["steps"]) == (id_of(goal), "'root'", "1 of 5")
+    assert (values["household_bridge"], values["inference"]) == ("lives", "lives")
+    graph.call(Trigger, "/reactree_planner/pause")
+    held = (DiagnosticStatus.WARN, "held: somebody has paused it")
+    graph.until(lambda: told.of(name)[:2] == held, "it is told that it holds")
+    assert planner._paused
+
+
+def test_the_planner_warns_of_an_inference_node_that_does_not_live_and_tells_how_the_last_goal_ended(
+    graph: Graph,
+) -> None:
+    inference = graph.inference(ScriptedModel({"root": ["Act: failure"]}), alone=True)
+    graph.bridge(ScriptedWorld())
+    graph.planner()
+    told = Diagnoses(graph)
+    name = "/reactree_planner: task"
+    assert not graph.task().result.success
+    graph.until(lambda: "last goal" in told.of(name)[2] and told.of(name)[2]["last goal"] != "none yet", "it is told")
+    assert told.of(name)[2]["last goal"] == "failure; the planner gave up: failure"
+    graph.kill(inference)
+    silent = (DiagnosticStatus.WARN, "silent: inference")
+    graph.until(lambda: told.of(name)[:2] == silent, "it is warned of")
+
+
+def test_a_bridge_tells_world_skill_and_why_nothing_may_move(graph: Graph) -> None:
+    class StopWorld(HeldWorld):
+        stop = ""
+
+        def halted(self) -> str:
+            return self.stop
+
+    world = StopWorld()
+    bridge = graph.bridge(world, active=False)
+    told = Diagnoses(graph)
+    name = "/household_bridge: world"
+    graph.until(lambda: told.of(name)[:2] == (DiagnosticStatus.STALE, "not active"), "it is not active")
+    activate(bridge)
+    graph.until(lambda: told.of(name)[:2] == (DiagnosticStatus.OK, "waits for a skill"), "it is active")
+    goal = graph.skill("open fridge 1")
+    graph.until(lambda: world.held, "the skill runs")
+    graph.until(lambda: told.of(name)[1] == "carries out 'open fridge 1'", "it is told")
+    assert (told.of(name)[2]["world"], told.of(name)[2]["skill policy"]) == ("StopWorld", "none")
+    world.finish()
+    assert goal.result.outcome == 0
+    world.stop = "the emergency stop is engaged"
+    graph.until(lambda: told.of(name)[:2] == (DiagnosticStatus.WARN, world.stop), "it is warned of")
+    assert told.of(name)[2]["last skill"] == "'open fridge 1': done"
+
+
+def test_the_inference_node_tells_model_requests_errors_and_speed_and_warns_where_the_last_one_failed(
+    graph: Graph,
+) -> None:
+    class Failing(ScriptedModel):
+        def decide(self, request: Any) -> Pending[Reply]:
+            return Pending.failed(ServerUnavailable("the server is gone"))
+
+    graph.household({}, model=Failing({}))
+    told = Diagnoses(graph)
+    assert not graph.task().result.success
+    name = "/inference: requests"
+    failed = (DiagnosticStatus.WARN, "the server is gone")
+    graph.until(lambda: told.of(name)[:2] == failed, "it is warned of")
+    values = told.of(name)[2]
+    assert (values["llm"], values["requests failed"], values["output tokens a second"]) == ("expert", "1", "none yet")
+
+
+def test_the_watchdog_tells_who_lives_and_warns_of_who_has_fallen_silent(graph: Graph) -> None:
+    graph.add(Watchdog(context=graph.context))
+    bridge = graph.bridge(ScriptedWorld(), alone=True)
+    told = Diagnoses(graph)
+    name = "/watchdog: nodes"
+    everybody = "/household_bridge, /watchdog"
+    graph.until(lambda: told.of(name)[2].get("live") == everybody, "they live")
+    assert told.of(name)[:2] == (DiagnosticStatus.OK, "all live")
+    graph.kill(bridge)
+    silent = (DiagnosticStatus.WARN, "silent: /household_bridge")
+    graph.until(lambda: told.of(name)[:2] == silent, "it is warned of")

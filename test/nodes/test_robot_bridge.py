@@ -17,6 +17,7 @@ NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
 if NAV2:
     from action_msgs.msg import GoalStatus
     from action_msgs.srv import CancelGoal
+    from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
     from rcl_interfaces.msg import Log
     from rclpy.lifecycle import TransitionCallbackReturn
     from rclpy.parameter import Parameter
@@ -476,6 +477,23 @@ def test_a_stop_that_fails_open_lets_the_robot_move_unheard_and_is_warned_of_at_
     house.graph.until(lambda: len(warnings(said, "fail_open is true")) == 2, "it is warned of at both starts")
     house.graph.probe.create_publisher(Bool, "/stop", LATCHED).publish(Bool(data=True))
     house.graph.until(lambda: house.stop.engaged() == "the emergency stop is engaged", "it is heard")
+
+
+def test_diagnostics_warn_of_a_server_that_is_not_there_and_of_the_emergency_stop(house: House) -> None:
+    house.add_robot()
+    house.start(in_skill("go to", action="nowhere"))
+    heard = house.graph.listen(DiagnosticArray, "/diagnostics")
+
+    def last() -> DiagnosticStatus:
+        return heard[-1].status[0] if heard else DiagnosticStatus()
+
+    house.graph.until(lambda: last().message == "not there: nowhere", "the server is missed")
+    values = {one.key: one.value for one in last().values}
+    assert (last().name, last().level) == ("/robot_bridge: world", DiagnosticStatus.WARN)
+    assert (values["nowhere"], values["emergency stop"], values["map"]) == ("away", "released", "in frame 'map'")
+    house.press(True)
+    house.graph.until(lambda: last().message == "the emergency stop is engaged", "the stop is told")
+    assert last().level == DiagnosticStatus.WARN
 
 
 def test_a_robot_without_an_emergency_stop_is_warned_of(house: House) -> None:

@@ -1,0 +1,54 @@
+"""What every node says of itself on ``/diagnostics``, once a second: what a person would ask for first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.node import Node
+
+from reactree_ros.nodes import steady
+
+#: Seconds between two reports.
+PERIOD = 1.0
+OK, WARN, ERROR, STALE = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR, DiagnosticStatus.STALE
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a node is.
+
+    Attributes:
+        level: ``OK``, ``WARN``, ``ERROR``, or ``STALE`` where it is not active.
+        message: In a few words.
+        values: More of it, by name.
+    """
+
+    level: bytes
+    message: str
+    values: Mapping[str, object] = field(default_factory=dict)
+
+
+class Diagnostics:
+    """Publishes ``/diagnostics`` (DiagnosticArray, once a second by wall time).
+
+    Args:
+        node: Whose they are.
+        about: What is reported, in one word; the status is named by node and this.
+        report: Says how the node is.
+    """
+
+    def __init__(self, node: Node, about: str, report: Callable[[], Report]) -> None:
+        self._node, self._report = node, report
+        self._name = f"{node.get_fully_qualified_name()}: {about}"
+        self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        steady.every(node, PERIOD, self._publish)
+
+    def _publish(self) -> None:
+        report = self._report()
+        values = [KeyValue(key=key, value=str(value)) for key, value in report.values.items()]
+        status = DiagnosticStatus(level=report.level, name=self._name, message=report.message, values=values)
+        array = DiagnosticArray(status=[status])
+        array.header.stamp = self._node.get_clock().now().to_msg()
+        self._publisher.publish(array)

@@ -1,0 +1,162 @@
+"""The planner's tree as people look at it: what its snapshot streams carry."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+from uuid import UUID
+
+import py_trees_ros
+from diagnostic_msgs.msg import KeyValue
+from py_trees.behaviour import Behaviour
+from py_trees.blackboard import Blackboard
+from py_trees.common import Status
+from py_trees.composites import Composite
+from py_trees_ros import conversions
+from py_trees_ros_interfaces.msg import Behaviour as BehaviourMsg
+from py_trees_ros_interfaces.msg import BehaviourTree as BehaviourTreeMsg
+from py_trees_ros_interfaces.msg import Statistics
+from rclpy.clock import Clock
+
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.names import telling_names
+
+#: Of snapshots that tell nothing but a decision, those that take longer than QUICK (in seconds) get at most this share
+#: of the time.
+SHARE, QUICK = 0.1, 0.01
+#: A snapshot is due where so much of its period is over.
+CLOSE_ENOUGH = 0.98
+
+
+class ShownTree(py_trees_ros.trees.BehaviourTree):
+    """Sends snapshots that people understand.
+
+    They are sent from the start, and also where nothing has changed but what an agent node has decided last, which is
+    its feedback as long as it has nothing else to say. Siblings are named by what tells them apart. A goal node is a
+    selector that says of what class it is: its own kind in the colours of the viewer and the symbols of the watcher
+    (``[o]``; a fallback has memory, ``{o}``). The message's COMPOSITE ends that watcher with an error.
+
+    A behaviour that has not changed is not converted again, so that large trees stay usable.
+
+    Args:
+        root: Its root.
+    """
+
+    def __init__(self, root: Behaviour) -> None:
+        super().__init__(root)
+        self._decisions: dict[UUID, str] = {}
+        self._news = False
+        self._names: dict[UUID, str] = {}
+        self._kept: dict[UUID, tuple[object, BehaviourMsg]] = {}
+        self._sent = self._cost = 0.0  # when a snapshot was sent last, and how long that took, in seconds
+
+    def setup(self, **kwargs: Any) -> None:
+        """Make the endpoints; snapshots are sent from now on."""
+        super().setup(**kwargs)
+        self.statistics = Statistics()
+
+    def clear(self) -> None:
+        """Stop and remove what is under the root."""
+        self.root.stop(Status.INVALID)
+        for child in list(self.root.children):
+            self.prune_subtree(child.id)
+        self._decisions.clear()
+        self._names.clear()
+
+    def decided(self, node: Behaviour, decision: str) -> None:
+        """Show what a goal node has decided."""
+        self._decisions[node.id] = decision
+        self._news = True
+
+    def show(self) -> None:
+        """Send a snapshot now."""
+        self._on_tree_update_handler()
+
+    # ------------------------------------------------------------------ when: what py_trees_ros calls
+
+    def _on_tree_update_handler(self) -> None:
+        self.statistics.stamp = Clock().now().to_msg()  # as py_trees_ros does it
+        self._send(changed=True)
+
+    def _snapshots_post_tick_handler(self, tree: Any) -> None:
+        pause = 0.0 if self._cost < QUICK else self._cost / SHARE
+        told = self._news and time.monotonic() - self._sent >= pause
+        self._send(changed=self.snapshot_visitor.changed or told)
+        self.blackboard_exchange.post_tick_handler(
+            visited_client_ids=self.snapshot_visitor.visited_blackboard_client_ids
+        )
+
+    def _send(self, *, changed: bool) -> None:
+        """Send a snapshot on the streams on which one is due."""
+        now, due = time.monotonic(), []
+        for stream in self.snapshot_streams.values():
+            last, period = stream.last_snapshot_timestamp, stream.parameters.snapshot_period
+            if last is None or changed or now - last >= CLOSE_ENOUGH * period:
+                due.append(stream)
+        if changed:
+            self._news = False
+        if not due:
+            return
+        behaviours = self._messages()
+        for stream in due:
+            first = stream.last_snapshot_timestamp is None
+            msg = BehaviourTreeMsg(behaviours=behaviours, changed=changed or first, statistics=self.statistics)
+            if stream.parameters.blackboard_data:
+                msg.blackboard_on_visited_path = self._blackboard()
+            if stream.parameters.blackboard_activity and Blackboard.activity_stream is not None:
+                msg.blackboard_activity = conversions.activity_stream_to_msgs()
+            stream.publisher.publish(msg)
+            stream.last_snapshot_timestamp = now
+        self._sent = time.monotonic()
+        self._cost = self._sent - now
+
+    # ------------------------------------------------------------------ what
+
+    def _blackboard(self) -> list[Any]:
+        own = {client.id() for client in self.root.blackboards}
+        clients = self.snapshot_visitor.visited_blackboard_client_ids | own
+        keys = sorted(Blackboard.keys_filtered_by_clients(clients))
+        return [KeyValue(key=key, value=str(Blackboard.storage.get(key, "-"))) for key in keys]
+
+    def _messages(self) -> list[BehaviourMsg]:
+        """Return all behaviours as messages, those that are as they were as they were converted then."""
+        kept, self._kept = self._kept, {}
+        tips: dict[UUID, UUID | None] = {}
+        visited = self.snapshot_visitor.visited
+        for behaviour in self.root.iterate():  # children come before their parents
+            current = behaviour.current_child if isinstance(behaviour, Composite) else None
+            own_tip = None if behaviour.status == Status.INVALID else behaviour.id
+            tips[behaviour.id] = own_tip if current is None else tips.get(current.id)
+            said = behaviour.feedback_message or self._decisions.get(behaviour.id, "")
+            state = (
+                behaviour.status,
+                said,
+                behaviour.id in visited,
+                tips[behaviour.id],
+                None if current is None else current.id,
+                [child.id for child in behaviour.children],
+            )
+            before = kept.get(behaviour.id)
+            msg = before[1] if before is not None and before[0] == state else self._message(behaviour, said)
+            self._kept[behaviour.id] = state, msg
+        return [msg for _, msg in self._kept.values()]
+
+    def _message(self, behaviour: Behaviour, said: str) -> BehaviourMsg:
+        msg = conversions.behaviour_to_msg(behaviour)
+        msg.name, msg.message = self._name(behaviour), said
+        msg.is_active = behaviour.id in self.snapshot_visitor.visited
+        if isinstance(behaviour, GoalNode):
+            msg.type = BehaviourMsg.SELECTOR
+            msg.additional_detail = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(behaviour).__name__).lower()
+        return msg
+
+    def _name(self, behaviour: Behaviour) -> str:
+        """Return a behaviour's name; of the goal nodes of an expansion one that tells it from its siblings."""
+        parent = behaviour.parent
+        if not isinstance(behaviour, GoalNode) or parent is None or isinstance(parent, GoalNode):
+            return behaviour.name
+        if behaviour.id not in self._names:
+            names = telling_names([child.name for child in parent.children])
+            self._names |= {child.id: name for child, name in zip(parent.children, names, strict=True)}
+        return self._names[behaviour.id]

@@ -1,0 +1,70 @@
+"""What a task is at, on py_trees' blackboard, where the viewer and ``py-trees-blackboard-watcher`` show it."""
+
+from __future__ import annotations
+
+from py_trees.behaviour import Behaviour
+from py_trees.common import Access
+
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.world.port import GONE, Observation
+
+#: What is on the board, under the node's name.
+KEYS = ("instruction", "subgoal", "decision", "decisions", "steps", "observation", "holding", "seen", "held")
+#: How many sightings are shown, the last ones.
+SIGHTINGS = 12
+
+
+class TaskBoard:
+    """Writes to the blackboard.
+
+    Args:
+        root: A behaviour that every tick visits; the keys are its own.
+        name: Of the node; the keys begin with it.
+    """
+
+    def __init__(self, root: Behaviour, name: str) -> None:
+        self._board = root.attach_blackboard_client(name=name.lstrip("/"), namespace=name)
+        self._places: dict[str, str] = {}
+        for key in KEYS:
+            self._board.register_key(key, access=Access.WRITE)
+            self._board.set(key, "")
+
+    def begin(self, instruction: str, context: RunContext) -> None:
+        """Show a new task."""
+        self._places = {}
+        for key in KEYS:
+            self._board.set(key, "")
+        self._board.set("instruction", instruction)
+        self._count(context)
+
+    def decided(self, node: GoalNode, decision: str, context: RunContext) -> None:
+        """Show a decision, and what is left of the budget."""
+        self._board.set("subgoal", node.subgoal)
+        self._board.set("decision", decision)
+        self._count(context)
+
+    def saw(self, observation: Observation, context: RunContext) -> None:
+        """Show an observation, what is held, and the last things that were seen."""
+        self._board.set("observation", observation.text)
+        for seen in observation.seen:
+            name = context.household.name_of(seen.word, seen.instance)
+            self._places.pop(name, None)  # the latest sighting comes last
+            if GONE not in seen.states:
+                self._places[name] = "held" if seen.held else seen.place or seen.room or "here"
+        self._board.set("holding", ", ".join(name for name, place in self._places.items() if place == "held"))
+        last = list(self._places.items())[-SIGHTINGS:]
+        self._board.set("seen", ", ".join(f"{name} ({place})" for name, place in reversed(last)))
+
+    def held(self, reason: str) -> None:
+        """Show why the task holds; empty where it goes on."""
+        self._board.set("held", reason)
+
+    def close(self) -> None:
+        """Take the keys off the blackboard."""
+        self._board.unregister()
+
+    def _count(self, context: RunContext) -> None:
+        budget = context.budget
+        self._board.set("decisions", f"{budget.decisions} of {budget.max_decisions}")
+        self._board.set("steps", f"{budget.steps} of {budget.max_steps}")
