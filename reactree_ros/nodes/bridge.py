@@ -366,10 +366,6 @@ class Bridge(ManagedNode):
 
     # ------------------------------------------------------------------ diagnostics
 
-    def missing(self) -> list[str]:
-        """Return what of the world's is not there, for diagnostics."""
-        return []
-
     def _report(self) -> Report:
         hosted, policy = self._hosted, self._policy
         halted = "" if hosted is None else hosted.halted()
@@ -387,8 +383,8 @@ class Bridge(ManagedNode):
             return Report(STALE, "not active", values)
         if halted:
             return Report(WARN, halted, values)
-        if missing := self.missing():
-            return Report(WARN, f"not there: {', '.join(missing)}", values)
+        if lacks := self.lacks():
+            return Report(WARN, lacks, values)
         return Report(OK, f"carries out '{skill}'" if skill else "waits for a skill", values)
 
     # ------------------------------------------------------------------ services

@@ -51,10 +51,6 @@ class RobotBridgeNode(Bridge):
             stop_timeout=self._settings.stop_timeout,
         )
 
-    def missing(self) -> list[str]:
-        """Return the robot's servers that are not there."""
-        return self._hosted.away() if isinstance(self._hosted, RobotWorld) else []
-
 
 def main() -> None:
     """Run the node."""

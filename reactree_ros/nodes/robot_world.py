@@ -268,17 +268,12 @@ class RobotWorld(World):
             away.append(f"there is no semantic map on {self._config.map_topic} yet")
         return "; ".join(away)
 
-    def away(self) -> list[str]:
-        """Return the names of the robot's servers that are not there."""
-        return [server.name for server in self._servers.values() if not server.ready()]
-
     def status(self) -> Mapping[str, str]:
         """Say how emergency stop, servers and map are."""
-        away = self.away()
         return {
             "dry run": "yes" if self._dry_run else "no",
             "emergency stop": self._stop.in_words(),
-            **{server.name: "away" if server.name in away else "there" for server in self._servers.values()},
+            **{server.name: "there" if server.ready() else "away" for server in self._servers.values()},
             "map": "there is none yet" if self._senses.map is None else f"in frame '{self._senses.map.frame}'",
         }
 
