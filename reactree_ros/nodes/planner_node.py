@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import py_trees
-import py_trees_ros
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
-from rclpy.task import Future
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
 from std_srvs.srv import Trigger
@@ -36,7 +34,8 @@ from reactree_ros.nodes.messages import counted
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.settings import PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import run_node
-from reactree_ros.nodes.waiting import Wake, Waker
+from reactree_ros.nodes.waiting import Awaited, Wake, Waker
+from reactree_ros.nodes.watched_tree import WatchedTree
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import Planner, planner
 from reactree_ros.record.saved_run import save_run
@@ -113,7 +112,7 @@ class PlannerNode(Node):
         self._world = RosWorld(self, settings.bridge, self._calls, self.heartbeat)
         self._model = RosLanguageModel(self, settings.inference, self._calls)
         self._growth = Growth()
-        self._tree = py_trees_ros.trees.BehaviourTree(py_trees.composites.Sequence(name, memory=True))
+        self._tree = WatchedTree(py_trees.composites.Sequence(name, memory=True))
         self._tree.setup(node=self)
         self._growth.follow(self._tree, node=self)
         self._task: Task | None = None
@@ -407,6 +406,8 @@ class PlannerNode(Node):
         if self._memory is not None:
             self._memory.close()
         self._action.destroy()
+        if not self._lives.living(self.resolve_topic_name(self._settings.bridge)):
+            self._world.leave()
         super().destroy_node()
 
 
@@ -425,7 +426,7 @@ class Task:
     def __init__(self, goal_handle: Any) -> None:
         self.goal_handle = goal_handle
         self.episode: Episode | None = None
-        self.ended = Future()
+        self.ended = Awaited()
         self.stopped: tuple[int, str] | tuple[()] = ()
         self.asked: Pending[Any] | None = None
         self.asked_until = 0.0
