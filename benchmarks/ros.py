@@ -1,11 +1,16 @@
-"""What ROS adds: time per decision, cancel to stopped, tick jitter. Needs ROS 2 and the built workspace, sourced.
+"""What ROS adds: time per decision, cancel to stopped, tick jitter, idle nodes. Needs ROS 2 and the built workspace.
 
-python benchmarks/ros.py [--tasks 10] [--cancels 100]
+python benchmarks/ros.py [--tasks 10] [--cancels 100] [--rounds 3] [--against FOLDER]
+
+The reference is a bare action and a bare service of rclpy between two processes, measured in the same run. FOLDER holds
+another ``reactree_ros`` (a checkout, or where one is installed) with the same interfaces: its nodes are measured in
+turn with these, and the ratio is printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import cmath
 import itertools
 import json
 import os
@@ -17,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +32,12 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from py_trees_ros_interfaces.msg import BehaviourTree as Snapshot
 from py_trees_ros_interfaces.srv import OpenSnapshotStream
-from rclpy.action import ActionClient
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.action import ActionClient, ActionServer
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
-from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.action import ExecuteSkill, ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
+from std_srvs.srv import Trigger
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.episode import Episode
@@ -53,6 +59,8 @@ from reactree_ros.world.virtualhome.tasks import parse_tasks
 BOUND = 60.0  # longest wait for anything, in seconds
 GENERATION = 5.0  # seconds that the slow model takes
 TICK_RATE = 50.0
+IDLE = 5.0  # seconds for which idle nodes are watched
+BARE = 200  # calls of the bare service, and goals of the bare action
 
 
 class EndlessWorld(World):
@@ -97,6 +105,21 @@ SERVED: dict[str, Callable[[], Any]] = {
 }
 
 
+def bare() -> None:
+    """Serve an action and a service that do nothing, with nothing but rclpy."""
+    rclpy.init(args=[])
+    node = Node("bare")
+
+    def execute(goal_handle: Any) -> ExecuteSkill.Result:
+        goal_handle.succeed()
+        return ExecuteSkill.Result()
+
+    ActionServer(node, ExecuteSkill, "bare_action", execute, result_timeout=1)
+    node.create_service(Trigger, "bare_service", lambda request, response: response)
+    with suppress(KeyboardInterrupt, ExternalShutdownException):
+        rclpy.spin(node)
+
+
 class Bench(Node):
     """Sends goals and listens."""
 
@@ -139,11 +162,14 @@ class Bench(Node):
 
 
 @contextmanager
-def processes(bench: Bench, *commands: list[str]) -> Iterator[None]:
+def processes(bench: Bench, folder: str, *commands: list[str]) -> Iterator[list[int]]:
+    """Run commands with the package of a folder, empty for the installed one; yields their process numbers."""
     bench.until(lambda: not {"inference", "household_bridge", "reactree_planner"} & set(bench.get_node_names()))
-    started = [subprocess.Popen(command, start_new_session=True) for command in commands]
+    path = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH", ""))))
+    environment = {**os.environ, "PYTHONPATH": path}
+    started = [subprocess.Popen(command, start_new_session=True, env=environment) for command in commands]
     try:
-        yield
+        yield [process.pid for process in started]
     finally:
         for process in started:
             os.killpg(process.pid, signal.SIGINT)
@@ -175,10 +201,34 @@ def intervals(stamps: Sequence[int]) -> list[float]:
     return [(later - earlier) / 1e6 for earlier, later in itertools.pairwise(stamps)]
 
 
-def per_decision(bench: Bench, tasks: int) -> None:
-    document = [generate_house(seed=seed, rooms=5, tasks=1)[0] | {"task_id": seed} for seed in range(tasks)]
-    here: list[float] = []
-    for task in parse_tasks(document):
+def bare_reference(bench: Bench) -> None:
+    """Print what a call and a goal take between two processes that do nothing else."""
+    with processes(bench, "", served("bare")):
+        call = bench.create_client(Trigger, "bare_service")
+        action = ActionClient(bench, ExecuteSkill, "bare_action")
+        bench.until(lambda: call.service_is_ready() and action.server_is_ready())
+        calls, goals = [], []
+        for _ in range(BARE):
+            begin = time.perf_counter()
+            bench.answer(call.call_async(Trigger.Request()))
+            calls.append((time.perf_counter() - begin) * 1000)
+            handle = bench.answer(action.send_goal_async(ExecuteSkill.Goal(skill="nothing")))
+            bench.answer(handle.get_result_async())
+            goals.append((time.perf_counter() - begin) * 1000 - calls[-1])
+        bench.destroy_client(call)
+        action.destroy()
+    print(f"bare rclpy between two processes: service {statistics.median(calls):.2f} ms, ", end="")
+    print(f"action {statistics.median(goals):.2f} ms (medians)")
+
+
+def houses(tasks: int) -> list[dict[str, Any]]:
+    return [generate_house(seed=seed, rooms=5, tasks=1)[0] | {"task_id": seed} for seed in range(tasks)]
+
+
+def in_process(tasks: int) -> list[float]:
+    """Return the times between decisions without ROS."""
+    times: list[float] = []
+    for task in parse_tasks(houses(tasks)):
         listener = Stamping()
         Episode(
             task.instruction,
@@ -187,27 +237,77 @@ def per_decision(bench: Bench, tasks: int) -> None:
             planner=planner("reactree_wm"),
             listener=listener,
         ).run()
-        here += intervals(listener.stamps)
-    there: list[float] = []
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "tasks.json"
-        file.write_text(json.dumps(document))
-        with processes(bench, node("bridge_node", tasks=file), node("inference_node"), node("planner_node")):
+        times += intervals(listener.stamps)
+    return times
+
+
+def over_ros(bench: Bench, tasks: int, folder: str) -> tuple[list[float], dict[str, float]]:
+    """Return the times between decisions over ROS, and the share of a core that each idle node took before."""
+    times: list[float] = []
+    with tempfile.TemporaryDirectory() as kept:
+        file = Path(kept) / "tasks.json"
+        file.write_text(json.dumps(houses(tasks)))
+        nodes = ("inference_node", "bridge_node", "planner_node")
+        commands = [node(name, **({"tasks": file} if name == "bridge_node" else {})) for name in nodes]
+        with processes(bench, folder, *commands) as pids:
             bench.bring_up("inference", "household_bridge")
+            idle = dict(zip(nodes, shares(bench, pids), strict=True))
             for seed in range(tasks):
                 bench.stamps.clear()
                 result = bench.answer(bench.start(task_id=seed).get_result_async()).result
                 assert result.success, result.message
                 bench.until(lambda: len(bench.stamps) >= result.decisions)  # noqa: B023
-                there += intervals(bench.stamps)
-    print(f"per decision, {len(there)} decisions: in-process median {statistics.median(here):.2f} ms, ", end="")
-    print(f"over ROS {statistics.median(there):.2f} ms (p90 {quantile(there, 0.9):.2f}), ", end="")
-    print(f"added {statistics.median(there) - statistics.median(here):.2f} ms (target: under 5)")
+                times += intervals(bench.stamps)
+    return times, idle
 
 
-def cancel_to_stopped(bench: Bench, cancels: int) -> None:
+def shares(bench: Bench, pids: Sequence[int]) -> list[float]:
+    """Return the share of a core that processes take while nobody asks them for anything."""
+    begin, took = time.monotonic(), [seconds_of(pid) for pid in pids]
+    bench.until(lambda: time.monotonic() - begin > IDLE)
+    passed = time.monotonic() - begin
+    return [(seconds_of(pid) - before) / passed for pid, before in zip(pids, took, strict=True)]
+
+
+def seconds_of(pid: int) -> float:
+    """Return the processor time that a process has taken so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def per_decision(bench: Bench, tasks: int, rounds: int, folders: Sequence[str]) -> None:
+    here: list[float] = []
+    there: dict[str, list[float]] = {folder: [] for folder in folders}
+    idle: dict[str, list[dict[str, float]]] = {folder: [] for folder in folders}
+    for _ in range(rounds):  # in turn, so that what else the machine does meets all of them
+        here += in_process(tasks)
+        for folder in folders:
+            times, shares_of_nodes = over_ros(bench, tasks, folder)
+            there[folder] += times
+            idle[folder].append(shares_of_nodes)
+    added = {folder: statistics.median(times) - statistics.median(here) for folder, times in there.items()}
+    for folder, times in there.items():
+        print(
+            f"{of(folder)}per decision, {len(times)} decisions: in-process {statistics.median(here):.2f} ms, ", end=""
+        )
+        print(f"over ROS {statistics.median(times):.2f} ms (p90 {quantile(times, 0.9):.2f}), ", end="")
+        print(f"added {added[folder]:.2f} ms (medians; target: at most 2.5)")
+        for name in idle[folder][0]:
+            share = statistics.median(one[name] for one in idle[folder])
+            print(f"{of(folder)}idle {name}: {share:.1%} of a core (target: at most 1 %)")
+    for folder in folders[1:]:
+        print(
+            f"added per decision, these over those of {folder}: {added[''] / added[folder]:.2f} (target: at most 0.35)"
+        )
+
+
+def of(folder: str) -> str:
+    return f"{folder}: " if folder else ""
+
+
+def cancel_to_stopped(bench: Bench, cancels: int, folder: str) -> None:
     times = []
-    with processes(bench, served("endless_bridge"), served("acting_inference"), node("planner_node")):
+    with processes(bench, folder, served("endless_bridge"), served("acting_inference"), node("planner_node")):
         bench.bring_up("inference", "household_bridge")
         for _ in range(cancels):
             bench.stamps.clear()
@@ -218,15 +318,14 @@ def cancel_to_stopped(bench: Bench, cancels: int) -> None:
             bench.answer(handle.cancel_goal_async())
             assert bench.answer(result).status == GoalStatus.STATUS_CANCELED
             times.append((time.perf_counter() - begin) * 1000)
-    print(f"cancel to stopped, {cancels} times: median {statistics.median(times):.1f} ms, ", end="")
-    print(f"p99 {quantile(times, 0.99):.1f} ms, longest {max(times):.1f} ms (target: p99 under 100)")
+    print(f"{of(folder)}cancel to stopped, {cancels} times: median {statistics.median(times):.1f} ms, ", end="")
+    print(f"p99 {quantile(times, 0.99):.1f} ms, longest {max(times):.1f} ms (target: p99 under 20)")
 
 
-def jitter(bench: Bench) -> None:
+def jitter(bench: Bench, folder: str) -> None:
     stamps: list[int] = []
-    with processes(
-        bench, served("endless_bridge"), served("slow_inference"), node("planner_node", tick_rate=TICK_RATE)
-    ):
+    commands = [served("endless_bridge"), served("slow_inference"), node("planner_node", tick_rate=TICK_RATE)]
+    with processes(bench, folder, *commands):
         bench.bring_up("inference", "household_bridge")
         opening = bench.create_client(OpenSnapshotStream, "reactree_planner/snapshot_streams/open")
         bench.until(opening.service_is_ready)
@@ -237,19 +336,28 @@ def jitter(bench: Bench) -> None:
         def note(msg: Snapshot) -> None:
             stamps.append(msg.statistics.stamp.sec * 10**9 + msg.statistics.stamp.nanosec)
 
-        bench.create_subscription(Snapshot, topic, note, 1000)
+        watching = bench.create_subscription(Snapshot, topic, note, 1000)
         bench.stamps.clear()
         handle = bench.start(instruction="go")
         bench.until(lambda: len(stamps) > GENERATION * 3 * TICK_RATE)
         bench.answer(handle.cancel_goal_async())
+        bench.destroy_subscription(watching)
+        bench.destroy_client(opening)
     # Around the end of a generation the tree is ticked at once, too; what is looked at is in between.
     regular = [stamp for stamp in sorted(set(stamps)) if all(abs(stamp - other) > 2e8 for other in bench.stamps)]
-    period = 1e9 / TICK_RATE
-    offsets = [(stamp - regular[0] + period / 2) % period - period / 2 for stamp in regular]
+    late = lateness(regular, 1e9 / TICK_RATE)
+    print(f"{of(folder)}tick jitter at {TICK_RATE:g} Hz, {len(late)} ticks, ", end="")
+    print(f"a generation of {GENERATION:g} s in flight: median {statistics.median(late):.2f} ms late, ", end="")
+    print(f"p99 {quantile(late, 0.99):.2f} ms (target: under 2)")
+
+
+def lateness(stamps: Sequence[int], period: float) -> list[float]:
+    """Return by how many milliseconds each stamp comes after what all of them together say is its time."""
+    turns = [cmath.rect(1.0, (stamp % period) / period * cmath.tau) for stamp in stamps]
+    phase = cmath.phase(sum(turns)) / cmath.tau * period  # of all stamps: a single one may be late itself
+    offsets = [(stamp - phase + period / 4) % period - period / 4 for stamp in stamps]  # late rather than early
     on_time = quantile(offsets, 0.05)
-    late = [max(0.0, offset - on_time) / 1e6 for offset in offsets]
-    print(f"tick jitter at {TICK_RATE:g} Hz, {len(late)} ticks, a generation of {GENERATION:g} s in flight: ", end="")
-    print(f"median {statistics.median(late):.2f} ms late, p99 {quantile(late, 0.99):.2f} ms (target: under 2)")
+    return [max(0.0, offset - on_time) / 1e6 for offset in offsets]
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -261,16 +369,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", type=int, default=10, help="tasks for the time per decision")
     parser.add_argument("--cancels", type=int, default=100, help="tasks to cancel")
-    parser.add_argument("--serve", choices=SERVED, help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=3, help="how often the tasks are carried out")
+    parser.add_argument("--against", default="", metavar="FOLDER", help="where another reactree_ros is")
+    parser.add_argument("--serve", choices=[*SERVED, "bare"], help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.serve == "bare":
+        bare()
+        return
     if options.serve:
         run_node(SERVED[options.serve])
         return
     rclpy.init()
     bench = Bench()
-    per_decision(bench, options.tasks)
-    cancel_to_stopped(bench, options.cancels)
-    jitter(bench)
+    folders = ["", options.against] if options.against else [""]
+    bare_reference(bench)
+    per_decision(bench, options.tasks, options.rounds, folders)
+    for folder in folders:
+        cancel_to_stopped(bench, options.cancels, folder)
+        jitter(bench, folder)
     rclpy.try_shutdown()
 
 

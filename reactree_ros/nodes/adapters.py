@@ -10,13 +10,10 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
-from action_msgs.msg import GoalStatus
 from builtin_interfaces.msg import Time
-from rclpy.action import ActionClient
 from rclpy.client import Client
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import BridgeStatus
 from reactree_interfaces.srv import (
     AbortGeneration,
@@ -31,7 +28,7 @@ from reactree_interfaces.srv import (
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import Calls, Waiting, settle
+from reactree_ros.nodes.calls import Calls, Waiting
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.messages import (
     OUTCOMES,
@@ -41,6 +38,7 @@ from reactree_ros.nodes.messages import (
     reply_from_msg,
     request_to_msg,
 )
+from reactree_ros.nodes.skill_goals import SkillGoal, SkillGoals
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.pending import Pending, mapped, settle_as
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
@@ -76,12 +74,13 @@ class RosWorld(World):
         self._last: Pending[None] = Pending.of(None)  # the end of the skill that was cancelled last
         self._cancelled: deque[Callable[[], None]] = deque()
         self._wake = Wake(node, self._stop_cancelled)
-        self._skills = ActionClient(node, ExecuteSkill, f"{bridge}/execute_skill")
+        self._skills = SkillGoals(node, bridge)
         self._reset = node.create_client(ResetWorld, f"{bridge}/reset")
         self._observe = node.create_client(Observe, f"{bridge}/observe")
         self._available = node.create_client(AvailableSkills, f"{bridge}/available_skills")
         self._evaluate = node.create_client(EvaluateGoal, f"{bridge}/evaluate")
         self._describe = node.create_client(DescribeHousehold, f"{bridge}/household")
+        self._clients = (self._reset, self._observe, self._available, self._evaluate, self._describe)
         self._heard: Pending[None] = Pending()  # the first status
         self._halted = ""  # why nothing may move
         self._halted_by_result: tuple[int, float] = (0, float("-inf"))  # the latest that said so: its stamp, wall time
@@ -181,79 +180,50 @@ class RosWorld(World):
 
     def execute(self, skill: str) -> Pending[Observation]:
         """Send a skill as a goal; a cancel before the goal was accepted is carried out on acceptance."""
-        handles: list[Any] = []
-        ended: Pending[None] = Pending()
+        goal = SkillGoal(skill)
         self._now = ()
 
         def stop() -> None:
             if not waiting.sent_to:
-                ended.succeed(None)
+                goal.over.succeed(None)
             else:  # watched on: where the bridge goes away, nobody says any more that it has ended
-                self._calls.wait(replace(waiting, stop=lambda: None, pending=ended))
-            for handle in handles:
-                handle.cancel_goal_async()
+                self._calls.wait(replace(waiting, stop=lambda: None, pending=goal.over))
+            self._skills.cancel(goal)
 
         def cancel() -> None:
-            self._last = ended
+            self._last = goal.over
             self._cancelled.append(stop)
             self._wake.trigger()
 
-        pending: Pending[Observation] = Pending(on_cancel=cancel)
-
-        def accepted(future: Any) -> None:
-            answer: Pending[Any] = Pending()
-            settle(answer, future)
-            try:
-                handle = answer.take()
-            except BaseException as error:
-                pending.fail(error)
-                ended.fail(error)
-                return
-            if not handle.accepted:
-                ended.succeed(None)
-                pending.fail(WorldError(f"{self._bridge} rejected '{skill}': it is busy or not active"))
-                return
-            handles.append(handle)
-            handle.get_result_async().add_done_callback(finished)
-            if pending.done():  # cancelled, or given up
-                handle.cancel_goal_async()
-
-        def finished(future: Any) -> None:
-            answer: Pending[Any] = Pending()
-            settle(answer, future)
-            try:
-                pending.succeed(self._observation(skill, answer.take()))
-            except BaseException as error:
-                pending.fail(error)
-            ended.succeed(None)
-
         def send() -> None:
-            id = self._heartbeat.goal(name, ended.done)
-            self._skills.send_goal_async(ExecuteSkill.Goal(skill=skill), goal_uuid=id).add_done_callback(accepted)
+            self._skills.send(goal, self._heartbeat.goal(self._skills.name, goal.over.done))
 
         def servers() -> int:
-            return self._calls.count(f"{name}/_action/send_goal") if self._skills.server_is_ready() else 0
+            return self._calls.count(f"{self._skills.name}/_action/send_goal") if self._skills.server_is_ready() else 0
 
-        name = f"{self._bridge}/execute_skill"
-        waiting = Waiting(name, servers, send, stop, pending, steady.now(), gone=WorldError, node=self._full_name)
+        ended = mapped(goal.end, lambda told: self._observation(skill, told))
+        pending: Pending[Observation] = Pending(on_cancel=cancel)
+        ended.add_done_callback(lambda done: settle_as(done, pending))
+        pending.add_done_callback(lambda _: goal.give_up())  # also where somebody else lets it fail
+        waiting = Waiting(
+            self._skills.name, servers, send, stop, pending, steady.now(), gone=WorldError, node=self._full_name
+        )
         self._calls.wait(waiting)
         self._skill = pending
         return pending
 
-    def _observation(self, skill: str, answer: Any) -> Observation:
-        result = answer.result
-        if result.outcome not in OUTCOMES:
-            raise WorldError(f"'{skill}' ended with the unknown outcome {result.outcome}")
-        outcome = OUTCOMES[result.outcome]
-        if answer.status not in (GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_ABORTED, GoalStatus.STATUS_CANCELED):
-            raise WorldError(f"'{skill}' ended in the unknown goal status {answer.status}")
-        if outcome is Outcome.WORLD_UNAVAILABLE or not result.observation.text:
-            raise WorldError(f"{self._bridge}: {result.message or outcome.value}")
-        self._now = tuple(result.skills)
+    def _observation(self, skill: str, told: Any) -> Observation:
+        """Take in what a skill has come to: a message with the fields of the action's result."""
+        if told.outcome not in OUTCOMES:
+            raise WorldError(f"'{skill}' ended with the unknown outcome {told.outcome}")
+        outcome = OUTCOMES[told.outcome]
+        if outcome is Outcome.WORLD_UNAVAILABLE or not told.observation.text:
+            raise WorldError(f"{self._bridge}: {told.message or outcome.value}")
+        self._now = tuple(told.skills)
         if outcome is Outcome.HALTED:
-            self._halted_by_result = _nanoseconds(result.observation.stamp), time.monotonic()
-            self._note_halted(result.message)
-        return observation_from_msg(result.observation, outcome)
+            self._halted_by_result = _nanoseconds(told.observation.stamp), time.monotonic()
+            self._note_halted(told.message)
+        return observation_from_msg(told.observation, outcome)
 
     def stop(self) -> None:
         """Cancel the skill that is in flight."""
@@ -277,10 +247,18 @@ class RosWorld(World):
         """Take the clients out of the node."""
         self._stop_cancelled()
         self._wake.close()
-        self._skills.destroy()
+        self._skills.close()
         self._node.destroy_subscription(self._status)
-        for client in (self._reset, self._observe, self._available, self._evaluate, self._describe):
+        for client in self._clients:
             self._node.destroy_client(client)
+
+    def leave(self) -> None:
+        """Let the clients end with the process, where the bridge has gone.
+
+        The middleware would wait a second for each whose last request nobody acknowledges any more.
+        """
+        for client in (*self._clients, *self._skills.clients):
+            setattr(client, "destroy", lambda: None)  # noqa: B010
 
 
 class _Lost(ServerUnavailable):

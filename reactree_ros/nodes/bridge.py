@@ -13,7 +13,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from reactree_interfaces.action import ExecuteSkill
-from reactree_interfaces.msg import BridgeStatus
+from reactree_interfaces.msg import BridgeStatus, SkillEnded
 from reactree_interfaces.msg import Observation as ObservationMsg
 from reactree_interfaces.srv import (
     AvailableSkills,
@@ -59,6 +59,7 @@ class Bridge(ManagedNode):
 
     Publishes:
         ``~/observation`` (Observation; reliable, transient local, depth 1): the latest observation.
+        ``~/skill_ended`` (SkillEnded; reliable, depth 10): the result of every goal, told at once to everybody.
         ``~/status`` (BridgeStatus; reliable, transient local, depth 1): whether anything may move; at once when that
             changes, and again and again.
         ``~/image`` (sensor_msgs/Image): what the agent's camera saw after a skill, of worlds that take pictures.
@@ -125,6 +126,7 @@ class Bridge(ManagedNode):
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._observation = self.create_publisher(ObservationMsg, "~/observation", latched)
         self._status = self.create_publisher(BridgeStatus, "~/status", latched)
+        self._ended = self.create_publisher(SkillEnded, "~/skill_ended", 10)
         self._image = self.create_publisher(Image, "~/image", 1)
         self._confirm = self.create_client(ConfirmSkill, self._settings.confirm_service, callback_group=group)
         self._action = ActionServer(
@@ -278,8 +280,10 @@ class Bridge(ManagedNode):
         else:
             goal_handle.abort()
         self._last = f"'{goal_handle.request.skill}': {outcome.value}"
-        msg = self._publish(observation)
-        return ExecuteSkill.Result(outcome=OUTCOME_CODES[outcome], message=message, observation=msg, skills=skills)
+        came = {"outcome": OUTCOME_CODES[outcome], "message": message, "skills": skills}
+        came["observation"] = self._publish(observation)
+        self._ended.publish(SkillEnded(goal_id=goal_handle.goal_id, skill=goal_handle.request.skill, **came))
+        return ExecuteSkill.Result(**came)
 
     async def _carry_out(self, goal_handle: Any) -> tuple[Observation, str, list[str]]:
         """Carry a skill out; returns what came of it, what went wrong, and what may be tried next where that is known.

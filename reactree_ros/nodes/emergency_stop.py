@@ -9,6 +9,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.executors import WithInfo
 from reactree_ros.nodes.goal_templates import check_name, constant, reader, resolve
 from reactree_ros.world.robot.config import StopEntry
 
@@ -69,9 +70,9 @@ class EmergencyStop:
         if self._entry is None:
             return
         quiet = SubscriptionEventCallbacks(use_default_callbacks=False)  # what one does not hear, another does
+        hear, topic = WithInfo(self._hear), self._entry.topic
         self._subscriptions = [
-            self._node.create_subscription(self._kind, self._entry.topic, self._hear, offer, event_callbacks=quiet)
-            for offer in OFFERS
+            self._node.create_subscription(self._kind, topic, hear, offer, event_callbacks=quiet) for offer in OFFERS
         ]
 
     def _hear(self, msg: Any, info: Mapping[str, int]) -> None:

@@ -14,7 +14,6 @@ from py_trees.common import Status
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
-from rclpy.task import Future
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
 from std_srvs.srv import Trigger
@@ -35,7 +34,7 @@ from reactree_ros.nodes.settings import PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.shown_tree import ShownTree
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.task_board import TaskBoard
-from reactree_ros.nodes.waiting import Wake, Waker
+from reactree_ros.nodes.waiting import Awaited, Wake, Waker
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import Planner, planner
 from reactree_ros.record.saved_run import save_run
@@ -459,6 +458,8 @@ class PlannerNode(Node):
             self._memory.close()
         self._board.close()
         self._action.destroy()
+        if not self._lives.living(self.resolve_topic_name(self._settings.bridge)):
+            self._world.leave()
         super().destroy_node()
 
 
@@ -477,7 +478,7 @@ class Task:
     def __init__(self, goal_handle: Any) -> None:
         self.goal_handle = goal_handle
         self.episode: Episode | None = None
-        self.ended = Future()
+        self.ended = Awaited()
         self.stopped: tuple[int, str] | tuple[()] = ()
         self.asked: Pending[Any] | None = None
         self.asked_until = 0.0

@@ -7,7 +7,6 @@ import time
 from typing import Any
 from uuid import UUID
 
-import py_trees_ros
 from diagnostic_msgs.msg import KeyValue
 from py_trees.behaviour import Behaviour
 from py_trees.blackboard import Blackboard
@@ -19,6 +18,7 @@ from py_trees_ros_interfaces.msg import BehaviourTree as BehaviourTreeMsg
 from py_trees_ros_interfaces.msg import Statistics
 from rclpy.clock import Clock
 
+from reactree_ros.nodes.watched_tree import WatchedTree
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.names import telling_names
 
@@ -29,7 +29,7 @@ SHARE, QUICK = 0.1, 0.01
 CLOSE_ENOUGH = 0.98
 
 
-class ShownTree(py_trees_ros.trees.BehaviourTree):
+class ShownTree(WatchedTree):
     """Sends snapshots that people understand.
 
     They are sent from the start, and also where nothing has changed but what an agent node has decided last, which is

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, Protocol
 import rclpy
 from rclpy._rclpy_pybind11 import RCLError
 from rclpy.exceptions import ParameterException
-from rclpy.executors import ExternalShutdownException
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
@@ -176,7 +176,7 @@ class Spinner:
 
     def __init__(self, node: Node, asked: list[int]) -> None:
         self._node, self.asked = node, asked
-        self._executor = make_executor()
+        self._executor = SingleThreadedExecutor()  # in the other one a second answer to a goal raises
         self._executor.add_node(node)
 
     def __enter__(self) -> Spinner:

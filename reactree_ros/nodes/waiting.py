@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rclpy.node import Node
-from rclpy.task import Future
+from rclpy.task import Future, Task
 
 from reactree_ros.pending import Pending
 
@@ -43,6 +43,38 @@ class Wake:
         self._call()
 
 
+class Awaited(Future):
+    """A future that one coroutine awaits, which the executor goes on with by its own queue.
+
+    rclpy's own (7.1.9 to 7.1.11) goes on with it apart from that: the EventsExecutor then keeps the task for ever, and
+    nobody hears what it raises.
+
+    Attributes:
+        polled: Whether the executor has to be woken to look at it, as before Jazzy.
+    """
+
+    polled = True
+
+    def _set_executor(self, executor: Any) -> None:  # of who awaits it
+        self._by = executor
+        super()._set_executor(executor=None)
+
+    def add_done_callback(self, callback: Callable[[Future], None]) -> None:
+        """Call a function when it is done, or go on with the coroutine that awaits it."""
+        task, by = _task_of(callback), self._by
+        if task is None or not hasattr(by, "_call_task_in_next_spin"):
+            super().add_done_callback(callback)
+            return
+        self.polled = False
+        super().add_done_callback(lambda _: by._call_task_in_next_spin(task))
+
+
+def _task_of(callback: Callable[[Future], None]) -> Task | None:
+    """Return the task that a function of rclpy's goes on with; None where it is another one."""
+    cells = getattr(callback, "__closure__", None) or ()
+    return next((cell.cell_contents for cell in cells if isinstance(cell.cell_contents, Task)), None)
+
+
 class Waker:
     """Wakes a node's executor, from any thread, so that it goes on with its coroutines.
 
@@ -60,11 +92,12 @@ class Waker:
     async def settled(self, pending: Pending[T]) -> Pending[T]:
         """Wait until a pending result is settled or cancelled, without holding up any other callback."""
         if not pending.done():
-            future = Future()
+            future = Awaited()
 
             def done(_: object) -> None:
                 future.set_result(None)
-                self._wake.trigger()  # before Jazzy a future wakes nobody
+                if future.polled:
+                    self._wake.trigger()
 
             pending.add_done_callback(done)
             await future

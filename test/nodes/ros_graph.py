@@ -76,6 +76,12 @@ class Goal:
         """Whether it was accepted; waits for the answer."""
         return bool(self._graph.wait(self._answer, "the goal is answered").accepted)
 
+    @property
+    def id(self) -> bytes:
+        """Its id; waits until it was accepted."""
+        assert self.accepted
+        return bytes(self._answer.result().goal_id.uuid)
+
     def cancel(self) -> None:
         """Cancel it once it is accepted; waits until the cancel was answered."""
         assert self.accepted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
@@ -17,6 +17,8 @@ from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, WorldError
 
 if importlib.util.find_spec("rclpy"):
+    from reactree_interfaces.action import ExecuteSkill
+    from reactree_interfaces.msg import SkillEnded
     from reactree_interfaces.srv import DescribeHousehold
     from ros_graph import HeldWorld
 
@@ -117,6 +119,43 @@ def test_a_late_result_after_a_cancel_does_no_harm(graph: Graph) -> None:
     world.finish()
     graph.until(after.done)
     assert (pending.cancelled(), after.take().text) == (True, "You go to kitchen 1.")
+
+
+def test_a_skill_that_ends_soon_is_known_to_have_ended_without_being_asked_for_its_result(graph: Graph) -> None:
+    graph.bridge(ScriptedWorld())
+    adapter, asked = ros_world(graph), []
+    adapter._skills._get_result.call_async = asked.append
+    for skill in ("go to kitchen 1", "open fridge 1"):
+        pending = adapter.execute(skill)
+        graph.until(pending.done)
+        assert pending.take().text == f"You {skill}."
+    assert not asked
+
+
+def test_an_end_that_was_not_heard_is_asked_for(graph: Graph) -> None:
+    bridge = graph.bridge(ScriptedWorld())
+    bridge.destroy_publisher(bridge._ended)
+    bridge._ended = graph.probe.create_publisher(SkillEnded, "nobody_listens", 1)
+    adapter = ros_world(graph)
+    pending = adapter.execute("go to kitchen 1")
+    graph.until(pending.done)
+    assert pending.take().text == "You go to kitchen 1."
+    assert adapter.at_rest().done()
+
+
+def test_an_end_that_nobody_can_tell_any_more_is_an_error_of_the_world(graph: Graph) -> None:
+    def accept(request: Any, response: Any) -> Any:
+        response.accepted = True
+        return response
+
+    protocol, name = ExecuteSkill.Impl, "household_bridge/execute_skill/_action"
+    graph.probe.create_service(protocol.SendGoalService, f"{name}/send_goal", accept)
+    graph.probe.create_service(protocol.CancelGoalService, f"{name}/cancel_goal", lambda request, response: response)
+    graph.probe.create_service(protocol.GetResultService, f"{name}/get_result", lambda request, response: response)
+    pending = ros_world(graph).execute("go to kitchen 1")
+    graph.until(pending.done)
+    with pytest.raises(WorldError, match="'go to kitchen 1' ended in the unknown goal status 0"):
+        pending.take()
 
 
 def test_a_generation_cancelled_before_the_node_has_seen_it_is_aborted(graph: Graph) -> None:

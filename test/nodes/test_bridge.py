@@ -22,6 +22,7 @@ if importlib.util.find_spec("rclpy"):
     from rclpy.qos import DurabilityPolicy, QoSProfile
     from reactree_interfaces.action import ExecuteSkill
     from reactree_interfaces.msg import Observation as ObservationMsg
+    from reactree_interfaces.msg import SkillEnded
     from reactree_interfaces.srv import AvailableSkills, DescribeHousehold, EvaluateGoal, Observe, ResetWorld
     from ros_graph import HeldWorld
 
@@ -52,6 +53,19 @@ def test_a_skill_that_is_done_succeeds_with_what_is_seen_afterwards(graph: Graph
     assert (goal.status, goal.result.outcome, goal.result.message) == (GoalStatus.STATUS_SUCCEEDED, Result.DONE, "")
     assert goal.result.observation.text == "You open fridge 1."
     assert goal.result.skills == list(world.skills)
+
+
+def test_the_result_of_every_goal_is_told_to_everybody(graph: Graph) -> None:
+    graph.bridge(ScriptedWorld(refused=["open fridge 1"]))
+    told = graph.listen(SkillEnded, "household_bridge/skill_ended")
+    for skill, outcome in (("go to kitchen 1", Result.DONE), ("open fridge 1", Result.PRECONDITION)):
+        goal = graph.skill(skill)
+        result = goal.result
+        graph.until(lambda skill=skill: any(end.skill == skill for end in told))
+        assert (told[-1].outcome, bytes(told[-1].goal_id.uuid)) == (outcome, goal.id)
+        for field in ("outcome", "message", "observation", "skills"):
+            assert getattr(told[-1], field) == getattr(result, field)
+    assert len(told) == 2
 
 
 def test_a_skill_that_lasts_says_that_it_is_being_carried_out(graph: Graph) -> None:

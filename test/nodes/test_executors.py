@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import signal
 import sys
@@ -11,9 +12,16 @@ from typing import TYPE_CHECKING
 import pytest
 from processes import Processes
 
+from reactree_ros.pending import Pending
+
 if importlib.util.find_spec("rclpy"):
+    from rclpy.task import Task
+    from reactree_interfaces.action import ExecuteSkill
+    from ros_graph import HeldWorld
+    from std_msgs.msg import Bool
+
     from reactree_ros.nodes import executors
-    from reactree_ros.nodes.waiting import Wake
+    from reactree_ros.nodes.waiting import Wake, Waker
 
 if TYPE_CHECKING:
     from ros_graph import Graph
@@ -40,7 +48,7 @@ watchdog.main()
 def test_an_events_executor_is_used_that_serves_coroutines(
     version: str, lacking: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "rclpy.experimental.events_executor", object())
+    pytest.importorskip("rclpy.experimental")
     monkeypatch.setattr(executors, "version", lambda package: version)
     assert executors.lacking() == lacking
 
@@ -78,3 +86,47 @@ def test_what_was_closed_is_not_called_any_more(graph: Graph) -> None:
     other.trigger()
     graph.until(lambda: called)
     assert called == ["other"]
+
+
+def test_who_wants_to_know_when_a_message_was_sent_is_told_by_every_executor(graph: Graph) -> None:
+    heard: list[tuple[bool, int]] = []
+    hear = executors.WithInfo(lambda msg, info: heard.append((msg.data, info["source_timestamp"])))
+    graph.probe.create_subscription(Bool, "stop", hear, 1)
+    publisher = graph.probe.create_publisher(Bool, "stop", 1)
+    graph.until(publisher.get_subscription_count)
+    publisher.publish(Bool(data=True))
+    graph.until(lambda: heard)
+    assert heard[0][0] is True
+    assert heard[0][1] > 0
+
+
+def test_no_task_is_kept_of_what_was_awaited(graph: Graph) -> None:
+    world = HeldWorld()
+    graph.bridge(world)
+
+    def carry_out(skills: int) -> int:
+        for _ in range(skills):
+            goal = graph.skill("go to kitchen 1")
+            graph.until(lambda: world.held, "the skill is carried out")
+            world.finish()
+            assert goal.result.outcome == ExecuteSkill.Result.DONE
+        gc.collect()
+        return sum(isinstance(one, Task) for one in gc.get_objects())
+
+    before = carry_out(2)
+    assert carry_out(20) < before + 10
+
+
+def test_what_a_coroutine_raises_after_it_has_waited_ends_the_spin(graph: Graph) -> None:
+    pending: Pending[None] = Pending()
+
+    async def fail() -> None:
+        await Waker(graph.probe).settled(pending)
+        raise RuntimeError("a fault of the test")
+
+    graph.until(lambda: graph.probe.executor)
+    graph.probe.executor.create_task(fail())
+    graph.step()
+    pending.succeed(None)
+    with pytest.raises(RuntimeError, match="a fault of the test"):
+        graph.until(lambda: False)

@@ -381,3 +381,17 @@ def test_two_robots_in_two_namespaces_do_not_hear_each_other(graph: Graph) -> No
     assert graph.task(to="/two/reactree_planner").result.success
     assert {name: messages[0].text for name, messages in heard.items()} == {"one": "Think: one", "two": "Think: two"}
     assert len(heard["one"]) == len(heard["two"]) == 3
+
+
+def test_statistics_of_ticks_are_made_as_long_as_somebody_watches(graph: Graph) -> None:
+    world = HeldWorld()
+    planner = graph.household({"root": ["Act: open fridge 1", "Act: done"]}, world=world)
+    goal = graph.task()
+    graph.until(lambda: world.held)
+    assert len(planner._tree.time_series) == 1, "the first tick counts, because a change of the tree is told with it"
+    opened = graph.call(OpenSnapshotStream, "/reactree_planner/snapshot_streams/open")
+    trees = graph.listen(BehaviourTree, opened.topic_name)
+    graph.until(lambda: any(tree.statistics.tick_interval_average > 0 for tree in trees))
+    assert len(planner._tree.time_series) > 1
+    world.finish()
+    assert goal.result.end == "done"

@@ -45,13 +45,14 @@ def robot_bridge(processes: Processes, fault: str = "raise", *, behaviour: str =
 
 
 @NAV2
-@pytest.mark.parametrize("fault", ["raise", "exit", "lose"])
+@pytest.mark.parametrize("fault", ["raise", "task", "exit", "lose"])
 def test_a_bridge_that_comes_to_an_end_by_a_fault_stops_the_robot_first(processes: Processes, fault: str) -> None:
     body, bridge = robot_bridge(processes, fault)
     bridge.signal(signal.SIGUSR1)
     assert bridge.end() == 1
     body.wait_for(STOPPED)
-    said = {"raise": "RuntimeError: a fault of the test", "exit": "SystemExit: 3", "lose": "ROS was shut down"}
+    failed = "RuntimeError: a fault of the test"
+    said = {"raise": failed, "task": failed, "exit": "SystemExit: 3", "lose": "ROS was shut down"}
     assert bridge.output.count(said[fault]) == 1
 
 
@@ -137,7 +138,7 @@ def held_household(processes: Processes, **faults: str) -> tuple[Process, Proces
     return bridge, planner
 
 
-@pytest.mark.parametrize("fault", ["raise", "exit", "lose"])
+@pytest.mark.parametrize("fault", ["raise", "task", "exit", "lose"])
 def test_a_planner_that_comes_to_an_end_by_a_fault_cancels_its_skill(processes: Processes, fault: str) -> None:
     bridge, planner = held_household(processes, planner=fault)
     bridge.wait_for("holds: go to kitchen 1")
@@ -146,7 +147,7 @@ def test_a_planner_that_comes_to_an_end_by_a_fault_cancels_its_skill(processes: 
     bridge.wait_for("stopped: go to kitchen 1")
 
 
-@pytest.mark.parametrize("fault", ["raise", "exit"])
+@pytest.mark.parametrize("fault", ["raise", "task", "exit"])
 def test_a_household_bridge_that_comes_to_an_end_by_a_fault_cancels_its_skill(processes: Processes, fault: str) -> None:
     bridge, _ = held_household(processes, bridge=fault)
     bridge.wait_for("holds: go to kitchen 1")
