@@ -27,13 +27,13 @@ help:
 	@echo "make bench-llm    decisions of the real engine against rounds, choices and raw clients"
 	@echo "make lock         the lock files made anew from pyproject.toml (LOCK_ARGS=--upgrade: with the newest versions)"
 	@echo "make clean        removes what the commands above made"
-	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' goes on to pytest."
+	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' goes on to pytest (make test: ARGS='-n 0' for one process)."
 
 demo: .venv/.ready
 	@$(DEMO)/reactree run "Put 1 pudding and 1 apple on the coffee table"
 
 test: lint
-	$(TEST)/python -m pytest -m "$(CORE)" $(ARGS)
+	$(TEST)/python -m pytest -n auto -m "$(CORE)" $(ARGS)
 
 lint: .venv-test/.ready
 	$(TEST)/ruff check .

@@ -36,7 +36,7 @@ def tiny_server(tiny_model: Path) -> Iterator[MeteredServer]:
     """One server for all tests that leave it alive."""
     _need_vllm()
     with MeteredServer(tiny_model, max_model_len=8192) as server:
-        server.wait_until_ready(180)
+        server.wait_until_ready()
         yield server
 
 
@@ -50,7 +50,7 @@ def make_server(tiny_model: Path) -> Iterator[Callable[..., MeteredServer]]:
         server = MeteredServer(tiny_model, **{"max_model_len": 8192} | options)
         servers.append(server)
         server.start()
-        server.wait_until_ready(180)
+        server.wait_until_ready()
         return server
 
     yield make

@@ -161,7 +161,7 @@ def test_a_prefix_cache_serves_most_of_a_run(tiny_server: MeteredServer, model: 
 
 @pytest.mark.parametrize("constraint", list(ConstraintKind))
 def test_a_choice_is_one_of_its_options(tiny_server: MeteredServer, model: Model, constraint: ConstraintKind) -> None:
-    one = model(tiny_server, constraints=(constraint,))
+    one = model(tiny_server, constraints=(constraint,), method=Method.ONE_REQUEST)
     things = ("tv", "a|b (1.5)", "é")
     options = tuple(f"{verb} {thing} {n}" for verb in ("go to", "open") for thing in things for n in range(1, 12))
     draw = random.Random(constraint.value)
@@ -251,7 +251,7 @@ def test_a_server_with_a_key_that_dies_in_a_request_and_comes_back(
     with pytest.raises(ServerUnavailable, match=GONE):
         one.decide(LONG).result(PATIENCE)
     server.start()
-    server.wait_until_ready(180)
+    server.wait_until_ready()
     assert one.decide(DecisionRequest((Told("Go on."),), Choice(("yes", "no")))).result(PATIENCE).text in ("yes", "no")
 
 
@@ -264,7 +264,7 @@ def test_a_model_that_thinks_behind_a_reasoning_parser_is_heard_and_its_thoughts
     # On a CPU, vLLM 0.32 ends where a prompt with a seed is read in pieces.
     parser = ("--reasoning-parser", "deepseek_r1", "--no-enable-chunked-prefill")
     with MeteredServer(tiny_thinking_model, max_model_len=8192, arguments=parser) as server:
-        server.wait_until_ready(180)
+        server.wait_until_ready()
         one = model(server, reasoning_tokens=1000)  # by then even a random model has ended its thought
         replies = [pending.result(PATIENCE) for pending in map(one.decide, asked)]
     for reply in replies:

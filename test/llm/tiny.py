@@ -242,7 +242,7 @@ class TinyServer:
             )
         atexit.register(self.stop)
 
-    def wait_until_ready(self, timeout: float = 180.0) -> None:
+    def wait_until_ready(self, timeout: float = 400.0) -> None:
         """Wait until it answers.
 
         Raises:
