@@ -77,10 +77,7 @@ class Bridge(ManagedNode):
             name: Its name.
             kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
         """
-        super().__init__(name, **kwargs)
-        declare(self, BridgeSettings)
-        self._settings = settings_of(self, BridgeSettings)
-        self.heartbeat = Heartbeat(self)
+        # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._policy: SkillPolicy | None = None
         self._hosted: World | None = None  # as it was loaded
         self._world: World | None = None  # the same with policy and time limit around it
@@ -94,6 +91,10 @@ class Bridge(ManagedNode):
         self._rest: Pending[None] = Pending.of(None)  # of the last stop
         self._told: tuple[str, float] = ("", float("-inf"))  # the status that was told last, and when
         self._somebody_by: float | None = None  # until when somebody who confirms must be there; None: nobody need be
+        super().__init__(name, **kwargs)
+        declare(self, BridgeSettings)
+        self._settings = settings_of(self, BridgeSettings)
+        self.heartbeat = Heartbeat(self)
 
     # ------------------------------------------------------------------ lifecycle
 

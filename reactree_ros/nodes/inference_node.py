@@ -54,10 +54,7 @@ class InferenceNode(ManagedNode):
         Raises:
             UserError: There is no language model of that name, or a parameter is none of its settings.
         """
-        super().__init__(name, **kwargs)
-        declare(self, InferenceNodeSettings)
-        declare_chosen(self, MODELS, settings_of(self, InferenceNodeSettings).llm)
-        self.heartbeat = Heartbeat(self)
+        # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._given = model
         self._model: FairQueue | None = None
         self._ready: Pending[None] = Pending.of(None)
@@ -68,6 +65,10 @@ class InferenceNode(ManagedNode):
         self._count = self._errors = self._prompt_tokens = self._cached_tokens = self._tokens = 0
         self._latency = 0.0
         self._answered_by = ""
+        super().__init__(name, **kwargs)
+        declare(self, InferenceNodeSettings)
+        declare_chosen(self, MODELS, settings_of(self, InferenceNodeSettings).llm)
+        self.heartbeat = Heartbeat(self)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start loading the language model, make the endpoints."""
