@@ -81,11 +81,7 @@ class Bridge(ManagedNode):
             name: Its name.
             kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
         """
-        super().__init__(name, **kwargs)
-        declare(self, BridgeSettings)
-        self._settings = settings_of(self, BridgeSettings)
-        self.heartbeat = Heartbeat(self)
-        Diagnostics(self, "world", self._report)
+        # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._policy: SkillPolicy | None = None
         self._hosted: World | None = None  # as it was loaded
         self._world: World | None = None  # the same with policy and time limit around it
@@ -100,6 +96,11 @@ class Bridge(ManagedNode):
         self._last = "none yet"  # the last skill, and how it ended
         self._told: tuple[str, float] = ("", float("-inf"))  # the status that was told last, and when
         self._somebody_by: float | None = None  # until when somebody who confirms must be there; None: nobody need be
+        super().__init__(name, **kwargs)
+        declare(self, BridgeSettings)
+        self._settings = settings_of(self, BridgeSettings)
+        self.heartbeat = Heartbeat(self)
+        Diagnostics(self, "world", self._report)
 
     # ------------------------------------------------------------------ lifecycle
 

@@ -55,10 +55,7 @@ class InferenceNode(ManagedNode):
         Raises:
             UserError: There is no language model of that name, or a parameter is none of its settings.
         """
-        super().__init__(name, **kwargs)
-        declare(self, InferenceNodeSettings)
-        declare_chosen(self, MODELS, settings_of(self, InferenceNodeSettings).llm)
-        self.heartbeat = Heartbeat(self)
+        # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._given = model
         self._model: FairQueue | None = None
         self._ready: Pending[None] = Pending.of(None)
@@ -71,6 +68,10 @@ class InferenceNode(ManagedNode):
         self._seconds = 0.0  # from request to reply, of the replies that were counted
         self._answered_by = ""
         self._error = ""  # what the last request failed with; empty where it was answered
+        super().__init__(name, **kwargs)
+        declare(self, InferenceNodeSettings)
+        declare_chosen(self, MODELS, settings_of(self, InferenceNodeSettings).llm)
+        self.heartbeat = Heartbeat(self)
         Diagnostics(self, "requests", self._report)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:

@@ -100,13 +100,17 @@ class PlannerNode(Node):
         Raises:
             UserError: A parameter makes no sense, or the episodic memory cannot be opened.
         """
+        # before what can be refused: since Kilted a shutdown destroys what was only half made, too
+        self._memory: EpisodicMemory | None = None
+        self._examples: EpisodicExamples | None = None
+        self._action: Any = None
         super().__init__(name, **kwargs)
         declare(self, PlannerNodeSettings)
         declare(self, TaskSettings, read_only=False)
         self._settings = settings = settings_of(self, PlannerNodeSettings)
         settings_of(self, TaskSettings)  # a planner that there is not is told at the start
-        self._memory = _open_memory(settings.memory) if settings.memory else None
-        self._examples: EpisodicExamples | None = None
+        if settings.memory:
+            self._memory = _open_memory(settings.memory)
         self.heartbeat = Heartbeat(self)
         self._lives = Lives(self)
         self._waker = Waker(self)
@@ -456,10 +460,11 @@ class PlannerNode(Node):
             self._examples.close()
         if self._memory is not None:
             self._memory.close()
-        self._board.close()
-        self._action.destroy()
-        if not self._lives.living(self.resolve_topic_name(self._settings.bridge)):
-            self._world.leave()
+        if self._action is not None:  # it is made last
+            self._board.close()
+            self._action.destroy()
+            if not self._lives.living(self.resolve_topic_name(self._settings.bridge)):
+                self._world.leave()
         super().destroy_node()
 
 

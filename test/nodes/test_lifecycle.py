@@ -16,6 +16,7 @@ from reactree_ros.world.port import Observation
 if importlib.util.find_spec("rclpy"):
     from lifecycle_msgs.msg import State, Transition
     from lifecycle_msgs.srv import ChangeState, GetState
+    from rclpy._rclpy_pybind11 import InvalidHandle
     from rclpy.lifecycle import TransitionCallbackReturn
     from rclpy.parameter import Parameter
     from reactree_interfaces.action import ExecuteSkill
@@ -24,6 +25,7 @@ if importlib.util.find_spec("rclpy"):
 
     from reactree_ros.nodes.bridge_node import BridgeNode
     from reactree_ros.nodes.inference_node import InferenceNode
+    from reactree_ros.nodes.planner_node import PlannerNode
     from reactree_ros.nodes.robot_bridge_node import RobotBridgeNode
 
 if importlib.util.find_spec("nav2_msgs"):
@@ -198,3 +200,23 @@ def test_a_world_is_closed_only_when_nothing_of_it_moves_any_more(graph: Graph) 
     world.resting.succeed(None)
     graph.until(node.stopped)
     assert world.closed == 1
+
+
+# ---------------------------------------------------------------------- half made
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter", "value"),
+    [("bridge", "skill_timeout", -1.0), ("inference", "llm", "parrot"), ("planner", "tick_rate", -1.0)],
+)
+def test_a_node_whose_parameters_are_refused_can_be_destroyed(
+    graph: Graph, name: str, parameter: str, value: object
+) -> None:
+    """As rclpy itself does when it is shut down, since Kilted."""
+    kind: Any = {"bridge": BridgeNode, "inference": InferenceNode, "planner": PlannerNode}[name]
+    node = kind.__new__(kind)
+    with pytest.raises(Exception, match=str(value)):
+        kind.__init__(node, context=graph.context, parameter_overrides=[Parameter(parameter, value=value)])
+    node.destroy_node()
+    with pytest.raises(InvalidHandle):
+        node.get_name()
