@@ -90,6 +90,7 @@ class Lives:
         self._silence = silence
         self._lives: dict[int, _Life] = {}
         self._heard = set[str]()  # names of all who were heard
+        self._died = set[str]()  # of those who have fallen silent
         self._looked = steady.now()
         node.create_subscription(HeartbeatMsg, TOPIC, self._hear, HEARING)
 
@@ -106,6 +107,7 @@ class Lives:
         ended = [life.said for life in self._lives.values() if self._looked - life.heard > self._silence]
         for said in ended:
             del self._lives[said.life]
+            self._died.add(said.node)
         return ended
 
     def living(self, node: str = "") -> list[HeartbeatMsg]:
@@ -116,6 +118,10 @@ class Lives:
         """Return the life of one full name that was heard last; None where nobody of that name lives."""
         lives = [life for life in self._lives.values() if life.said.node == node]
         return int(max(lives, key=lambda life: life.heard).said.life) if lives else None
+
+    def has_died(self, node: str) -> bool:
+        """Whether one of a full name has fallen silent at any time, or none lives."""
+        return node in self._died or not self.living(node)
 
     def was_heard(self, node: str) -> bool:
         """Whether one of a full name was heard at any time, so that its silence says something."""

@@ -23,6 +23,9 @@ from reactree_ros.nodes.waiting import Waker
 from reactree_ros.pending import Pending
 from reactree_ros.registry import MODELS
 
+#: For how long the word that aborts a request may be there before the request, in seconds.
+OVERTAKING = 1.0
+
 
 class InferenceNode(ManagedNode):
     """Hosts a language model.
@@ -62,6 +65,7 @@ class InferenceNode(ManagedNode):
         self._active = False
         self._running: dict[str, tuple[Pending[Reply], float]] = {}
         self._aborted: set[str] = set()
+        self._overtaken: dict[str, float] = {}  # what was aborted before it came, and when
         self._offered: list[Any] = []
         self._count = self._errors = self._prompt_tokens = self._cached_tokens = self._tokens = 0
         self._latency = 0.0
@@ -161,6 +165,9 @@ class InferenceNode(ManagedNode):
             return _failed(response, Generate.Response.NOT_ACTIVE, "the inference node is not active")
         if msg.id in self._running:
             return _failed(response, Generate.Response.INVALID_REQUEST, f"id '{msg.id}' is in use; give each its own")
+        if steady.now() - self._overtaken.pop(msg.id, float("-inf")) < OVERTAKING:
+            self._count += 1
+            return _failed(response, Generate.Response.ABORTED, "aborted before it came")
         try:
             request = request_from_msg(msg)
         except ValueError as error:
@@ -195,18 +202,21 @@ class InferenceNode(ManagedNode):
     async def _on_abort(
         self, request: AbortGeneration.Request, response: AbortGeneration.Response
     ) -> AbortGeneration.Response:
-        # A coroutine as _on_generate is, or it would overtake a request that came before it.
-        if request.id in self._running:
-            response.aborted = self._running[request.id][0].cancel()
-            if response.aborted:
-                self._aborted.add(request.id)
+        # A coroutine as _on_generate is, or it would often overtake a request that came before it.
+        if request.id not in self._running:
+            self._overtaken[request.id] = steady.now()
+            return response
+        response.aborted = self._running[request.id][0].cancel()
+        if response.aborted:
+            self._aborted.add(request.id)
         return response
 
     def _look_after(self) -> None:
         """Keep the bound of what runs."""
-        limit = self.get_parameter("request_timeout").value
+        now, limit = steady.now(), self.get_parameter("request_timeout").value
+        self._overtaken = {id: since for id, since in self._overtaken.items() if now - since < OVERTAKING}
         for pending, began in list(self._running.values()):
-            if steady.now() - began > limit:
+            if now - began > limit:
                 pending.cancel()
 
     def _report(self) -> Report:

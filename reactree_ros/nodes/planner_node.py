@@ -463,7 +463,7 @@ class PlannerNode(Node):
         if self._action is not None:  # it is made last
             self._board.close()
             self._action.destroy()
-            if not self._lives.living(self.resolve_topic_name(self._settings.bridge)):
+            if self._lives.has_died(self.resolve_topic_name(self._settings.bridge)):
                 self._world.leave()
         super().destroy_node()
 

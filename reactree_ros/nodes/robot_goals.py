@@ -96,6 +96,18 @@ class Server(abc.ABC):
         underway.over = True
 
 
+class _OneAnswer(ActionClient):
+    """rclpy's client of an action, which takes the first answer to a goal; rclpy's own raises where another follows."""
+
+    async def execute(self, taken_data: Any) -> None:
+        """Take in what came; see :meth:`rclpy.waitable.Waitable.execute`."""
+        goal = taken_data.get("goal")
+        if goal is not None and (asked := self._pending_goal_requests.get(goal[0])) is not None and asked.done():
+            self._node.get_logger().warning(f"{self._action_name} answers a goal twice: there is more than one server")
+            taken_data = {name: data for name, data in taken_data.items() if name != "goal"}
+        await super().execute(taken_data)
+
+
 class ActionOf(Server):
     """An action server of the robot.
 
@@ -110,7 +122,7 @@ class ActionOf(Server):
     def __init__(self, node: Node, calls: Calls, name: str, kind: Any, heartbeat: Heartbeat) -> None:
         super().__init__(node, calls, name)
         self._heartbeat = heartbeat
-        self._client = ActionClient(node, kind, name)
+        self._client = _OneAnswer(node, kind, name)
         self._handles: dict[Underway, Any] = {}
 
     def send(self, what: str, goal: Any) -> Underway:

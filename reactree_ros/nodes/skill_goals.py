@@ -18,7 +18,7 @@ from reactree_interfaces.msg import SkillEnded
 from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import settle
+from reactree_ros.nodes.calls import RESTARTED, settle
 from reactree_ros.pending import Pending
 from reactree_ros.world.port import WorldError
 
@@ -72,7 +72,7 @@ class SkillGoals:
     """
 
     def __init__(self, node: Node, bridge: str) -> None:
-        self._node = node
+        self._node, self._bridge = node, bridge
         self.name = f"{bridge}/execute_skill"
         protocol = ExecuteSkill.Impl
         self._send_goal = node.create_client(protocol.SendGoalService, f"{self.name}/_action/send_goal")
@@ -113,7 +113,7 @@ class SkillGoals:
         """Take in whether a goal was accepted; its end may have been heard before."""
         answer = _settled(future)
         if answer.exception() is not None or not answer.take().accepted:
-            why = answer.exception() or WorldError(f"{self.name} rejected '{goal.skill}': it is busy or not active")
+            why = answer.exception() or WorldError(f"{self._bridge} rejected '{goal.skill}': it is busy or not active")
             self._finish(goal, lambda: goal.end.fail(why))
             return
         goal.accepted_at = steady.now()
@@ -134,8 +134,8 @@ class SkillGoals:
 
     def _take_result(self, goal: SkillGoal, future: Future) -> None:
         answer = _settled(future)
-        if (error := answer.exception()) is None and answer.take().status not in _ENDED:
-            error = WorldError(f"'{goal.skill}' ended in the unknown goal status {answer.take().status}")
+        if (error := answer.exception()) is None and answer.take().status not in _ENDED:  # it knows nothing of the goal
+            error = WorldError(f"{self.name} {RESTARTED}")
         if error is not None:
             self._finish(goal, lambda: goal.end.fail(error))
         else:

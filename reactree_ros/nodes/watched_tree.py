@@ -16,7 +16,7 @@ class WatchedTree(py_trees_ros.trees.BehaviourTree):
     _counted = False
 
     def _statistics_pre_tick_handler(self, tree: Any) -> None:
-        wanted = bool(self.snapshot_streams) or self.statistics is None  # None: a change of the tree is not told
+        wanted = bool(self.snapshot_streams)
         if wanted and not self._counted:
             for series in (self.time_series, self.tick_interval_series, self.tick_duration_series):
                 series.clear()

@@ -260,6 +260,14 @@ def test_requests_beyond_the_limit_wait_their_turn(graph: Graph) -> None:
 # ---------------------------------------------------------------------- abort, bounds
 
 
+def test_a_request_whose_abort_has_overtaken_it_is_never_generated(graph: Graph) -> None:
+    model = HeldModel()
+    graph.inference(model)
+    assert not abort(graph, "late")
+    assert answer(graph, ask(graph, "late")).error_code == Generate.Response.ABORTED
+    assert not model.requests
+
+
 def test_abort_stops_a_generation_once(graph: Graph) -> None:
     model = HeldModel()
     graph.inference(model)

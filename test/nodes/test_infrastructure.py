@@ -127,6 +127,23 @@ def test_a_twin_of_a_server_that_comes_and_goes_does_not_end_a_goal(house: Any) 
     assert "cancel: navigate_to_pose" not in robot.log
 
 
+def test_a_goal_that_is_answered_twice_ends_neither_skill_nor_bridge(house: Any) -> None:
+    """As where two servers of one action are there; rclpy raises where the second answer follows at once."""
+    house.add_robot(alone=True)
+    house.start()
+    (client,) = {
+        server._client for server in house.bridge._hosted._servers.values() if server.name == "navigate_to_pose"
+    }
+    take_in = client.execute
+
+    async def take_in_twice(data: Any) -> None:
+        await take_in(dict(data))
+        await take_in({name: data[name] for name in ("goal",) if name in data})
+
+    client.execute = take_in_twice
+    house.does("go to kitchen 1", "go to fridge 1")
+
+
 # ---------------------------------------------------------------------- bring-up
 
 

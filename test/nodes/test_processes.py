@@ -96,7 +96,7 @@ def test_watchers_see_the_tree_grow_while_it_runs(processes: Processes) -> None:
     inference.wait_for("holds: a decision")
 
     watcher = processes.start("py-trees-tree-watcher")
-    watcher.wait_for(f"--> {INSTRUCTION} [*]")
+    watcher.wait_for(f"[o] {INSTRUCTION} [*]")
     assert "parallel" not in watcher.output
     release(inference)
     bridge.wait_for("holds: go to kitchen 1")
@@ -105,7 +105,7 @@ def test_watchers_see_the_tree_grow_while_it_runs(processes: Processes) -> None:
         "/_/ parallel [*]",
         "{-} sequence [*]",
         "{o} fallback [*]",
-        "--> move the apple on the coffee table\n",
+        "[o] move the apple on the coffee table\n",
     ):
         assert line in watcher.output
 

@@ -487,7 +487,9 @@ def test_diagnostics_warn_of_a_server_that_is_not_there_and_of_the_emergency_sto
     def last() -> DiagnosticStatus:
         return heard[-1].status[0] if heard else DiagnosticStatus()
 
-    house.graph.until(lambda: last().message == "not there: nowhere", "the server is missed")
+    house.graph.until(
+        lambda: last().message == "nowhere (nav2_msgs/action/NavigateToPose) is not there", "the server is missed"
+    )
     values = {one.key: one.value for one in last().values}
     assert (last().name, last().level) == ("/robot_bridge: world", DiagnosticStatus.WARN)
     assert (values["nowhere"], values["emergency stop"], values["map"]) == ("away", "released", "in frame 'map'")
