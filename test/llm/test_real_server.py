@@ -161,7 +161,8 @@ def test_a_prefix_cache_serves_most_of_a_run(tiny_server: MeteredServer, model: 
 
 @pytest.mark.parametrize("constraint", list(ConstraintKind))
 def test_a_choice_is_one_of_its_options(tiny_server: MeteredServer, model: Model, constraint: ConstraintKind) -> None:
-    one = model(tiny_server, constraints=(constraint,), method=Method.ONE_REQUEST)
+    method = Method.ROUNDS if constraint is ConstraintKind.CHOICE else Method.ONE_REQUEST
+    one = model(tiny_server, constraints=(constraint,), method=method)
     things = ("tv", "a|b (1.5)", "é")
     options = tuple(f"{verb} {thing} {n}" for verb in ("go to", "open") for thing in things for n in range(1, 12))
     draw = random.Random(constraint.value)
