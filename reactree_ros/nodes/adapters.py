@@ -13,7 +13,6 @@ from typing import Any
 from builtin_interfaces.msg import Time
 from rclpy.client import Client
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from reactree_interfaces.msg import BridgeStatus
 from reactree_interfaces.srv import (
     AbortGeneration,
@@ -38,12 +37,12 @@ from reactree_ros.nodes.messages import (
     reply_from_msg,
     request_to_msg,
 )
+from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.skill_goals import SkillGoal, SkillGoals
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.pending import Pending, mapped, settle_as
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
 
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 #: How long the result of a skill may overtake an earlier status of the bridge, in seconds; they come by two ways.
 OVERTAKEN = 1.0
 #: Time before a decision is asked again, in seconds.
@@ -94,7 +93,7 @@ class RosWorld(World):
     def _note_status(self, msg: BridgeStatus) -> None:
         self._heard.succeed(None)
         at, when = self._halted_by_result
-        if _nanoseconds(msg.stamp) >= at or time.monotonic() - when > OVERTAKEN:
+        if _nanoseconds(msg.stamp) >= at or steady.now() - when > OVERTAKEN:
             self._note_halted(msg.halted)
 
     def _note_halted(self, halted: str) -> None:
@@ -221,7 +220,7 @@ class RosWorld(World):
             raise WorldError(f"{self._bridge}: {told.message or outcome.value}")
         self._now = tuple(told.skills)
         if outcome is Outcome.HALTED:
-            self._halted_by_result = _nanoseconds(told.observation.stamp), time.monotonic()
+            self._halted_by_result = _nanoseconds(told.observation.stamp), steady.now()
             self._note_halted(told.message)
         return observation_from_msg(told.observation, outcome)
 

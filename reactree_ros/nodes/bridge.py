@@ -11,7 +11,6 @@ from typing import Any
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import BridgeStatus, SkillEnded
 from reactree_interfaces.msg import Observation as ObservationMsg
@@ -33,6 +32,7 @@ from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.lifecycle import ManagedNode, told
 from reactree_ros.nodes.messages import OUTCOME_CODES, household_to_msg, observation_to_msg, picture_to_msg
 from reactree_ros.nodes.parameters import declare, settings_of
+from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.settings import BridgeSettings
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.pending import Pending, mapped
@@ -124,9 +124,8 @@ class Bridge(ManagedNode):
         group = ReentrantCallbackGroup()
         self._waker = Waker(self)
         self._calls = Calls(self, patience=self._settings.confirm_timeout)
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self._observation = self.create_publisher(ObservationMsg, "~/observation", latched)
-        self._status = self.create_publisher(BridgeStatus, "~/status", latched)
+        self._observation = self.create_publisher(ObservationMsg, "~/observation", LATCHED)
+        self._status = self.create_publisher(BridgeStatus, "~/status", LATCHED)
         self._ended = self.create_publisher(SkillEnded, "~/skill_ended", 10)
         self._image = self.create_publisher(Image, "~/image", 1)
         self._confirm = self.create_client(ConfirmSkill, self._settings.confirm_service, callback_group=group)

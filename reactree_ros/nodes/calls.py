@@ -243,6 +243,13 @@ class Calls:
             waiting.stop()
 
 
+def settled(future: Future) -> Pending[Any]:
+    """Return a finished rclpy future's result or error as a settled pending result."""
+    pending: Pending[Any] = Pending()
+    settle(pending, future)
+    return pending
+
+
 def settle(pending: Pending[Any], future: Future) -> None:
     """Hand a finished rclpy future's result or error on."""
     if future.cancelled():

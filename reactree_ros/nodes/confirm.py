@@ -6,17 +6,16 @@ import argparse
 import os
 import select
 import sys
-import time
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.utilities import remove_ros_args
 from reactree_interfaces.srv import ConfirmSkill
 
+from reactree_ros.nodes import steady
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.pending import Pending
@@ -64,7 +63,7 @@ class ConfirmNode(Node):
         self._questions: deque[_Question] = deque()
         self._waker = Waker(self)
         self.create_service(ConfirmSkill, "confirm_skill", self._ask, callback_group=ReentrantCallbackGroup())
-        self.create_timer(PERIOD, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady.every(self, PERIOD, self._look)
 
     def nobody_is_there(self) -> bool:
         """Whether the terminal was closed."""
@@ -80,7 +79,7 @@ class ConfirmNode(Node):
             question.answer.succeed("the person has left")
 
     async def _ask(self, request: ConfirmSkill.Request, response: ConfirmSkill.Response) -> ConfirmSkill.Response:
-        question = _Question(request, time.monotonic() + request.seconds)
+        question = _Question(request, steady.now() + request.seconds)
         self._questions.append(question)
         await self._waker.settled(question.answer)
         self._questions.remove(question)
@@ -96,11 +95,11 @@ class ConfirmNode(Node):
             return
         if self._closed:
             question.answer.succeed("nobody is at the terminal")
-        elif time.monotonic() > question.until:
+        elif steady.now() > question.until:
             question.answer.succeed(f"nobody answered within {question.request.seconds:g} s")
         elif not question.shown:  # what was typed before it is no answer to it
             question.shown = True
-            left = question.until - time.monotonic()
+            left = question.until - steady.now()
             _say(f"{question.request.reason}. May '{question.request.skill}' be carried out? ({left:.0f} s)")
             _say("    y: yes; anything else: no, and the language model is told what you type")
         elif lines:

@@ -15,14 +15,13 @@ from reactree_interfaces.msg import Heartbeat as HeartbeatMsg
 from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.settings import SILENCE
 
 #: Relative to the node's namespace, so that all nodes of a robot are heard on one topic.
 TOPIC = "heartbeat"
 #: Seconds between two beats.
 PERIOD = 0.2
-#: Whoever comes late hears what every node said last.
-QOS = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 #: The depth is that of all who speak together: with a smaller one, who speaks right before another would go unheard.
 HEARING = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -43,7 +42,7 @@ class Heartbeat:
             pid=os.getpid(),
             life=uuid.uuid4().int >> 64,
         )
-        self._publisher = node.create_publisher(HeartbeatMsg, TOPIC, QOS)
+        self._publisher = node.create_publisher(HeartbeatMsg, TOPIC, LATCHED)
         self.beat()  # who comes late hears it, also where the node dies before the next one
         steady.every(node, PERIOD, self.beat)
 

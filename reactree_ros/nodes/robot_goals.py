@@ -12,7 +12,7 @@ from rclpy.action import ActionClient
 from rclpy.node import Node
 
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import RESTARTED, Calls, ServerLost, Waiting, settle
+from reactree_ros.nodes.calls import RESTARTED, Calls, ServerLost, Waiting, settled
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.pending import Pending
 
@@ -274,10 +274,8 @@ def _give_up(underway: Underway) -> None:
 
 def _taken(future: Any, failed: Callable[[BaseException], object]) -> Any:
     """Return the result of a future; None where it has failed or was cancelled."""
-    answer: Pending[Any] = Pending()
-    settle(answer, future)
     try:
-        return answer.take()
+        return settled(future).take()
     except BaseException as error:
         failed(error)
         return None

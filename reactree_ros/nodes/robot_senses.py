@@ -8,7 +8,7 @@ from typing import Any
 
 from geometry_msgs.msg import Pose as PoseMsg
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from rclpy.time import Time
 from std_msgs.msg import String
 from tf2_ros import Buffer, TransformException, TransformListener
@@ -16,6 +16,7 @@ from vision_msgs.msg import Detection3D, Detection3DArray
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.goal_templates import check_name
+from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.world.robot.config import RobotConfig
 from reactree_ros.world.robot.map_file import MapDocument, map_of, parse_yaml
 from reactree_ros.world.robot.poses import Pose
@@ -25,7 +26,6 @@ from reactree_ros.world.robot.semantic_map import Detection, SemanticMap
 LATE = 1.0
 #: A warning that would be given again and again is given so often, in seconds.
 WARNING_PERIOD = 10.0
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class Senses:

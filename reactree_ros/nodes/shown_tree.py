@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import Any
 from uuid import UUID
 
+import py_trees_ros
 from diagnostic_msgs.msg import KeyValue
 from py_trees.behaviour import Behaviour
 from py_trees.blackboard import Blackboard
@@ -18,7 +18,7 @@ from py_trees_ros_interfaces.msg import BehaviourTree as BehaviourTreeMsg
 from py_trees_ros_interfaces.msg import Statistics
 from rclpy.clock import Clock
 
-from reactree_ros.nodes.watched_tree import WatchedTree
+from reactree_ros.nodes import steady
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.names import telling_names
 
@@ -29,7 +29,7 @@ SHARE, QUICK = 0.1, 0.01
 CLOSE_ENOUGH = 0.98
 
 
-class ShownTree(WatchedTree):
+class ShownTree(py_trees_ros.trees.BehaviourTree):
     """Sends snapshots that people understand.
 
     They are sent from the start, and also where nothing has changed but what an agent node has decided last, which is
@@ -37,7 +37,8 @@ class ShownTree(WatchedTree):
     selector that says of what class it is: its own kind in the colours of the viewer and the symbols of the watcher
     (``[o]``; a fallback has memory, ``{o}``). The message's COMPOSITE ends that watcher with an error.
 
-    A behaviour that has not changed is not converted again, so that large trees stay usable.
+    A behaviour that has not changed is not converted again, so that large trees stay usable. Averages and variances of
+    ticks go into snapshots only, and are made only while a stream is open, from the first tick after it was opened.
 
     Args:
         root: Its root.
@@ -49,6 +50,7 @@ class ShownTree(WatchedTree):
         self._news = False
         self._names: dict[UUID, str] = {}
         self._kept: dict[UUID, tuple[object, BehaviourMsg]] = {}
+        self._counted = False  # whether statistics of the tick that goes on are made
         self._sent = self._cost = 0.0  # when a snapshot was sent last, and how long that took, in seconds
 
     def setup(self, **kwargs: Any) -> None:
@@ -81,7 +83,7 @@ class ShownTree(WatchedTree):
 
     def _snapshots_post_tick_handler(self, tree: Any) -> None:
         pause = 0.0 if self._cost < QUICK else self._cost / SHARE
-        told = self._news and time.monotonic() - self._sent >= pause
+        told = self._news and steady.now() - self._sent >= pause
         self._send(changed=self.snapshot_visitor.changed or told)
         self.blackboard_exchange.post_tick_handler(
             visited_client_ids=self.snapshot_visitor.visited_blackboard_client_ids
@@ -89,7 +91,7 @@ class ShownTree(WatchedTree):
 
     def _send(self, *, changed: bool) -> None:
         """Send a snapshot on the streams on which one is due."""
-        now, due = time.monotonic(), []
+        now, due = steady.now(), []
         for stream in self.snapshot_streams.values():
             last, period = stream.last_snapshot_timestamp, stream.parameters.snapshot_period
             if last is None or changed or now - last >= CLOSE_ENOUGH * period:
@@ -108,8 +110,23 @@ class ShownTree(WatchedTree):
                 msg.blackboard_activity = conversions.activity_stream_to_msgs()
             stream.publisher.publish(msg)
             stream.last_snapshot_timestamp = now
-        self._sent = time.monotonic()
+        self._sent = steady.now()
         self._cost = self._sent - now
+
+    # ------------------------------------------------------------------ statistics: what py_trees_ros calls
+
+    def _statistics_pre_tick_handler(self, tree: Any) -> None:
+        wanted = bool(self.snapshot_streams)
+        if wanted and not self._counted:
+            for series in (self.time_series, self.tick_interval_series, self.tick_duration_series):
+                series.clear()
+        self._counted = wanted
+        if wanted:
+            super()._statistics_pre_tick_handler(tree)
+
+    def _statistics_post_tick_handler(self, tree: Any) -> None:
+        if self._counted:
+            super()._statistics_post_tick_handler(tree)
 
     # ------------------------------------------------------------------ what
 

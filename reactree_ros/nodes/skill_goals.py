@@ -18,7 +18,7 @@ from reactree_interfaces.msg import SkillEnded
 from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import RESTARTED, settle
+from reactree_ros.nodes.calls import RESTARTED, settled
 from reactree_ros.pending import Pending
 from reactree_ros.world.port import WorldError
 
@@ -111,7 +111,7 @@ class SkillGoals:
 
     def _answered(self, goal: SkillGoal, future: Future) -> None:
         """Take in whether a goal was accepted; its end may have been heard before."""
-        answer = _settled(future)
+        answer = settled(future)
         if answer.exception() is not None or not answer.take().accepted:
             why = answer.exception() or WorldError(f"{self._bridge} rejected '{goal.skill}': it is busy or not active")
             self._finish(goal, lambda: goal.end.fail(why))
@@ -133,7 +133,7 @@ class SkillGoals:
                 goal.asked.add_done_callback(lambda future, goal=goal: self._take_result(goal, future))
 
     def _take_result(self, goal: SkillGoal, future: Future) -> None:
-        answer = _settled(future)
+        answer = settled(future)
         if (error := answer.exception()) is None and answer.take().status not in _ENDED:  # it knows nothing of the goal
             error = WorldError(f"{self.name} {RESTARTED}")
         if error is not None:
@@ -149,9 +149,3 @@ class SkillGoals:
         self._goals.pop(goal.key, None)
         if goal.asked is not None:
             self._get_result.remove_pending_request(goal.asked)
-
-
-def _settled(future: Future) -> Pending[Any]:
-    answer: Pending[Any] = Pending()
-    settle(answer, future)
-    return answer
