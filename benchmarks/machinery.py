@@ -9,6 +9,7 @@ import argparse
 import json
 import math
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,6 +24,7 @@ from reactree_ros.episode import Episode
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
+from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.virtualhome.household import WAH_NL
@@ -71,12 +73,14 @@ class InstantWorld(World):
         return Pending.of(None)
 
 
-def episode(model: InstantModel) -> Episode:
+def episode(model: InstantModel, record: Recorder | None = None) -> Episode:
     options = TreeOptions(max_depth=0, max_decisions=10**9, max_steps=10**9)
-    return Episode("grow", model=model, world=InstantWorld(), planner=planner("reactree"), options=options)
+    return Episode(
+        "grow", model=model, world=InstantWorld(), planner=planner("reactree"), options=options, record=record
+    )
 
 
-def grown(size: int, model: InstantModel) -> Episode:
+def grown(size: int, model: InstantModel, record: Recorder | None = None) -> Episode:
     """Grow a tree of about so many behaviours, whose deepest agent node is deciding."""
     width = max(1, math.isqrt(size) // 2)
     count = iter(range(10**9))
@@ -85,7 +89,7 @@ def grown(size: int, model: InstantModel) -> Episode:
         subgoals = ", ".join(f"subgoal {next(count)}" for _ in range(width))
         return f"Expand:\n- control flow: sequence\n- subgoals: {subgoals}"
 
-    run = episode(model)
+    run = episode(model, record)
     while len(list(run.tree.root.iterate())) < size:
         model.say = expand
         run.tick()
@@ -166,6 +170,22 @@ def expansions(size: int) -> list[Pair]:
     return found
 
 
+def records() -> None:
+    """Print what writing the record costs a decision: the same run with and without, in turns."""
+    print(f"\n{'behaviours':>10} {'decision':>9} {'without':>9} {'with':>9} {'above':>9}   (us; target 50)")
+    for size in SIZES:
+        for name, said in (("Think", "Think: go on"), ("Act", "Act: go to place 7")):
+            with tempfile.TemporaryDirectory() as folder:
+                model = InstantModel()
+                plain = grown(size, model)
+                file = RecordFile(Path(folder, "run.jsonl"))
+                recorded = grown(size, model, Recorder(file.write))
+                model.say = partial(str, said)
+                without, with_record = microseconds(plain.tick, recorded.tick, times=100)
+                file.close()
+            print(f"{size:>10} {name:>9} {without:>9.1f} {with_record:>9.1f} {with_record - without:>9.1f}")
+
+
 def lengths() -> None:
     """Print what a decision costs by the number of decisions that the node has taken, all of them in turns."""
     print(f"\n{'decisions':>10} {'Think':>9} {'ratio':>6} {'Act':>9} {'ratio':>6}   (us; ratios to the first line)")
@@ -231,6 +251,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     ticks()
+    records()
     lengths()
     observations(options.scenes)
 

@@ -6,7 +6,7 @@ The paper begins with a few trajectories made by hand and lets a language model 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from reactree_ros.episode import BROKEN, Episode, EpisodeEnd
@@ -14,7 +14,11 @@ from reactree_ros.errors import UserError
 from reactree_ros.json_lines import append_line, cut_torn_line, read_lines
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.experience import Experience
 from reactree_ros.planners.spec import Planner
+from reactree_ros.record.export import experiences_of
+from reactree_ros.record.moment import Moment
+from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Task
@@ -73,7 +77,11 @@ class Bootstrap:
 
     def begin_with(self, other: EpisodicMemory) -> int:
         """Take over the experiences of another memory that are not there yet; return how many."""
-        new = [experience for experience in other if experience not in self._memory]
+        return self._keep(other)
+
+    def _keep(self, experiences: Iterable[Experience]) -> int:
+        """Add those that the memory does not have; return how many."""
+        new = [experience for experience in experiences if experience not in self._memory]
         if new:
             self._memory.add_run(new)
         return len(new)
@@ -101,6 +109,7 @@ class Bootstrap:
 
     def _attempt(self, task_id: int, task: Task) -> tuple[Attempt, str]:
         """Carry a task out; return what came of it, and what went wrong in words."""
+        moment = Moment()
         with self._make_world(task) as world:
             episode = Episode(
                 task.instruction,
@@ -111,11 +120,13 @@ class Bootstrap:
                 options=self._options,
                 task_id=task_id,
                 task_name=task.task_name,
+                record=Recorder(moment.apply),
             )
             result = episode.run()
+        added = self._keep(experiences_of(moment)) if result.achieved and not result.broken else 0
+        attempt = Attempt(task_id, self._planner.name, result.achieved, added, result.end)
         if result.broken:
-            return Attempt(task_id, self._planner.name, result.achieved, 0, result.end), result.message
-        attempt = Attempt(task_id, self._planner.name, result.achieved, episode.remember(result), result.end)
+            return attempt, result.message
         with self._record.open("ab") as file:
             append_line(file, json.dumps(asdict(attempt)))
         return attempt, result.message

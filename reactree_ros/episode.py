@@ -22,7 +22,8 @@ from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending
-from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.record.writer import Recorder
+from reactree_ros.tree.context import Call, Listener, Listeners, RunContext
 from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.growth import Growth
@@ -147,6 +148,7 @@ class Episode:
         options: How the method behaves.
         working_memory: Whether it is remembered where things were seen; None: as the planner's name says.
         listener: Told what happens.
+        record: Writes the run down as it happens; None: nobody does.
         task_id: The task that the instruction belongs to, for the result.
         task_name: Its type.
         tree: Where the episode grows: as the first child of this tree's root, which ``growth`` follows already. By
@@ -170,6 +172,7 @@ class Episode:
         options: TreeOptions | None = None,
         working_memory: bool | None = None,
         listener: Listener | None = None,
+        record: Recorder | None = None,
         task_id: int | None = None,
         task_name: str = "instruction",
         tree: BehaviourTree | None = None,
@@ -197,7 +200,7 @@ class Episode:
             options=options,
             working_memory=WorkingMemory() if remembers else None,
             examples=examples,
-            listener=listener or Listener(),
+            listener=_listener(listener, record),
             wake=self._awake.set,
             clock=clock,
         )
@@ -208,7 +211,10 @@ class Episode:
         else:
             self.tree = tree
             tree.insert_subtree(self.root, tree.root.id, 0)
-        self._ticked = False
+        self._record = record
+        if record is not None:
+            record.begin(self, planner)
+        self._ticked = self._in_tick = self._canceled = False
         self._begin = self._seconds = 0.0
 
     @property
@@ -221,7 +227,9 @@ class Episode:
         if not self._ticked:
             self._ticked, self._begin = True, time.monotonic()
         self._awake.clear()
+        self._in_tick = True
         self.tree.tick()
+        self._in_tick = False  # it stays where an exception broke the tick off
         self._seconds = time.monotonic() - self._begin
 
     def wait(self, timeout: float = TICK_PERIOD) -> None:
@@ -233,25 +241,42 @@ class Episode:
         context, memory = self.context, self._memory
         if memory is None or context.examples is not None:
             return self._run()
-        with closing(EpisodicExamples(memory, count_tokens=context.count_tokens, seed=context.options.seed)) as found:
+        # Its own thread counts; what is counted there is no part of the run's record.
+        count = RunContext(context.model, context.world).count_tokens
+        with closing(EpisodicExamples(memory, count_tokens=count, seed=context.options.seed)) as found:
             context.examples = found
             return self._run()
 
     def _run(self) -> EpisodeResult:
         try:
-            while True:
-                self.tick()
-                if self.finished:
-                    break
-                self.wait()
+            while not self.finished:
+                if self._canceled:
+                    self.interrupt()
+                else:
+                    self.tick()
+                if not self.finished:
+                    self.wait()
         except BaseException:
             self.interrupt()
+            self.conclude()
             raise
+        return self.scored()
+
+    def scored(self) -> EpisodeResult:
+        """Ask the world how far the goal is reached, and conclude."""
         try:
             score, problem = self.context.world.score().result(timeout=SCORE_TIMEOUT), ""
         except Exception as error:
+            self.context.listener.call_failed(self.root, Call("score"), error)
             score, problem = None, f"no score: {str(error) or type(error).__name__}"
-        return self.result(score, problem)
+        return self.conclude(score, problem)
+
+    def conclude(self, score: Score | None = None, problem: str = "") -> EpisodeResult:
+        """Say what came of the episode, once, at its end, in its record, too; see :meth:`result`."""
+        result = self.result(score, problem)
+        if self._record is not None:
+            self._record.end(result, self.context.failures)
+        return result
 
     def pause(self, reason: str = "somebody has paused it") -> None:
         """Let the run hold from the next tick on: what is in flight is cancelled, nothing is decided or done."""
@@ -263,11 +288,18 @@ class Episode:
         self.context.paused = ""
         self.context.wake()
 
+    def cancel(self) -> None:
+        """Let :meth:`run` interrupt the episode before its next tick; from any thread."""
+        self._canceled = True
+        self.context.wake()
+
     def interrupt(self) -> None:
         """Stop: whatever is in flight is cancelled.
 
         The whole tree is stopped: one that is left running without its child cannot be ticked by py_trees before 2.6.
         """
+        if self._record is not None and not self.finished:
+            self._record.interrupted(in_tick=self._in_tick)
         self._ticked = True
         self.tree.root.stop(Status.INVALID)
 
@@ -351,6 +383,12 @@ class Episode:
         if new:
             memory.add_run(new)
         return len(new)
+
+
+def _listener(listener: Listener | None, record: Recorder | None) -> Listener:
+    if record is None:
+        return listener or Listener()
+    return record if listener is None else Listeners(record, listener)
 
 
 def _total(counts: Iterable[int | None]) -> int | None:

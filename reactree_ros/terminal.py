@@ -1,91 +1,287 @@
-"""Shows a run in the terminal as it happens: the growing tree, each decision, each observation, the result."""
+"""Shows a run in the terminal from its record's events: what happens line by line, the growing tree, the result."""
 
 from __future__ import annotations
 
-import py_trees
-from py_trees.common import Status
-from rich.console import Console
+import shlex
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+from rich.console import Console, Group
+from rich.live import Live
 from rich.padding import Padding
 from rich.text import Text
 
-from reactree_ros.agent.decision import Act, Decision, Expand
-from reactree_ros.agent.turns import Said
-from reactree_ros.episode import EpisodeResult
-from reactree_ros.llm.port import Reply
-from reactree_ros.tree.context import Listener
-from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.skill_leaf import SkillLeaf
-from reactree_ros.world.port import Observation, Outcome
+from reactree_ros.agent.decision import Act, Expand
+from reactree_ros.agent.turns import decision_from_dict
+from reactree_ros.episode import BROKEN, EpisodeEnd, EpisodeResult
+from reactree_ros.record.moment import Moment, Node
+from reactree_ros.record.schema import Event
+from reactree_ros.view.words import in_one_line
+from reactree_ros.world.port import Outcome
 
-_STYLES = {Status.SUCCESS: "green", Status.FAILURE: "red", Status.RUNNING: "blue", Status.INVALID: "yellow"}
-_MARKS = {Status.SUCCESS: "✓", Status.FAILURE: "✗", Status.RUNNING: "→", Status.INVALID: "·"}
+#: How often the live tree is drawn, a second.
+FRAMES = 8
+#: Of what is said or seen, no more characters are printed; the record has all of it.
+LONGEST = 2000
+#: Ends after which a run can be gone on with.
+RESUMED = BROKEN | {EpisodeEnd.INTERRUPTED, EpisodeEnd.OUT_OF_DECISIONS, EpisodeEnd.OUT_OF_STEPS}
+_STYLES = {"success": "green", "failure": "red", "running": "blue", "interrupted": "yellow", "": "dim"}
+_MARKS = {"success": "✓", "failure": "✗", "running": "●", "interrupted": "◌", "": "○"}
+_FLOWS = {"sequence": "→ ", "fallback": "? ", "parallel": "⇒ "}
+_ENDED = ("success", "failure")
 
 
-class TerminalListener(Listener):
-    """Prints what happens, indented by where in the tree it happens.
+class Line(NamedTuple):
+    """Something that happened, as it is printed.
+
+    Attributes:
+        text: In words, which may be anybody's.
+        style: Of rich.
+        indent: How far within its goal node.
+    """
+
+    text: str
+    style: str = ""
+    indent: int = 1
+
+
+class Terminal:
+    """Prints a run as it happens.
+
+    In a terminal the tree stands below what happens, live: a line a goal node or control flow, what has ended folded,
+    and under it budgets and seconds. In a file there are plain lines only, with the seconds and the decision before
+    each. At the run's end, the whole tree and the result follow.
+
+    It is a context manager: inside of it the tree is drawn.
 
     Args:
         console: Where to print.
+        record: Where the run is written down, for what can be done next; None: nowhere.
+        clock: Seconds, never going back.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(
+        self, console: Console, *, record: Path | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._console = console
+        self._record = record
+        self._gone = False  # nobody reads any more what is printed
+        self._clock = clock
+        self._moment = Moment()
+        self._came = clock()  # when the last event did
+        self._lock = threading.Lock()  # the tree is drawn in a thread of its own
+        self._live: Live | None = None
+        if console.is_terminal and not console.is_dumb_terminal:
+            self._live = Live(get_renderable=self.live_tree, console=console, transient=True, refresh_per_second=FRAMES)
 
-    def node_started(self, node: GoalNode) -> None:
-        """Print the agent node's subgoal."""
-        self._print(node, f"● {node.name}", "bold")
+    def __enter__(self) -> Terminal:
+        if self._live is not None:
+            self._live.start()
+        return self
 
-    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        """Print the decision; an expansion as the branch that grows."""
-        if isinstance(decision, Expand):
-            self._print(node, f"  ⊕ {decision.control_flow.value}", "magenta")
-            for subgoal in decision.subgoals:
-                self._print(node, f"    ○ {subgoal}", "magenta")
-        else:
-            self._print(node, f"  {decision}", "cyan" if isinstance(decision, Act) else "")
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop_drawing()
 
-    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
-        """Print what was not carried out, and why."""
-        self._print(node, f"  {said.text}", "yellow")
-        self._print(node, f"  ✗ {reason}", "yellow")
+    def _stop_drawing(self) -> None:
+        if self._live is not None:
+            self._live.stop()
 
-    def shortened(self, node: GoalNode, dropped: int, excess: int) -> None:
-        """Print that examples were dropped."""
-        self._print(node, f"  the prompt was {excess} tokens too long: {dropped} examples dropped", "yellow")
+    def take(self, event: Event) -> None:
+        """Show the next event of the record."""
+        with self._lock:
+            self._moment.apply(event)
+            self._came = self._clock()
+        if not self._gone:
+            try:
+                self._show(event)
+            except (OSError, SystemExit):  # the latter is what rich makes of a broken pipe
+                self._gone = True
+                raise
 
-    def observed(self, node: GoalNode, observation: Observation) -> None:
-        """Print the observation."""
-        self._print(node, f"    {observation.text}", "dim" if observation.outcome is Outcome.DONE else "yellow")
+    def _show(self, event: Event) -> None:
+        for line in _LINES.get(event["e"], _nothing)(self._moment, event):
+            self._print(line)
+        if event["e"] == "end":
+            self._stop_drawing()
+            self._show_end(EpisodeResult(**event["result"]))
 
-    def node_ended(self, node: GoalNode) -> None:
-        """Print how the agent node ended."""
-        mark, style = _MARKS[node.status], _STYLES[node.status]
-        self._print(node, f"{mark} {node.name}: {node.feedback_message}", style)
+    # ------------------------------------------------------------------ what happens
 
-    def _print(self, node: GoalNode, text: str, style: str) -> None:
-        words = text.lstrip(" ")
-        indent = 2 * (node.depth - 1) + len(text) - len(words)
-        self._console.print(Padding(Text(words, style=style), (0, 0, 0, indent), expand=False))
+    def _print(self, line: Line) -> None:
+        moment = self._moment
+        depth = moment.nodes[moment.active].depth if moment.active is not None else 1
+        indent = min(2 * (depth - 1 + line.indent), self._console.width // 3)
+        words = Text(_cut(line.text), style=line.style)
+        if self._live is not None:
+            self._console.print(Padding(words, (0, 0, 0, indent), expand=False))
+            return
+        before = f"{moment.time:>8.2f} {moment.decisions:>4}  {' ' * indent}"
+        self._console.print(Text.assemble(before, words), soft_wrap=True)
+
+    def _show_end(self, result: EpisodeResult) -> None:
+        self._console.print()
+        for row in tree_rows(self._moment, folded=False):
+            self._console.print(row)
+        self._console.print()
+        show_result(result, self._console)
+        self._console.print(Text(next_steps(result, self._record)), soft_wrap=True)
+
+    # ------------------------------------------------------------------ the live tree
+
+    def live_tree(self) -> Group:
+        """Return the tree as it is now, so many lines that half of the terminal is left."""
+        with self._lock:
+            moment, most = self._moment, max(3, self._console.height // 2 - 3)
+            rows = _window(list(tree_rows(moment, folded=True)), most)
+            held = [Text(f"it holds: {_cut(moment.held)}", style="yellow", no_wrap=True)] if moment.held else []
+            return Group("", *rows, *held, self._budgets())
+
+    def _budgets(self) -> Text:
+        moment, seconds = self._moment, self._moment.time + self._clock() - self._came
+        counts = {"decisions": moment.decisions, "steps": moment.steps}
+        limits = moment.run.get("limits", {})
+        told = [f"{count} of {limits.get(name, '?')} {name}" for name, count in counts.items()]
+        told.append(f"{seconds:.1f} s")
+        if moment.prompt_tokens:
+            told.append(
+                f"{moment.prompt_tokens} prompt tokens ({moment.cached_tokens / moment.prompt_tokens:.0%} cached)"
+            )
+        return Text(", ".join(told), style="bold", no_wrap=True, overflow="ellipsis")
 
 
-def show_tree(root: py_trees.behaviour.Behaviour, console: Console) -> None:
-    """Print the whole tree: agent nodes and control flow, with how each ended."""
-    for behaviour, depth in _walk(root, 0):
-        mark, style = _MARKS[behaviour.status], _STYLES[behaviour.status]
-        kind = "" if isinstance(behaviour, GoalNode) else " ⊕"
-        console.print(Text(f"{'  ' * depth}{mark}{kind} {behaviour.name}", style=style, overflow="ellipsis"))
+class Row(Text):
+    """A line of the tree, cut where the terminal ends.
+
+    Args:
+        text: What it says.
+        style: Of rich.
+        active: Whether the run is there now, or below.
+    """
+
+    def __init__(self, text: str, style: str, *, active: bool) -> None:
+        super().__init__(text, style=f"bold {style}" if active else style, no_wrap=True, overflow="ellipsis")
+        self.active = active
 
 
-def _walk(behaviour: py_trees.behaviour.Behaviour, depth: int) -> list[tuple[py_trees.behaviour.Behaviour, int]]:
-    found = [(behaviour, depth)]
-    for child in behaviour.children:
-        if not isinstance(child, SkillLeaf):
-            found += _walk(child, depth + 1)
-    return found
+def tree_rows(moment: Moment, *, folded: bool) -> Iterator[Row]:
+    """Yield the tree, a line a goal node or control flow, the active path in bold.
+
+    Args:
+        moment: Of which moment.
+        folded: Whether what is below a behaviour that has ended is left out.
+    """
+    path = _active_path(moment)
+    waiting = [(moment.root, 0)] if moment.nodes else []
+    while waiting:
+        node, depth = waiting.pop()
+        below = [moment.nodes[number] for number in node.children if moment.nodes[number].kind != "skill"]
+        hidden = folded and bool(below) and node.status in _ENDED
+        active = node.number in path and moment.result is None
+        yield Row(f"{'  ' * depth}{_told(node)}{' …' if hidden else ''}", _STYLES[node.status], active=active)
+        if not hidden:
+            waiting += [(child, depth + 1) for child in reversed(below)]
+
+
+def _told(node: Node) -> str:
+    why = f": {node.failure['message']}" if node.failure else ""
+    return f"{_MARKS[node.status]} {_FLOWS.get(node.kind, '')}{_cut(node.name + why)}"
+
+
+def _active_path(moment: Moment) -> set[int]:
+    path, number = set[int](), moment.active
+    while number is not None:
+        path.add(number)
+        number = moment.nodes[number].parent
+    return path
+
+
+def _window(rows: list[Row], most: int) -> list[Row]:
+    """Return so many rows, with the deepest active one among them."""
+    at = max((at for at, row in enumerate(rows) if row.active), default=0)
+    first = min(max(0, at - most // 2), max(0, len(rows) - most))
+    return rows[first : first + most]
+
+
+def _cut(text: str) -> str:
+    shown = in_one_line(text[:LONGEST])
+    return shown if len(text) <= LONGEST else f"{shown} … ({len(text)} characters)"
+
+
+# ---------------------------------------------------------------------- the lines of events
+
+
+def _nothing(moment: Moment, event: Event) -> Iterator[Line]:
+    yield from ()
+
+
+def _run(moment: Moment, event: Event) -> Iterator[Line]:
+    limits = event["limits"]
+    yield Line(
+        f"{event['instruction']} ({event['planner']['name']}; at most {limits['decisions']} decisions, "
+        f"{limits['steps']} steps)",
+        indent=0,
+    )
+
+
+def _started(moment: Moment, event: Event) -> Iterator[Line]:
+    yield Line(f"● {moment.nodes[event['node']].name}", "bold", indent=0)
+
+
+def _decided(moment: Moment, event: Event) -> Iterator[Line]:
+    decision = decision_from_dict(event)
+    if isinstance(decision, Expand):
+        yield Line(f"⊕ {decision.control_flow.value}", "magenta")
+        yield from (Line(f"○ {subgoal}", "magenta", indent=2) for subgoal in decision.subgoals)
+    elif decision is not None:
+        yield Line(str(decision), "cyan" if isinstance(decision, Act) else "")
+
+
+def _refused(moment: Moment, event: Event) -> Iterator[Line]:
+    yield Line(event["said"], "yellow")
+    yield Line(f"✗ {event['reason']}", "yellow")
+
+
+def _shortened(moment: Moment, event: Event) -> Iterator[Line]:
+    too_long = f"the prompt was {event['excess']} tokens too long"
+    yield Line(f"{too_long}: {event['dropped']} examples dropped", "yellow")
+
+
+def _observation(moment: Moment, event: Event) -> Iterator[Line]:
+    if event["of"] in ("execute", "recall"):
+        yield Line(event["text"], "dim" if event["outcome"] == Outcome.DONE.value else "yellow", indent=2)
+
+
+def _held(moment: Moment, event: Event) -> Iterator[Line]:
+    yield Line(f"it holds: {event['reason']}" if event["reason"] else "it goes on", "yellow")
+
+
+def _ended(moment: Moment, event: Event) -> Iterator[Line]:
+    status = "failure" if event["failure"] else "success"
+    text = f"{_MARKS[status]} {moment.nodes[event['node']].name}: {event['feedback']}"
+    yield Line(text, _STYLES[status], indent=0)
+
+
+_LINES: dict[str, Callable[[Moment, Event], Iterator[Line]]] = {
+    "run": _run,
+    "started": _started,
+    "decided": _decided,
+    "refused": _refused,
+    "shortened": _shortened,
+    "observation": _observation,
+    "held": _held,
+    "ended": _ended,
+}
+
+
+# ---------------------------------------------------------------------- the result
 
 
 def show_result(result: EpisodeResult, console: Console) -> None:
-    """Print what came of a run in one or two lines."""
+    """Print what came of a run in a few lines."""
     word, style = ("Success", "bold green") if result.achieved else ("Not achieved", "bold red")
     score = "" if result.gsr is None else f", GSR {result.gsr:.2f}, SSR {result.ssr:.2f}"
     console.print(Text(f"{word} (end: {result.end}{score})", style=style))
@@ -103,4 +299,18 @@ def show_result(result: EpisodeResult, console: Console) -> None:
             highlight=False,
         )
     if result.message:
-        console.print(Text(result.message, style="red"))
+        console.print(Text(_cut(result.message), style="red"))
+
+
+def next_steps(result: EpisodeResult, record: Path | None) -> str:
+    """Say what can be done after a run, in lines.
+
+    Args:
+        result: What came of it.
+        record: Where it is written down; None: nowhere.
+    """
+    if record is None:
+        return "To look at a run: reactree run … --save FILE.jsonl, then reactree view FILE.jsonl"
+    file = shlex.quote(str(record))
+    go_on = f"\nTo go on with it: reactree resume {file}" if EpisodeEnd(result.end) in RESUMED else ""
+    return f"To look at it: reactree view {file}{go_on}"

@@ -13,6 +13,7 @@ from openai_peer import Exchange, Peer, fails
 
 from reactree_ros.installation import install_line
 from reactree_ros.llm.expert.policy import decide
+from reactree_ros.record.reader import read_record
 from reactree_ros.record.recordings import load_recording
 from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Spec
 from reactree_ros.tree.options import RunOptions
@@ -87,29 +88,91 @@ def test_limits_end_the_run(cli: Cli, option: str, end: str) -> None:
     assert ended.json[option[6:]] == 3
 
 
-def test_a_saved_run_holds_the_texts_and_the_tree(cli: Cli, tmp_path: Path) -> None:
-    folder = tmp_path / "saved"
-    result = cli("run", INSTRUCTION, "--json", "--save", folder).json
-    assert json.loads((folder / "result.json").read_text()) == result
-    texts = sorted((folder / "agent_nodes").glob("*.txt"))
+def test_a_saved_run_is_a_record_that_is_replayed_identically(cli: Cli, tmp_path: Path) -> None:
+    result = cli("run", INSTRUCTION, "--json", "--save", tmp_path / "run.jsonl").json
+    record = read_record(tmp_path / "run.jsonl")
+    assert record.end is not None
+    assert record.end["result"] == result
+    assert (record.run["instruction"], record.run["planner"]["name"]) == (INSTRUCTION, "reactree_wm")
+    ended = cli("replay", tmp_path, "--json")
+    assert (ended.code, ended.json) == (0, {"runs": 1, "runs_identical": 1, "differences": {}})
+    assert "1 of 1 runs identical" in cli("replay", tmp_path / "run.jsonl").out
+
+
+def test_a_record_that_was_changed_is_not_replayed_identically(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    cli("run", INSTRUCTION, "--save", path)
+    path.write_text(path.read_text().replace("You have not seen pudding before.", "It is in the fridge.", 1))
+    ended = cli("replay", path)
+    assert ended.code == 1
+    assert 'recorded "It is in the fridge."' in " ".join(ended.out.split())
+
+
+def test_records_are_exported_as_experiences_texts_and_training_data(cli: Cli, tmp_path: Path) -> None:
+    result = cli("run", INSTRUCTION, "--json", "--save", tmp_path / "run.jsonl").json
+    assert cli("export", tmp_path / "run.jsonl", "--as", "text", "--out", tmp_path / "texts").code == 0
+    texts = sorted((tmp_path / "texts").glob("*.txt"))
     assert len(texts) == result["agent_nodes"]
     assert texts[0].name == "1_prepare_snack_dec001_depth01.txt"
     assert texts[0].read_text().startswith(f"Your task is to: {INSTRUCTION}\nYou are in the house")
-    tree = json.loads((folder / "tree.json").read_text())
-    assert (tree["name"], tree["type"], tree["status"], tree["depth"]) == (INSTRUCTION, "AgentNode", "SUCCESS", 1)
-    assert tree["children"][-1]["type"] == "Parallel"
-    assert (folder / "tree.dot").read_text().startswith("digraph")
-    (run,) = load_recording(folder / "trajectory.jsonl")
+    assert cli("export", tmp_path / "run.jsonl", "--as", "experiences", "--out", tmp_path / "all.jsonl").code == 0
+    (run,) = load_recording(tmp_path / "all.jsonl")
     assert len(run.nodes) == result["agent_nodes"]
+    for layout, keys in (("chat", {"messages"}), ("prompt", {"prompt", "completion"})):
+        out = tmp_path / f"{layout}.jsonl"
+        assert cli("export", tmp_path, "--as", "sft", "--layout", layout, "--out", out, "--achieved").code == 0
+        lines = [json.loads(line) for line in out.read_text().splitlines()]
+        assert len(lines) == len(read_events(tmp_path / "run.jsonl", "reply"))
+        assert {key for line in lines for key in line} == keys
+    assert lines[0]["prompt"].endswith("\n")
+    assert lines[-1]["completion"] == "Act: done"
 
 
-def test_a_saved_run_is_replayed_identically(cli: Cli, tmp_path: Path) -> None:
-    cli("run", INSTRUCTION, "--json", "--save", tmp_path / "saved")
-    for world in ("recorded", "symbolic"):
-        arguments = ["--trajectories", tmp_path / "saved" / "trajectory.jsonl", "--variant", "reactree_wm"]
-        ended = cli("replay", "--tasks", HOUSES["apartment"], *arguments, "--world", world, "--json")
-        assert (ended.code, ended.json["runs"], ended.json["runs_identical"]) == (0, 1, 1)
-        assert ended.json["lines"] == ended.json["lines_identical"]
+def test_a_run_that_ran_out_of_decisions_goes_on_to_the_end_of_one_that_did_not(cli: Cli, tmp_path: Path) -> None:
+    short, rest, whole = (tmp_path / name for name in ("short.jsonl", "rest.jsonl", "whole.jsonl"))
+    result = cli("run", INSTRUCTION, "--json", "--save", whole).json
+    assert cli("run", INSTRUCTION, "--json", "--save", short, "--max-decisions", 10).json["end"] == "out_of_decisions"
+    ended = cli("resume", short, "--max-decisions", 200, "--json", "--save", rest)
+    times = {"seconds": 0, "model_seconds": 0}
+    assert (ended.code, ended.json | times) == (0, result | times)
+    assert read_record(rest).run["parent"] == {
+        "id": read_record(short).run["id"],
+        "path": str(short),
+        "decision": 10,
+    }
+    assert cli("replay", rest).code == 0
+    refused = cli("resume", short, "--max-decisions", 10)
+    assert (refused.code, "--max-decisions 10: the run had as many; allow more than 10" in refused.err) == (2, True)
+    ended = cli("resume", whole)
+    assert (ended.code, "ended as 'done', there is nothing to go on with" in ended.err) == (2, True)
+
+
+def test_a_run_is_forked_at_a_decision_that_a_person_makes(cli: Cli, tmp_path: Path) -> None:
+    cli("run", INSTRUCTION, "--save", tmp_path / "run.jsonl")
+    fork = tmp_path / "fork.jsonl"
+    ended = cli("fork", tmp_path / "run.jsonl", "--at", 9, "--say", "Act: go to bedroom 1", "--json", "--save", fork)
+    assert (ended.code, ended.json["end"]) == (0, "done")
+    decided = read_events(fork, "decided")
+    assert decided[8]["act"] == "go to bedroom 1"
+    assert [one.get("act") for one in decided[:8]] == [
+        one.get("act") for one in read_events(tmp_path / "run.jsonl", "decided")[:8]
+    ]
+    assert cli("replay", fork).code == 0
+    refused = cli("fork", tmp_path / "run.jsonl", "--at", 99)
+    assert (refused.code, "--at 99: the run has the decisions 1 to" in refused.err) == (2, True)
+
+
+def test_another_planner_begins_where_the_world_was_then(cli: Cli, tmp_path: Path) -> None:
+    cli("run", INSTRUCTION, "--save", tmp_path / "run.jsonl")
+    fork = tmp_path / "fork.jsonl"
+    ended = cli("fork", tmp_path / "run.jsonl", "--at", 20, "--planner", "react", "--json", "--save", fork)
+    assert (ended.code, ended.json["gsr"], ended.json["agent_nodes"]) == (0, 1, 1)
+    assert "You hold" in read_events(fork, "observation")[0]["text"] or read_events(fork, "observation")[0]["seen"]
+    assert read_record(fork).run["parent"]["decision"] == 19
+
+
+def read_events(path: Path, kind: str) -> list[dict[str, object]]:
+    return [event for event in read_record(path).events if event["e"] == kind]
 
 
 @pytest.mark.parametrize("kind", ["planners", "worlds", "models", "suites"])
@@ -229,7 +292,7 @@ def test_a_server_carries_out_an_instruction(cli: Cli, peer: Peer, tmp_path: Pat
     ended = cli(*arguments, "--json", "--save", tmp_path / "saved", "--seed", 5)
     assert (ended.code, ended.json["gsr"], ended.json["end"]) == (0, 1, "done")
     assert list(ended.json) == KEYS
-    replies = [json.loads(line) for line in (tmp_path / "saved" / "replies.jsonl").read_text().splitlines()]
+    replies = read_events(tmp_path / "saved", "reply")
     assert [request.body["seed"] for request in peer.asked] == [5] * len(replies)
     assert ended.json["prompt_tokens"] == sum(len(request.prompt.split()) for request in peer.asked)
     for key in ("prompt_tokens", "cached_tokens", "output_tokens"):
@@ -269,7 +332,7 @@ def test_settings_come_from_a_file(cli: Cli, peer: Peer, tmp_path: Path) -> None
     peer.script.extend([fails(400)] * 2)
     ended = cli("run", INSTRUCTION, "--models", path, "--json", "--save", tmp_path / "saved")
     assert (ended.code, ended.json["gsr"], len(peer.asked)) == (0, 1, 1)
-    replies = [json.loads(line) for line in (tmp_path / "saved" / "replies.jsonl").read_text().splitlines()]
+    replies = read_events(tmp_path / "saved", "reply")
     assert {reply["answered_by"] for reply in replies} == {"expert"}
 
 
@@ -295,7 +358,7 @@ def test_the_key_is_in_nothing_that_is_printed_or_saved(
     assert (refused.code, refused.out) == (2, "")
     assert "does not accept the key" in refused.err
     files = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) > 4
+    assert len(files) == 2
     shown = [text for ended in (first, checked, failed, refused) for text in (ended.out, ended.err)]
     assert not [text for text in [*files, *shown] if "sk-hush" in text]
 
@@ -386,8 +449,8 @@ BAD: dict[str, tuple[list[str], str]] = {
     "unknown planner option": (["run", "--planner", "react:depth=1"], "planner 'react': there is no setting 'depth'"),
     "seed of words": (["run", "--seed", "one"], "'--seed'"),
     "unknown option": (["run", "--fast"], "No such option"),
-    "save over something": (["run", "--save", "{full}"], "name a new folder, so that no saved run is lost"),
-    "save over a file": (["run", "--save", "{house}"], "name a new folder, so that no saved run is lost"),
+    "save over something": (["run", "--save", "{full}"], "name a new file, so that no record is lost"),
+    "save over a file": (["run", "--save", "{house}"], "name a new file, so that no record is lost"),
     "unknown command": (["fly"], "No such command 'fly'"),
     "replay without tasks": (
         ["replay", "--trajectories", "react.jsonl", "--world", "symbolic"],

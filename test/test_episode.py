@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -20,7 +19,6 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, Reply, ServerUnavailable
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.pending import Pending
-from reactree_ros.record.saved_run import save_run
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Score, WorldError
@@ -108,38 +106,6 @@ def test_tokens_and_seconds_of_all_replies_are_added_up(
     result = scripted_episode({}, model=Counting(TEXTS, counts)).run()
     assert (result.prompt_tokens, result.cached_tokens, result.output_tokens) == totals
     assert result.model_seconds == 1.0
-
-
-def test_a_saved_run_holds_every_reply(tmp_path: Path) -> None:
-    run = scripted_episode({}, model=Counting(TEXTS, [(10, 0, 3), (20, 10, 4), (30, None, 5), (40, 30, 6)]))
-    result = run.run()
-    save_run(run, result, tmp_path / "saved")
-    lines = (tmp_path / "saved" / "replies.jsonl").read_text().splitlines()
-    replies = [json.loads(line) for line in lines]
-    assert [(one["agent_node"], one["decision"], one["text"]) for one in replies] == [
-        (0, 1, "Think: a"),
-        (0, 2, "nonsense"),
-        (0, 3, "Act: open fridge 1"),
-        (0, 4, "Act: done"),
-    ]
-    assert replies[2] == {
-        "agent_node": 0,
-        "decision": 3,
-        "text": "Act: open fridge 1",
-        "finish_reason": "stop",
-        "prompt_tokens": 30,
-        "cached_tokens": None,
-        "output_tokens": 5,
-        "seconds": 0.25,
-        "answered_by": "me",
-        "objection": "",
-        "longest_prompt": None,
-        "said": [],
-        "reasoning": "",
-        "reasoning_tokens": None,
-    }
-    saved = json.loads((tmp_path / "saved" / "result.json").read_text())
-    assert (saved["prompt_tokens"], saved["cached_tokens"], saved["output_tokens"]) == (100, 40, 18)
 
 
 def test_answers_from_another_thread_wake_the_run() -> None:

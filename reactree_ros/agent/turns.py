@@ -82,6 +82,16 @@ class Prompt(Sequence[Turn]):
     def __init__(self, start: tuple[Turn, ...], turns: Sequence[Turn]) -> None:
         self._start, self._turns, self._count = start, turns, len(turns)
 
+    @property
+    def start(self) -> tuple[Turn, ...]:
+        """What stands before."""
+        return self._start
+
+    @property
+    def turns(self) -> Sequence[Turn]:
+        """The list; those after the prompt's end were added later."""
+        return self._turns
+
     def __len__(self) -> int:
         return len(self._start) + self._count
 
@@ -169,7 +179,7 @@ def decision_to_dict(decision: Decision) -> dict[str, Any]:
     if isinstance(decision, Expand):
         return {"expand": decision.control_flow.value, "subgoals": list(decision.subgoals)}
     name = _THOUGHT_NAMES[type(decision)]
-    return {name if key == "thought" else key: value for key, value in dataclasses.asdict(decision).items()}
+    return {name if key == "thought" else key: value for key, value in vars(decision).items()}
 
 
 def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:

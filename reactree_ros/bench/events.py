@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import enum
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, replace
 
 from reactree_ros.agent.decision import Act, Decision, Expand
-from reactree_ros.agent.turns import Said
-from reactree_ros.errors import UserError
-from reactree_ros.llm.metered import MeteredModel
-from reactree_ros.llm.port import Reply
-from reactree_ros.tree.context import Listener, RunContext
-from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.agent.turns import decision_from_dict
+from reactree_ros.llm.port import prompt_text
+from reactree_ros.memory.episodic import approximate_tokens
+from reactree_ros.record.moment import Moment, Request
+from reactree_ros.record.schema import Event as Recorded
+from reactree_ros.record.schema import observation_from_dict
 from reactree_ros.world.port import Observation, Outcome
 
 
@@ -78,67 +75,107 @@ class Event:
         return self.said if self.is_action else ""
 
 
-class EventRecorder(Listener):
-    """Keeps the events of one run.
+@dataclass(frozen=True)
+class Size:
+    """Tokens of one request and its reply.
 
-    Args:
-        model: Knows the sizes of replies.
-        context: Knows the decisions' numbers.
+    Attributes:
+        input: Tokens of the prompt, of all requests that the reply took.
+        longest: Tokens of the longest prompt among those.
+        output: Tokens of the reply.
+        approximate: Whether one of them was not counted by the model's tokenizer.
     """
 
-    def __init__(self, model: MeteredModel, context: RunContext) -> None:
+    input: int
+    longest: int
+    output: int
+    approximate: bool
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a run's record tells.
+
+    Attributes:
+        events: Its decisions and what came of them, in order.
+        sizes: The size of each reply, in order.
+    """
+
+    events: tuple[Event, ...]
+    sizes: tuple[Size, ...]
+
+
+def told_by(record: Iterable[Recorded]) -> Told:
+    """Return what the events of a record tell.
+
+    Raises:
+        UserError: One of them cannot be used.
+    """
+    teller, moment = _Teller(), Moment()
+    for event in record:
+        moment.apply(event)
+        teller.hear(event, moment)
+    return Told(tuple(teller.events), tuple(teller.sizes))
+
+
+class _Teller:
+    """Makes a record's events what :class:`Told` holds."""
+
+    def __init__(self) -> None:
         self.events: list[Event] = []
-        self._model = model
-        self._context = context
-        self._last_act: int | None = None  # the event that waits for its observation
-        self._last_reply: Reply | None = None
+        self.sizes: list[Size] = []
+        self._size: Size | None = None  # of the reply whose first decision is to come
+        self._acting = False  # the last event waits for its observation
 
-    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        """Keep a decision."""
+    def hear(self, event: Recorded, moment: Moment) -> None:
+        """Take in the next event, with the moment after it."""
+        kind = event["e"]
+        if kind == "reply":
+            self._size = size_of(moment.requests[event["id"]])
+            self.sizes.append(self._size)
+        elif kind == "decided" and (decision := decision_from_dict(event)) is not None:
+            self._decided(decision, event, moment)
+        elif kind == "refused":
+            decision = decision_from_dict(event)
+            if isinstance(decision, Act):
+                self._add(event, moment, EventKind.REFUSED_ACT, decision.skill)
+            else:
+                self._add(event, moment, EventKind.REFUSED, event["said"])
+        elif kind == "observation" and self._acting and event["of"] != "survey":
+            self._acting = False
+            # Where it looks around instead, the skill was broken off by a hold.
+            halted = event["of"] == "observe"
+            self._came(observation_from_dict(event), Outcome.HALTED.value if halted else event["outcome"])
+
+    def _decided(self, decision: Decision, event: Recorded, moment: Moment) -> None:
         if isinstance(decision, Expand):
-            self._add(node, EventKind.EXPAND, str(decision), reply, subgoals=decision.subgoals)
+            self._add(event, moment, EventKind.EXPAND, str(decision), subgoals=decision.subgoals)
         elif not isinstance(decision, Act):
-            self._add(node, EventKind.THINK, str(decision), reply)
+            self._add(event, moment, EventKind.THINK, str(decision))
         elif decision.ends:
-            self._add(node, EventKind.END, decision.skill, reply)
+            self._add(event, moment, EventKind.END, decision.skill)
         else:
-            self._last_act = len(self.events)
-            self._add(node, EventKind.RECALL if decision.asks_memory else EventKind.ACT, decision.skill, reply)
+            self._add(event, moment, EventKind.RECALL if decision.asks_memory else EventKind.ACT, decision.skill)
+            self._acting = True
 
-    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
-        """Keep what was not carried out."""
-        replies = self._context.replies
-        reply = replies[-1][2] if replies else None
-        if isinstance(said.decision, Act):
-            self._add(node, EventKind.REFUSED_ACT, said.decision.skill, reply)
-        else:
-            self._add(node, EventKind.REFUSED, said.text, reply)
-
-    def observed(self, node: GoalNode, observation: Observation) -> None:
-        """Add the outcome to the act that it belongs to."""
-        if self._last_act is None:  # a skill of a plan that was decided on as a whole
-            self._add(node, EventKind.ACT, "" if node.leaf is None else node.leaf.name, None)
-            self._last_act = len(self.events) - 1
-        index, self._last_act = self._last_act, None
+    def _came(self, observation: Observation, outcome: str) -> None:
         near = [seen for seen in observation.seen if not seen.held]
-        self.events[index] = replace(
-            self.events[index],
-            outcome=observation.outcome.value,
+        self.events[-1] = replace(
+            self.events[-1],
+            outcome=outcome,
             room=next((seen.room for seen in observation.seen if seen.room), ""),
             place=next((seen.place for seen in near if seen.place), ""),
             seen=tuple(f"{seen.word} {seen.instance}" for seen in observation.seen),
         )
 
     def _add(
-        self, node: GoalNode, kind: EventKind, said: str, reply: Reply | None, *, subgoals: tuple[str, ...] = ()
+        self, event: Recorded, moment: Moment, kind: EventKind, said: str, *, subgoals: tuple[str, ...] = ()
     ) -> None:
-        # Of several decisions in one reply the first one takes its tokens.
-        size = None if reply is None or reply is self._last_reply else self._model.size(reply)
-        self._last_reply = reply or self._last_reply
+        size, self._size, self._acting = self._size, None, False  # the first decision of a reply takes its tokens
         self.events.append(
             Event(
-                decision=self._context.budget.decisions,
-                subgoal=node.subgoal,
+                decision=event["decisions"],
+                subgoal=moment.nodes[event["node"]].subgoal,
                 kind=kind,
                 said=said,
                 subgoals=subgoals,
@@ -148,34 +185,14 @@ class EventRecorder(Listener):
         )
 
 
-def write_events(events: Iterable[Event], path: Path) -> None:
-    """Write events as JSON lines; what is empty is left out."""
-    lines = (
-        json.dumps({name: value for name, value in asdict(event).items() if value not in (None, "", ())})
-        for event in events
-    )
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
-def read_events(path: Path) -> list[Event]:
-    """Read events back.
-
-    Raises:
-        UserError: The file cannot be read, or a line of it is no event.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
-    events = []
-    for number, line in enumerate(lines, 1):
-        try:
-            events.append(_event(json.loads(line)))
-        except (ValueError, TypeError, KeyError) as error:
-            raise UserError(f"{path}: line {number} is no event: {line[:60]!r}") from error
-    return events
-
-
-def _event(values: dict[str, Any]) -> Event:
-    lists = {name: tuple(values.get(name, ())) for name in ("seen", "subgoals")}
-    return Event(**{"said": "", "subgoal": ""} | values | lists | {"kind": EventKind(values["kind"])})
+def size_of(request: Request) -> Size:
+    """Return the size of a request that was answered; what the model did not count is estimated."""
+    reply = request.reply
+    assert reply is not None  # it was answered
+    into, out = reply.prompt_tokens, reply.output_tokens
+    rough = into is None or out is None
+    if into is None:
+        into = approximate_tokens(prompt_text(request.prompt, request.event.get("begun", "")))
+    if out is None:
+        out = approximate_tokens(reply.text)
+    return Size(into, reply.longest_prompt or into, out, rough)

@@ -58,9 +58,9 @@ class Goal:
         return tuple(one for one in self.conditions if one.fulfilled < one.count)
 
 
-def write_goal(goal: Goal, path: Path) -> None:
-    """Write a goal as JSON."""
-    path.write_text(json.dumps(asdict(goal), indent=1) + "\n", encoding="utf-8")
+def goal_as_json(goal: Goal) -> str:
+    """Return a goal as JSON."""
+    return json.dumps(asdict(goal), indent=1) + "\n"
 
 
 def read_goal(path: Path) -> Goal:

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import tempfile
 import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from reactree_ros.bench.events import EventRecorder, write_events
-from reactree_ros.bench.goal import write_goal
+from reactree_ros.bench.events import told_by
+from reactree_ros.bench.goal import goal_as_json
 from reactree_ros.bench.jobs import BenchSettings, Job
 from reactree_ros.bench.results import RunLine, bug_line, line_of
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
-from reactree_ros.llm.metered import MeteredModel
 from reactree_ros.llm.port import LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.planners.spec import planner
-from reactree_ros.record.saved_run import save_run
+from reactree_ros.record.schema import Event
+from reactree_ros.record.writer import Recorder, encoded
 from reactree_ros.tree.options import TreeOptions
 
-#: Files of a saved run that a bench adds to those of :func:`reactree_ros.record.saved_run.save_run`.
-EVENTS, GOAL, ERROR = "events.jsonl", "goal.json", "error.txt"
-_IN_MEMORY = "/dev/shm"
+#: Files of a run: its record, its goal at the end, and what raised an exception outside of what a run itself reports.
+RECORD, GOAL, ERROR = "record.jsonl", "goal.json", "error.txt"
 
 
 @dataclass(frozen=True)
@@ -36,7 +32,7 @@ class Finished:
 
     Attributes:
         line: What came of it.
-        files: The saved run: content by path, relative to the run's folder.
+        files: What is kept of it: content by name, in the run's folder.
     """
 
     line: RunLine
@@ -97,40 +93,26 @@ class JobRunner:
             self._memory.close()
 
     def _carry_out(self, job: Job) -> Finished:
-        key, task, model = job.key, job.task, MeteredModel(self._model)
+        key, task, events = job.key, job.task, list[Event]()
+        about = {"world": {"suite": key.suite, "settings": self._settings.suite_settings}, "llm": self._settings.llm}
         with self._suite.make_world(task) as world:
             episode = Episode(
                 task.instruction,
                 world=world,
-                model=model,
+                model=self._model,
                 planner=planner(key.planner),
                 memory=self._memory,
                 options=TreeOptions(seed=key.seed, **self._settings.options),
                 task_id=key.task_id,
                 task_name=task.task_name,
+                record=Recorder(events.append, **about),
             )
-            episode.context.listener = recorder = EventRecorder(model, episode.context)
             result = episode.run()
-            replies = episode.context.replies
-            sizes = [size for _, _, reply in replies if (size := model.size(reply)) is not None]
-            with tempfile.TemporaryDirectory(prefix="reactree-run-", dir=_temporary_place()) as temporary:
-                folder = Path(temporary, "run")
-                save_run(episode, result, folder)
-                write_events(recorder.events, folder / EVENTS)
-                if self._suite.goal is not None and not result.broken:
-                    write_goal(self._suite.goal(task, world), folder / GOAL)
-                return Finished(line_of(job, result, recorder.events, sizes), _files(folder))
-
-
-def _temporary_place() -> str | None:
-    """Return a folder in memory where there is one: on the disk, each run would wait for the results to be synced."""
-    return _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None
-
-
-def _files(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
-    }
+            files = {RECORD: "".join(f"{encoded(event)}\n" for event in events).encode("ascii")}
+            if self._suite.goal is not None and not result.broken:
+                files[GOAL] = goal_as_json(self._suite.goal(task, world)).encode()
+        told = told_by(events)
+        return Finished(line_of(job, result, told.events, told.sizes), files)
 
 
 def _open_memory(path: str) -> EpisodicMemory:

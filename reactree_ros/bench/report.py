@@ -27,15 +27,16 @@ from reactree_ros.bench.document import (
     as_html,
     as_markdown,
 )
-from reactree_ros.bench.events import Event, read_events
+from reactree_ros.bench.events import Event, told_by
 from reactree_ros.bench.failures import RULES, Verdict, verdict
 from reactree_ros.bench.folder import Session, read_broken, read_results, read_sessions, read_settings
 from reactree_ros.bench.goal import read_goal
-from reactree_ros.bench.job_runner import EVENTS, GOAL
+from reactree_ros.bench.job_runner import GOAL, RECORD
 from reactree_ros.bench.jobs import BenchSettings
 from reactree_ros.bench.results import RunLine, grouped_by_end
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
+from reactree_ros.record.reader import read_record
 
 HTML, MARKDOWN = "report.html", "report.md"
 _UNKNOWN = "–"
@@ -107,7 +108,7 @@ class BenchReport:
         return sum(len(runs) for runs in self.runs.values())
 
     @cached_property
-    def events(self) -> dict[str, list[list[Event]]]:
+    def events(self) -> dict[str, list[Sequence[Event]]]:
         """The events of each planner's runs."""
         return {planner: [self._events(run) for run in runs] for planner, runs in self.runs.items()}
 
@@ -152,9 +153,9 @@ class BenchReport:
         """Whether some tokens were not counted by the model's tokenizer."""
         return any(run.approximate_tokens for runs in self.runs.values() for run in runs)
 
-    def _events(self, run: RunLine) -> list[Event]:
-        path = self.folder / run.folder / EVENTS
-        return read_events(path) if path.exists() else []
+    def _events(self, run: RunLine) -> Sequence[Event]:
+        path = self.folder / run.folder / RECORD
+        return told_by(read_record(path).events).events if path.exists() else ()
 
     def _verdict(self, run: RunLine, events: Sequence[Event]) -> Verdict:
         path = self.folder / run.folder / GOAL

@@ -5,15 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reactree_ros.bench.events import Event
+from reactree_ros.bench.events import Event, Size
 from reactree_ros.bench.jobs import Job, Key
 from reactree_ros.episode import EpisodeEnd, EpisodeResult
-from reactree_ros.llm.metered import Size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +94,7 @@ class RunLine(EpisodeResult):
             raise ValueError(str(error)) from error
 
 
-def line_of(job: Job, result: EpisodeResult, events: Iterable[Event], sizes: list[Size]) -> RunLine:
+def line_of(job: Job, result: EpisodeResult, events: Iterable[Event], sizes: Sequence[Size]) -> RunLine:
     """Sum a run up."""
     actions = [event for event in events if event.is_action]
     into, out = [size.input for size in sizes], [size.output for size in sizes]

@@ -11,6 +11,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from reactree_ros.errors import UserError
+from reactree_ros.view.words import in_one_line
 
 NOT_ACHIEVED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 #: The commands, each with the module that it is in.
@@ -18,9 +19,14 @@ COMMANDS = {
     "run": "run",
     "list": "listing",
     "replay": "replay",
+    "resume": "resume",
+    "fork": "fork",
+    "export": "export",
+    "import": "importing",
     "bootstrap": "bootstrap",
     "bench": "bench",
     "report": "report",
+    "view": "view",
     "house": "house",
     "llm": "llm",
     "memory": "memory",
@@ -68,7 +74,7 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(INTERRUPTED)
     except (UserError, OSError) as error:
-        _fail(" ".join(str(error).split()), BAD_INPUT)
+        _fail(in_one_line(str(error)), BAD_INPUT)
 
 
 def _fail(message: str, code: int) -> None:

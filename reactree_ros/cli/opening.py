@@ -1,11 +1,14 @@
-"""What several commands open: a language model, an episodic memory, a progress bar."""
+"""What several commands open and show: a language model, a memory, a record, a progress bar, a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console
 from rich.progress import Progress
@@ -14,8 +17,16 @@ from reactree_ros.errors import UserError
 
 if TYPE_CHECKING:
     from reactree_ros.cli.options import Chosen
+    from reactree_ros.episode import EpisodeResult
     from reactree_ros.llm.port import LanguageModel
     from reactree_ros.memory.episodic import EpisodicMemory
+    from reactree_ros.record.reader import Record
+    from reactree_ros.record.schema import Event
+    from reactree_ros.world.port import World
+    from reactree_ros.world.spec import WorldSettings
+
+#: A name and a password in an address.
+_CREDENTIALS = re.compile(r"//[^/@\s]*@")
 
 
 @contextmanager
@@ -55,3 +66,108 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float], N
     with Progress(console=Console(stderr=True, quiet=quiet), transient=True) as bar:
         task = bar.add_task(title, total=1.0)
         yield lambda share: bar.update(task, completed=share)
+
+
+@contextmanager
+def open_record(path: Path | None) -> Iterator[Callable[[Event], None] | None]:
+    """Open a new record; yields what takes its events, None where there is no path.
+
+    Raises:
+        UserError: It is there already, or cannot be made.
+    """
+    from reactree_ros.record.writer import RecordFile
+
+    if path is None:
+        yield None
+        return
+    file = RecordFile(path)
+    try:
+        yield file.write
+    finally:
+        file.close()
+
+
+def described(world: Chosen, llm: Chosen, *, scored: bool) -> dict[str, Any]:
+    """Return what a record says of a world and a language model that were chosen, without secrets."""
+    from reactree_ros.llm.settings import model_to_dict
+
+    settings = world.settings.model_dump(mode="json", exclude_defaults=True)
+    return {
+        "world": without_credentials({"name": world.spec.name, "settings": settings, "scored": scored}),
+        "llm": without_credentials(model_to_dict(llm.spec, llm.settings)),
+    }
+
+
+def without_credentials(values: Mapping[str, Any]) -> Any:
+    """Return settings without the names and passwords in addresses; keys are never in settings."""
+    return json.loads(_CREDENTIALS.sub("//", json.dumps(values)))
+
+
+def world_of(record: Record) -> World:
+    """Make the world of a record anew, standing where its task starts.
+
+    Raises:
+        UserError: The record does not say which, or it cannot be made.
+    """
+    from reactree_ros.registry import SUITES, WORLDS
+    from reactree_ros.settings import read_settings
+    from reactree_ros.world.spec import Place
+
+    said, task_id = record.run["world"], record.run["task_id"]
+    try:
+        if "suite" in said:
+            suite = SUITES.get(said["suite"])
+            settings = read_settings(suite.settings, said["settings"], where=record.name)
+            return suite.make_world(suite.tasks(settings)[task_id])
+        spec = WORLDS.get(said["name"])
+        settings = read_settings(spec.settings, said["settings"], where=record.name)
+        place = Place.of(spec, cast("WorldSettings", settings))
+        task = place.choose(record.run["instruction"])[0] if task_id is None else place.task(task_id)
+        return place.make(task, scored=said["scored"])
+    except KeyError as error:
+        raise UserError(f"{record.name}: does not say in which world it was, so nothing can be gone on with") from error
+
+
+def model_of(record: Record) -> Chosen:
+    """Return the language model that a record names.
+
+    Raises:
+        UserError: It names none, or one that is not here.
+    """
+    from reactree_ros.cli.options import Chosen
+    from reactree_ros.llm.settings import model_from_dict
+
+    if not record.run["llm"]:
+        raise UserError(f"{record.name}: does not say which language model it was; name one with --llm")
+    return Chosen(*model_from_dict(record.run["llm"], where=record.name))
+
+
+@contextmanager
+def shown_events(
+    write: Callable[[Event], None] | None, save: Path | None, *, as_json: bool
+) -> Iterator[Callable[[Event], None] | None]:
+    """Show a run in the terminal, unless JSON is printed; yields what takes its events, None where nobody does.
+
+    Args:
+        write: What takes them, too.
+        save: Where they are written, for what can be done next.
+        as_json: Whether nothing is shown.
+    """
+    from reactree_ros.terminal import Terminal
+
+    if as_json:
+        yield write
+        return
+    with Terminal(Console(), record=save) as terminal:
+        takers = [write, terminal.take] if write else [terminal.take]
+
+        def take(event: Event) -> None:
+            for one in takers:
+                one(event)
+
+        yield take
+
+
+def print_json(result: EpisodeResult) -> None:
+    """Print what came of a run as one JSON object."""
+    print(json.dumps(dataclasses.asdict(result)))  # noqa: T201

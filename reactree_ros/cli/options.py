@@ -258,6 +258,14 @@ class NamedModel(Named):
         return Chosen(*load_models_file(given["models"]))
 
 
+class OtherModel(NamedModel):
+    """As :class:`NamedModel`, but where nothing is named, nothing is chosen."""
+
+    def read(self, given: Mapping[str, Any]) -> Chosen | None:  # type: ignore[override]
+        """Return the language model with its settings; None where nothing of it is given."""
+        return super().read(given) if given else None
+
+
 def dashed(names: Iterable[str], between: str = "/") -> str:
     """Write settings as options, e.g. ``--base-url/--model``."""
     return between.join(f"--{name.replace('_', '-')}" for name in sorted(names))

@@ -28,9 +28,13 @@ class ReplayWorld(str, enum.Enum):
 
 @app.command()
 def replay(
+    runs: Annotated[
+        list[Path] | None, typer.Argument(help="Records of runs, or folders of them; `reactree run --save` writes one.")
+    ] = None,
     trajectories: Annotated[
-        Path, typer.Option(help="Recorded runs of WAH-NL or ALFRED: JSON lines, one agent node a line.")
-    ],
+        Path | None,
+        typer.Option(help="The authors' recorded runs of WAH-NL or ALFRED: JSON lines, one agent node a line."),
+    ] = None,
     tasks: Annotated[
         Path | None, typer.Option(help="The task file that was recorded on; needed for --world symbolic.")
     ] = None,
@@ -47,9 +51,15 @@ def replay(
 ) -> None:
     """Drive the real tree with recorded decisions and compare what comes of it with the recording.
 
-    In the symbolic world, what the task file records as quirks of its simulator is honoured.
+    Of records everything but times is compared. The authors' runs are named by --trajectories; in the symbolic world,
+    what the task file records as quirks of its simulator is honoured.
     Exit code 1 where, in the recorded world, a run is not identical.
     """
+    if bool(runs) == bool(trajectories):
+        raise UserError("name either records of runs or --trajectories, e.g. `reactree replay my_run.jsonl`")
+    if trajectories is None:
+        _replay_records(runs or [], as_json=as_json)
+        return
     from reactree_ros.record.recordings import VARIANTS, load_outcomes, load_recording
     from reactree_ros.record.replay import Replay, WorldKind
     from reactree_ros.world.virtualhome.tasks import load_tasks
@@ -94,4 +104,27 @@ def replay(
                 highlight=False,
             )
     if world is ReplayWorld.RECORDED and report.runs_identical < report.runs:
+        raise typer.Exit(NOT_ACHIEVED)
+
+
+def _replay_records(paths: list[Path], *, as_json: bool) -> None:
+    from reactree_ros.record.player import replay
+    from reactree_ros.record.reader import read_record, records_in
+
+    found, console = records_in(paths), Console()
+    differences: dict[str, str] = {}
+    with progress("Replaying", quiet=as_json) as advance:
+        for number, path in enumerate(found, 1):
+            replayed = replay(read_record(path))
+            if not replayed.identical:
+                differences[str(path)] = replayed.difference
+            advance(number / len(found))
+    identical = len(found) - len(differences)
+    if as_json:
+        print(json.dumps({"runs": len(found), "runs_identical": identical, "differences": differences}))  # noqa: T201
+    else:
+        for name, difference in differences.items():
+            console.print(f"{name}: {difference}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"{identical} of {len(found)} runs identical", highlight=False)
+    if differences:
         raise typer.Exit(NOT_ACHIEVED)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +10,7 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.opening import open_memory, open_model
+from reactree_ros.cli.opening import described, open_memory, open_model, open_record, print_json, shown_events
 from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, takes
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
@@ -39,7 +37,9 @@ def run(
         typer.Option(help="An episodic memory: examples come from it, and a run that reaches its goal is added."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-    save: Annotated[Path | None, typer.Option(help="Write the run into this new folder.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the run's record into this new file as it happens.")] = None,
+    view: Annotated[bool, typer.Option("--view", help="Show the run on a page, where it can be steered.")] = False,
+    paused: Annotated[bool, typer.Option("--paused", help="With --view: wait before the first decision.")] = False,
     *,
     world: Chosen,
     llm: Chosen,
@@ -49,47 +49,48 @@ def run(
 
     Exit code 0 where the goal was reached, 1 where it was not, 2 for bad usage or input.
     """
+    from reactree_ros.cli.view import kept_for_the_page, watched
     from reactree_ros.episode import Episode
     from reactree_ros.planners.spec import planner as planner_of
-    from reactree_ros.record.saved_run import save_run
-    from reactree_ros.terminal import TerminalListener, show_result, show_tree
+    from reactree_ros.record.writer import Recorder
+    from reactree_ros.view import check_installed
+    from reactree_ros.view.steering import Steering
     from reactree_ros.world.spec import Place
 
+    if paused and not view:
+        raise UserError("--paused needs --view: only on the page can the run be told to go on")
+    if view:
+        check_installed()
     chosen = planner_of(planner)
     place = Place.of(world.spec, world.settings)
     task, task_id = place.choose(instruction, by_number=world.settings.of_many)
-    if save is not None and save.exists() and (not save.is_dir() or any(save.iterdir())):
-        raise UserError(f"--save {save}: is there already; name a new folder, so that no saved run is lost")
-    console = Console(soft_wrap=False)
     with (
         open_model(llm) as model,
         open_memory(memory) if memory else nullcontext() as episodic,
+        kept_for_the_page(save) if view else nullcontext(save) as record,
+        open_record(record) as write,
         place.make(task, scored=task_id is not None) as household,
+        shown_events(write, save, as_json=as_json) as events,
     ):
+        steering = Steering(model, paused=paused) if view else None
         episode = Episode(
             (instruction or (task.instruction if task else "")).strip(),
             world=household,
-            model=model,
+            model=steering or model,
             planner=chosen,
             memory=episodic,
             options=TreeOptions(**dict(options)),
-            listener=None if as_json else TerminalListener(console),
+            record=None if events is None else Recorder(events, **described(world, llm, scored=task_id is not None)),
             task_id=task_id,
             task_name=task.task_name if task and task_id is not None else "instruction",
         )
-        result = episode.run()
-        if save is not None:
-            save_run(episode, result, save)
-        if as_json:
-            print(json.dumps(dataclasses.asdict(result)))  # noqa: T201
-        else:
-            console.print()
-            show_tree(episode.root, console)
-            console.print()
-            show_result(result, console)
-        episode.remember(result)  # last: a memory that cannot be written loses nothing else
+        with watched(episode, record, steering) if steering and record else nullcontext():
+            result = episode.run()
+            if as_json:
+                print_json(result)
+            episode.remember(result)  # last: a memory that cannot be written loses nothing else
     if memory is None and not as_json:
         hint = f"No episodic memory: {install_line('reactree_ros[memory]')}, then add --memory FILE.db"
-        console.print(hint, style="dim", markup=False, highlight=False)
+        Console().print(hint, style="dim", markup=False, highlight=False)
     if not result.achieved:
         raise typer.Exit(NOT_ACHIEVED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -136,14 +137,14 @@ class EpisodicMemory:
             if count_tokens != self._counter:
                 self._counter, self._tokens = count_tokens, {}
             counted = self._tokens
-        for _, number, experience in self._ranked(subgoal, seed):
+        for similarity, number, experience in self._ranked(subgoal, seed):
             tokens = counted.get(number)
             if tokens is None:
                 tokens = counted[number] = count_tokens(experience.text)
             if tokens > left:
                 break
             left -= tokens
-            examples.append(experience)
+            examples.append(replace(experience, similarity=float(similarity)))
         return tuple(examples)
 
     def search(self, text: str, k: int) -> list[tuple[float, Experience]]:

@@ -58,6 +58,7 @@ class Experience:
         task_name: The task's type, e.g. ``put_fridge``.
         decision: The run's decision count when the node started.
         depth: The node's depth in the tree; the root is 1.
+        similarity: Of its subgoal to the one that it was found for; None where it was not looked for.
         text: The turns as text, exactly as in the recorded files.
 
     Raises:
@@ -71,6 +72,7 @@ class Experience:
     task_name: str
     decision: int
     depth: int
+    similarity: float | None = field(default=None, compare=False)
     text: str = field(init=False)
 
     def __post_init__(self) -> None:

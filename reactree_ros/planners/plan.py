@@ -96,7 +96,7 @@ class PlanNode(GoalNode):
         found = yield from self.find_examples()
         fixed = fixed_example(context.household, "plan") if context.fixed_example else ()
         self.begin_prompt(prompt(PROMPTS, "plan.txt"), [experience.text for experience in found] or fixed)
-        self.turns = [Saw(survey.text, survey), Told(f"Your task is to: {self.subgoal}")]
+        self.begin_turns(Saw(survey.text, survey), Told(f"Your task is to: {self.subgoal}"))
         return survey
 
     def take(self, step: str, reply: Reply, near: Observation) -> Generator[Step, Any, Observation]:

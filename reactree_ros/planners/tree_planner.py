@@ -14,7 +14,7 @@ from reactree_ros.llm.port import Choice, FreeText, NoAnswerInTime, PromptTooLon
 from reactree_ros.planners.action_tree import ActionTree
 from reactree_ros.planners.plan import PROMPTS, PlanNode, steps_of, tidied
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
-from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.tree.failure import GaveUp
 from reactree_ros.tree.goal_node import Program, Step, Wait
 from reactree_ros.world.port import Observation, Outcome
@@ -70,10 +70,10 @@ class TreePlannerNode(PlanNode):
         self._examples = ()
         system = Told(prompt(PROMPTS, "tree_planner.txt"), About.SYSTEM)
         self._prompt_start = (system,) if self._context.system_text else ()
-        self.turns = [
+        self.begin_turns(
             Saw(f"Currently, {near.text[:1].lower()}{near.text[1:]}", near),
             Told(f"Your task is to: {self.subgoal}"),
-        ]
+        )
         objection, reply = "", Reply("")
         lesson: list[Turn] = [Saw(survey.text, survey), Told(f"Your task is to: {self.subgoal}")]
         while at is not None and at.branches:
@@ -105,22 +105,21 @@ class TreePlannerNode(PlanNode):
 
     def _sampled(self, known: Collection[str]) -> Generator[Step, Any, list[list[str]]]:
         context, settings = self._context, self._settings
-        asked = [
-            context.model.decide(
-                self.request(
-                    self.prompt(),
-                    FreeText((f"\n{DONE}\n",)),
-                    temperature=settings.temperature,
-                    top_p=settings.top_p,
-                    seed=context.options.seed * settings.plans + number,
-                )
+        requests = [
+            self.request(
+                self.prompt(),
+                FreeText((f"\n{DONE}\n",)),
+                temperature=settings.temperature,
+                top_p=settings.top_p,
+                seed=context.options.seed * settings.plans + number,
             )
             for number in range(settings.plans)
         ]
+        asked = [self.decide(request) for request in requests]
         plans = []
         try:
-            for pending in asked:
-                reply: Reply = yield Wait("plan", pending, NoAnswerInTime)
+            for request, pending in zip(requests, asked, strict=True):
+                reply: Reply = yield Wait("plan", pending, NoAnswerInTime, call=Call("reply", request.id))
                 context.replies.append((self.index, context.budget.decisions, reply))
                 plan = plan_of(reply, known)
                 if plan:

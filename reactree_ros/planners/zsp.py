@@ -64,7 +64,8 @@ class ZspNode(PlanNode):
         told = tuple(self.turns)
         worker = Worker("sentence-embedding")
         try:
-            mapping = yield Wait("embedding of the steps", worker.do(lambda: Mapping(steps_of(survey), self._embedder)))
+            embedded = worker.do(lambda: Mapping(steps_of(survey), self._embedder))
+            mapping = yield Wait("embedding of the steps", embedded, next_tick=True)
             plan, reply = yield from self._plan(mapping, worker)
         finally:
             worker.close()
@@ -101,7 +102,7 @@ class ZspNode(PlanNode):
                 context.listener.decided(self, Think(line), reply)
                 self.say(line, Think(line))
                 continue
-            step = yield Wait("embedding of a step", worker.do(partial(mapping.nearest, line)))
+            step = yield Wait("embedding of a step", worker.do(partial(mapping.nearest, line)), next_tick=True)
             context.listener.decided(self, Think(f"{line} → {step}"), reply)
             self.say(step, Act(step))
             plan.append(step)

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from reactree_ros.agent.decision import Act, ControlFlow
+from reactree_ros.agent.decision import Act
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.episode import Episode
 from reactree_ros.llm.recording import RecordingModel
+from reactree_ros.planners.spec import planner
 from reactree_ros.record.recordings import RecordedNode, RecordedRun, ReplayError
-from reactree_ros.tree.agent_node import Abilities, AgentNode
-from reactree_ros.tree.context import RunContext
+from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import AS_RECORDED
 from reactree_ros.world.ai2thor.household import ALFRED
@@ -32,16 +32,30 @@ class WorldKind(str, enum.Enum):
     SYMBOLIC = "symbolic"
 
 
-@dataclass(frozen=True)
-class _Recorded:
-    """Who planned when the runs were recorded: agent nodes with or without expansion, without examples."""
+def episode_of(
+    recorded: RecordedRun, variant: str, *, world: World | None = None, record: Recorder | None = None
+) -> Episode:
+    """Make the episode of a recorded run, which says what was said then.
 
-    expands: bool
-    working_memory: bool
-
-    def build(self, instruction: str, context: RunContext) -> GoalNode:
-        flows: tuple[ControlFlow, ...] = tuple(context.household.control_flows) if self.expands else ()
-        return AgentNode(instruction, context, Abilities(flows))
+    Args:
+        recorded: The run.
+        variant: Name of what was recorded, e.g. ``reactree_wm``.
+        world: Where; None: in the recorded world, where the answers to recalls come from the recording, too.
+        record: Writes it down.
+    """
+    transcripts = [node.transcript for node in recorded.nodes]
+    decisions, steps = recorded.limits
+    return Episode(
+        recorded.instruction,
+        model=RecordingModel(said.text for transcript in transcripts for said in transcript.said),
+        world=world or RecordedWorld(transcripts, recorded.household),
+        planner=planner(f"{variant}:fixed_example=false"),
+        options=AS_RECORDED.model_copy(update={"max_decisions": decisions, "max_steps": steps}),
+        working_memory=None if world is not None else False,
+        task_id=None if isinstance(recorded.run, str) else recorded.run,
+        task_name=recorded.run if isinstance(recorded.run, str) else "instruction",
+        record=record,
+    )
 
 
 @dataclass
@@ -110,20 +124,9 @@ class Replay:
         Raises:
             ReplayError: It is to be replayed in the symbolic world, and its task is not among the tasks.
         """
-        transcripts = [node.transcript for node in recorded.nodes]
         symbolic = self._world is WorldKind.SYMBOLIC
-        world: World = RecordedWorld(transcripts, recorded.household)
-        if symbolic:
-            world = SymbolicWorld(self._task(recorded), honour_quirks=self._honour_quirks)
-        decisions, steps = recorded.limits
-        episode = Episode(
-            recorded.instruction,
-            model=RecordingModel(said.text for transcript in transcripts for said in transcript.said),
-            world=world,
-            # In the recorded world the answers to recalls come from the recording, too.
-            planner=_Recorded(self._variant.startswith("reactree"), symbolic and self._variant.endswith("_wm")),
-            options=AS_RECORDED.model_copy(update={"max_decisions": decisions, "max_steps": steps}),
-        )
+        world = SymbolicWorld(self._task(recorded), honour_quirks=self._honour_quirks) if symbolic else None
+        episode = episode_of(recorded, self._variant, world=world)
         result = episode.run()
         self._compare(recorded, episode.context.nodes)
         if symbolic and self._outcomes is not None and self._outcomes.get(int(recorded.run)):

@@ -118,7 +118,7 @@ class AgentNode(GoalNode):
         system = system_text(context.household, control_flows=abilities.control_flows, recall=recall)
         fixed = abilities.fixed_examples if context.fixed_example else ()
         self.begin_prompt(system, [experience.text for experience in found] or fixed)
-        self.turns.append(task_turn(self.subgoal, self._siblings))
+        self.add(task_turn(self.subgoal, self._siblings))
         self.see(observation)
         self._window = ContextWindow(head=len(self.turns))
         yield from self._learn_skills()

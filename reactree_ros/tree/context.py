@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from py_trees.behaviour import Behaviour
 
 from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.turns import Said
-from reactree_ros.llm.port import LanguageModel, Reply
+from reactree_ros.agent.turns import Said, Turn
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.episodic import approximate_tokens
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.working import WorkingMemory
@@ -23,6 +26,20 @@ from reactree_ros.world.port import GONE, Observation, World
 
 if TYPE_CHECKING:
     from reactree_ros.tree.goal_node import GoalNode
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a goal node waits for from outside.
+
+    Attributes:
+        of: ``reply``, ``observe``, ``execute``, ``survey``, ``skills``, ``examples`` or ``score``; also ``recall``,
+            which the run itself answers, and ``hold``, which somebody ends.
+        id: Of the request, where it is a reply.
+    """
+
+    of: str
+    id: str = ""
 
 
 class Listener:
@@ -51,6 +68,45 @@ class Listener:
 
     def node_ended(self, node: GoalNode) -> None:
         """A goal node has ended; see its status and its feedback message."""
+
+    def asked(self, node: GoalNode, request: DecisionRequest) -> None:
+        """A request is about to go to the language model."""
+
+    def sent(self, node: GoalNode, skill: str) -> None:
+        """A skill is about to go to the world."""
+
+    def came(self, node: GoalNode, call: Call, answer: Any) -> None:
+        """What a goal node waited for is there: a reply, an observation, skills or experiences."""
+
+    def call_failed(self, node: GoalNode, call: Call, error: Exception, *, late: bool = False) -> None:
+        """What a goal node waited for failed, or did not come in time."""
+
+    def turned(self, node: GoalNode, turn: Turn, *, anew: bool = False) -> None:
+        """A goal node has one turn more; ``anew``: its turns begin again with it."""
+
+    def grown(self, parent: Behaviour, subtree: Behaviour) -> None:
+        """The tree has grown."""
+
+    def counted(self, tokens: int) -> None:
+        """The language model's tokenizer has counted the tokens of a text."""
+
+
+class Listeners(Listener):
+    """Tells several listeners, one after the other.
+
+    Args:
+        listeners: The listeners.
+    """
+
+    def __init__(self, *listeners: Listener) -> None:
+        for name in vars(Listener):
+            if not name.startswith("_"):
+                setattr(self, name, partial(_tell, [getattr(listener, name) for listener in listeners]))
+
+
+def _tell(methods: list[Callable[..., None]], *what: Any, **named: Any) -> None:
+    for method in methods:
+        method(*what, **named)
 
 
 @dataclass
@@ -111,7 +167,10 @@ class RunContext:
     def count_tokens(self, text: str) -> int:
         """Count tokens with the model's tokenizer, or, where it is not at hand, about as many."""
         count = self.model.count_tokens(text)
-        return approximate_tokens(text) if count is None else count
+        if count is None:
+            return approximate_tokens(text)
+        self.listener.counted(count)
+        return count
 
     def failed(self, failure: Failure) -> None:
         """Take in what ended a goal node before its program did."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
@@ -24,11 +24,12 @@ from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, is_cl
 from reactree_ros.llm.port import DecisionRequest, FreeText, MaySay, NoAnswerInTime, PromptTooLong, Reply
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.pending import Pending
-from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.tree.failure import EndedBelow, Failure, FailureKind, Held, LimitReached, MemoryGone, failure_of
 from reactree_ros.tree.skill_leaf import SkillLeaf
 from reactree_ros.world.port import Observation, Outcome, WorldError
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 #: What follows a thought.
 OK = "OK."
@@ -46,6 +47,8 @@ class Wait:
         late: Of what type the error is where it does not come in time.
         next_tick: Whether it is looked at in the next tick at the earliest, also where it is there at once.
         while_held: Whether it goes on while the run is held; otherwise it is cancelled, and :class:`Held` is raised.
+        call: What it was asked for outside of the run, which listeners are told; None where it is the run's own work.
+            What is its own work is to be looked at in the next tick, so that a run and its replay have the same ticks.
     """
 
     what: str
@@ -53,6 +56,7 @@ class Wait:
     late: type[Exception] = TimeoutError
     next_tick: bool = False
     while_held: bool = True
+    call: Call | None = None
 
 
 @dataclass(frozen=True)
@@ -250,8 +254,9 @@ class GoalNode(Composite, abc.ABC):
     ) -> Generator[Step, Any, Reply]:
         context = self._context
         self.check_budget()
-        pending = context.model.decide(self.request(turns, may_say, begun=begun, **sampling))
-        reply: Reply = yield Wait("reply", pending, NoAnswerInTime, next_tick=True, while_held=False)
+        asked = self.request(turns, may_say, begun=begun, **sampling)
+        pending, call = self.decide(asked), Call("reply", asked.id)
+        reply: Reply = yield Wait("reply", pending, NoAnswerInTime, next_tick=True, while_held=False, call=call)
         context.replies.append((self.index, context.budget.decisions + 1, reply))
         return reply
 
@@ -269,6 +274,11 @@ class GoalNode(Composite, abc.ABC):
             patience=options.decision_timeout,
             **(given | sampling),
         )
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        """Let the language model answer a request; one that raises is one that failed."""
+        self._context.listener.asked(self, request)
+        return _asked(lambda: self._context.model.decide(request))
 
     def decisions(self, reply: Reply, grammar: Grammar) -> tuple[Said, ...]:
         """Return the decisions that a reply is taken for; none where it is refused, which the model is told."""
@@ -344,17 +354,29 @@ class GoalNode(Composite, abc.ABC):
 
     # ------------------------------------------------------------------ for programs: turns
 
+    def add(self, turn: Turn) -> None:
+        """Add a turn."""
+        self.turns.append(turn)
+        self._context.listener.turned(self, turn)
+
+    def begin_turns(self, *turns: Turn) -> None:
+        """Begin the turns again, with these; what was before is not the node's any more."""
+        self.turns = []
+        for number, turn in enumerate(turns):
+            self.turns.append(turn)
+            self._context.listener.turned(self, turn, anew=not number)
+
     def tell(self, text: str, about: About = About.ANSWER) -> None:
         """Add what the node is told."""
-        self.turns.append(Told(text, about))
+        self.add(Told(text, about))
 
     def say(self, text: str, decision: Decision | None) -> None:
         """Add what the language model said."""
-        self.turns.append(Said(text, decision))
+        self.add(Said(text, decision))
 
     def see(self, observation: Observation) -> None:
         """Add an observation."""
-        self.turns.append(Saw(observation.text, observation))
+        self.add(Saw(observation.text, observation))
 
     def think(self, thought: Think, reply: Reply, said: str = "", *, answer: str = OK) -> None:
         """Count a thought, tell it to the listener and answer it."""
@@ -384,7 +406,8 @@ class GoalNode(Composite, abc.ABC):
         Raises:
             WorldError: The world failed.
         """
-        observation: Observation = yield Wait("observation", self._context.world.observe(), WorldError)
+        asked = self._context.world.observe()
+        observation: Observation = yield Wait("observation", asked, WorldError, call=Call("observe"))
         self._context.remember(observation)
         return observation
 
@@ -394,7 +417,8 @@ class GoalNode(Composite, abc.ABC):
         Raises:
             WorldError: The world cannot say that, or failed.
         """
-        survey: Observation = yield Wait("description of the world", self._context.world.survey(), WorldError)
+        asked = self._context.world.survey()
+        survey: Observation = yield Wait("description of the world", asked, WorldError, call=Call("survey"))
         return survey
 
     def available_skills(self) -> Generator[Step, Any, Sequence[str]]:
@@ -404,7 +428,8 @@ class GoalNode(Composite, abc.ABC):
             WorldError: The world failed.
         """
         yield from self.hold()
-        skills: Sequence[str] = yield Wait("skills", self._context.world.available_skills(), WorldError)
+        asked = self._context.world.available_skills()
+        skills: Sequence[str] = yield Wait("skills", asked, WorldError, call=Call("skills"))
         return skills
 
     def own_actions(self) -> list[str]:
@@ -418,10 +443,12 @@ class GoalNode(Composite, abc.ABC):
         Raises:
             MemoryGone: It failed, or did not answer in time.
         """
-        if self._context.examples is None:
+        examples = self._context.examples
+        if examples is None:
             return ()
+        asked = _asked(lambda: examples(self.subgoal))
         try:
-            found: tuple[Experience, ...] = yield Wait("examples", self._context.examples(self.subgoal), MemoryGone)
+            found: tuple[Experience, ...] = yield Wait("examples", asked, MemoryGone, call=Call("examples"))
         except MemoryGone:
             raise
         except Exception as error:
@@ -437,6 +464,7 @@ class GoalNode(Composite, abc.ABC):
         context = self._context
         if context.working_memory is not None and skill.startswith(RECALL):
             observation = Observation(context.working_memory.recall(skill.removeprefix(RECALL)))
+            context.listener.came(self, Call("recall"), observation)
         else:
             try:
                 observation = yield Execute(skill)
@@ -550,6 +578,8 @@ class GoalNode(Composite, abc.ABC):
         elif self._context.clock() >= self._deadline:
             step.pending.cancel()
             late = step.late(f"no {step.what} within {self._context.options.decision_timeout:g} s")
+            if step.call is not None:
+                self._context.listener.call_failed(self, step.call, late, late=True)
             assert self._program is not None  # it waits
             program = self._program
             self._go_on(lambda: program.throw(late))
@@ -561,11 +591,13 @@ class GoalNode(Composite, abc.ABC):
         if held and context.clock() < self._deadline:
             self._say_held(held)
             return
-        self._say_held("")
         if held:
             late = Held(f"held for longer than {context.options.hold_timeout:g} s: {held}")
+            context.listener.call_failed(self, Call("hold"), late, late=True)
+            self._say_held("")
             self._go_on(lambda: program.throw(late))
         else:
+            self._say_held("")
             self._go_on(lambda: next(program))
 
     def _say_held(self, reason: str) -> None:
@@ -585,17 +617,21 @@ class GoalNode(Composite, abc.ABC):
 
     def _outcome_of(self, step: Wait) -> Callable[[], Step]:
         assert self._program is not None  # it waits
-        program = self._program
+        program, listener = self._program, self._context.listener
         try:
             value = step.pending.take()
         except CancelledError:
-            canceled = step.late(f"no {step.what}: it was canceled by somebody else")
-            return lambda: program.throw(canceled)
+            thrown: Exception = step.late("it was canceled by somebody else")
         except Exception as error:
             thrown = error
-            self._missed = error, f"no {step.what}"
-            return lambda: program.throw(thrown)
-        return lambda: program.send(value)
+        else:
+            if step.call is not None:
+                listener.came(self, step.call, value)
+            return lambda: program.send(value)
+        if step.call is not None:
+            listener.call_failed(self, step.call, thrown)
+        self._missed = thrown, f"no {step.what}"
+        return lambda: program.throw(thrown)
 
     def _go_on(self, resume: Callable[[], Step]) -> None:
         """Let the program run to where it has to wait."""
@@ -636,12 +672,13 @@ class GoalNode(Composite, abc.ABC):
         if isinstance(step, Execute):
             self._add_leaf(step.skill)  # one skill after another: the next one starts at the next tick
         else:
-            context.growth.request(self, step.subtree)
+            context.growth.request(self, step.subtree, context.listener.grown)
         context.wake()
 
     def _add_leaf(self, skill: str) -> None:
         self.leaf = SkillLeaf(self._context, skill)
         self.add_child(self.leaf)
+        self._context.listener.grown(self, self.leaf)
         self._leaves.append(self.leaf)
         if len(self._leaves) > SHOWN_SKILLS:
             self.remove_child(self._leaves.popleft())
@@ -666,3 +703,11 @@ class GoalNode(Composite, abc.ABC):
         self._context.failed(self.failure)
         if self.failure.kind is FailureKind.BUG:
             _log.error("'%s' ended by a bug", self.name, exc_info=error)
+
+
+def _asked(ask: Callable[[], Pending[T]]) -> Pending[T]:
+    """Ask a port; one that raises is one that failed."""
+    try:
+        return ask()
+    except Exception as error:
+        return Pending.failed(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from py_trees.behaviour import Behaviour
@@ -20,7 +21,7 @@ class Growth:
 
     def __init__(self) -> None:
         self._setup: dict[str, Any] = {}
-        self._wanted: list[tuple[Composite, Behaviour]] = []
+        self._wanted: list[tuple[Composite, Behaviour, Callable[[Behaviour, Behaviour], None]]] = []
 
     def follow(self, tree: BehaviourTree, **setup: Any) -> None:
         """Let a tree grow from now on.
@@ -32,18 +33,27 @@ class Growth:
         self._setup = setup
         tree.add_post_tick_handler(self._grow)
 
-    def request(self, parent: Composite, subtree: Behaviour) -> None:
-        """Ask for a subtree under a parent; it is there at the next tick, if the parent is still running then."""
-        self._wanted.append((parent, subtree))
+    def request(
+        self, parent: Composite, subtree: Behaviour, grown: Callable[[Behaviour, Behaviour], None] = lambda *_: None
+    ) -> None:
+        """Ask for a subtree under a parent; it is there at the next tick, if the parent is still running then.
+
+        Args:
+            parent: The parent.
+            subtree: The subtree.
+            grown: Called with both when it is there.
+        """
+        self._wanted.append((parent, subtree, grown))
 
     def _grow(self, tree: BehaviourTree) -> None:
         wanted, self._wanted = self._wanted, []
-        for parent, subtree in wanted:
+        for parent, subtree, grown in wanted:
             if parent.status != Status.RUNNING:
                 continue
             # What BehaviourTree.insert_subtree does, without its search for the parent through the whole tree.
             parent.insert_child(subtree, len(parent.children))
             for behaviour in subtree.iterate():
                 behaviour.setup(**self._setup)
+            grown(parent, subtree)
             if tree.tree_update_handler is not None:
                 tree.tree_update_handler()

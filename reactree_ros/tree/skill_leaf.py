@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from concurrent.futures import CancelledError
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 
 from reactree_ros.pending import Pending
-from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.world.port import Observation, Outcome, WorldError
+
+if TYPE_CHECKING:
+    from reactree_ros.tree.goal_node import GoalNode
 
 
 class SkillLeaf(Behaviour):
@@ -41,9 +44,14 @@ class SkillLeaf(Behaviour):
     def setup(self, **kwargs: Any) -> None:
         """Nothing to set up: the world is there."""
 
+    @property
+    def _node(self) -> GoalNode:
+        return cast("GoalNode", self.parent)
+
     def initialise(self) -> None:
         """Send the skill to the world."""
         self.observation, self.error, self.feedback_message = None, None, ""
+        self._context.listener.sent(self._node, self.name)
         try:
             self._pending = self._context.world.execute(self.name)
         except Exception as error:
@@ -64,6 +72,11 @@ class SkillLeaf(Behaviour):
             self.error = WorldError(f"'{self.name}' was canceled by the world")
         except Exception as error:
             self.error = error
+        listener, call = self._context.listener, Call("execute")
+        if self.error is not None:
+            listener.call_failed(self._node, call, self.error)
+        else:
+            listener.came(self._node, call, self.observation)
         if self.observation is None:
             self.feedback_message = f"'{self.name}' failed: {self.error}"
             return Status.FAILURE

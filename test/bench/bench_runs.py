@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reactree_ros.bench.folder import BenchFolder, read_results
-from reactree_ros.bench.job_runner import Finished, JobRunner
+from reactree_ros.bench.job_runner import RECORD, Finished, JobRunner
 from reactree_ros.bench.jobs import BenchSettings, Job
 from reactree_ros.bench.results import RunLine
 from reactree_ros.bench.workers import Died, carry_out
+from reactree_ros.record.reader import read_record
 
 #: Two tasks of one house, two planners: four runs. The same bench as settings and as options.
 SETTINGS = BenchSettings(suite="generated", suite_settings={"houses": 1}, planners=("react", "reactree_wm"), limit=2)
@@ -122,7 +123,7 @@ def bench_of(out: Path, *lines: RunLine, settings: BenchSettings = SETTINGS, run
     with closing(BenchFolder(out, settings)) as folder:
         folder.begin(workers=2, where="processes", runs=len(lines) if runs is None else runs)
         for number, one in enumerate(lines, 1):
-            folder.record(Finished(one, {"result.json": b"{}"}), elapsed=float(number))
+            folder.record(Finished(one, {}), elapsed=float(number))
     return out
 
 
@@ -147,14 +148,21 @@ def outcome(line: RunLine) -> dict[str, Any]:
     return {name: value for name, value in dataclasses.asdict(line).items() if name not in CLOCKS}
 
 
-def saved(out: Path) -> dict[str, bytes]:
-    """Every saved file by its path, without those that hold times."""
+def saved(out: Path) -> dict[str, Any]:
+    """Every saved file by its path; of records all but what the clock has to do with."""
     files = (path for path in sorted((out / "runs").rglob("*")) if path.is_file())
-    return {
-        str(path.relative_to(out)): path.read_bytes()
-        for path in files
-        if path.name not in ("result.json", "replies.jsonl")
-    }
+    return {str(path.relative_to(out)): timeless(path) if path.name == RECORD else path.read_bytes() for path in files}
+
+
+def timeless(path: Path) -> list[dict[str, Any]]:
+    """The events of a record without times and names of their own."""
+    events = []
+    for event in read_record(path).events:
+        kept = {name: value for name, value in event.items() if name not in ("t", "id", "started", "seconds")}
+        if "result" in kept:
+            kept["result"] = {name: value for name, value in kept["result"].items() if name not in CLOCKS}
+        events.append(kept)
+    return events
 
 
 def assert_same_bench(one: Path, other: Path) -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from reactree_ros.bench.events import Event, EventKind, read_events
+from reactree_ros.bench.events import Event, EventKind, told_by
 from reactree_ros.bench.failures import RULES, Cause, Verdict, verdict
 from reactree_ros.bench.goal import Condition, Goal, read_goal
-from reactree_ros.bench.job_runner import EVENTS, GOAL, Finished, JobRunner
+from reactree_ros.bench.job_runner import GOAL, RECORD, Finished, JobRunner
 from reactree_ros.bench.jobs import BenchSettings, Job, Key
+from reactree_ros.record.reader import read_record
 
 INSTRUCTION = "Put 1 apple on the kitchen table"
 APPLE = Condition("on", "apple", "kitchen table", 1, 0)
@@ -163,9 +164,9 @@ def test_a_run_of_the_dataset_whose_instruction_names_another_thing_than_its_goa
     assert task.instruction == "Put the apple and cupcake on the coffee table"  # and the goal has a pudding
     finished = JobRunner(settings).carry_out(Job(Key("wah_nl", 67, "react", 0), task))
     assert isinstance(finished, Finished)
-    for name in (EVENTS, GOAL):
+    for name in (RECORD, GOAL):
         (tmp_path / name).write_bytes(finished.files[name])
-    goal, events = read_goal(tmp_path / GOAL), read_events(tmp_path / EVENTS)
+    goal, events = read_goal(tmp_path / GOAL), told_by(read_record(tmp_path / RECORD).events).events
     assert [str(one) for one in goal.unmet] == ["1 pudding on the coffee table"]
     found = verdict(instruction=finished.line.instruction, end=finished.line.end, goal=goal, events=events)
     assert found == Verdict(Cause.AMBIGUOUS, "the instruction does not clearly name the pudding")

@@ -13,7 +13,7 @@ import pytest
 from bench_runs import bench_of
 
 from reactree_ros.bench.folder import BenchFolder, read_settings
-from reactree_ros.bench.job_runner import EVENTS, GOAL, Finished, JobRunner
+from reactree_ros.bench.job_runner import GOAL, RECORD, Finished, JobRunner
 from reactree_ros.bench.jobs import BenchSettings, digest
 from reactree_ros.bench.suites import GENERATED
 from reactree_ros.errors import UserError
@@ -124,4 +124,4 @@ def test_the_run_of_a_suite_that_tells_no_goal_is_saved_without_one(monkeypatch:
     assert isinstance(finished, Finished)
     assert (finished.line.end, finished.line.achieved) == ("done", True)
     assert GOAL not in finished.files
-    assert EVENTS in finished.files
+    assert RECORD in finished.files

@@ -7,32 +7,16 @@ from pathlib import Path
 
 import pytest
 from bench_runs import SETTINGS, line
-from doubles import ScriptedModel
 
+from reactree_ros.bench.events import Size, size_of
 from reactree_ros.bench.results import RunLine, grouped_by_end, line_of
 from reactree_ros.episode import EpisodeResult
-from reactree_ros.llm.metered import MeteredModel, Size
-from reactree_ros.llm.port import DecisionRequest, FreeText, Reply
-from reactree_ros.pending import Pending
-
-
-class Rounds(ScriptedModel):
-    """Answers with a reply that says what it took."""
-
-    def __init__(self, reply: Reply) -> None:
-        super().__init__({})
-        self.reply = reply
-
-    def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        return Pending.of(self.reply)
+from reactree_ros.llm.port import Reply
+from reactree_ros.record.moment import Request
 
 
 def measured(reply: Reply) -> Size:
-    model = MeteredModel(Rounds(reply))
-    answer = model.decide(DecisionRequest((), FreeText())).take()
-    size = model.size(answer)
-    assert size is not None
-    return size
+    return size_of(Request(0, {}, (), 0, reply))
 
 
 def summed_up(*sizes: Size) -> RunLine:

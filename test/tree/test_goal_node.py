@@ -17,7 +17,7 @@ from reactree_ros.episode import Episode
 from reactree_ros.llm.port import FreeText, Reply, ServerUnavailable
 from reactree_ros.memory.experience import Experience
 from reactree_ros.pending import Pending
-from reactree_ros.record.saved_run import save_run
+from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.context import Listener, RunContext
 from reactree_ros.tree.failure import GaveUp
 from reactree_ros.tree.goal_node import SHOWN_SKILLS, Execute, GoalNode, Grow, Program, Wait
@@ -227,8 +227,10 @@ def test_a_memory_that_fails_or_is_late_ends_the_tree(pending: Pending[tuple[Exp
 
 
 def test_half_an_emoji_in_a_reply_is_something_that_files_take(tmp_path: Path) -> None:
-    run = run_of(says, model=ScriptedModel({"root": ["Think: \ud83d ok"]}))
-    save_run(run, run.run(), tmp_path / "saved")
+    file = RecordFile(tmp_path / "run.jsonl")
+    run = run_of(says, model=ScriptedModel({"root": ["Think: \ud83d ok"]}), record=Recorder(file.write))
+    run.run()
+    assert "Think: ? ok" in file.path.read_text(encoding="utf-8")
     assert node_of(run).text == "Your task is to: root\nThink: ? ok\n"
 
 

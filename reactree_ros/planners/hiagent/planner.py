@@ -20,7 +20,7 @@ from reactree_ros.llm.port import PromptTooLong, Reply
 from reactree_ros.planners.hiagent.chunks import ChunkMemory, as_turns
 from reactree_ros.planners.hiagent.examples import told_as_subgoals
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
-from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.tree.goal_node import GoalNode, Program, Step
 from reactree_ros.world.port import Observation
 
@@ -69,7 +69,7 @@ class HiAgentNode(GoalNode):
         """Look around, then work by subgoals."""
         observation = yield from self.look_around()
         self.begin_prompt(self._system_text(), (yield from self._find_examples()))
-        self.turns.append(task_turn(self.subgoal))
+        self.add(task_turn(self.subgoal))
         self.see(observation)
         self._head = tuple(self.turns)
         self.memory = ChunkMemory(observation.text)
@@ -124,7 +124,9 @@ class HiAgentNode(GoalNode):
         else:
             what = "too long to be shown" if number in self.memory.too_long else "shown already"
             observation = Observation(f"Trajectory of subgoal {number} is {what}.")
-        self._context.listener.observed(self, observation)
+        listener = self._context.listener
+        listener.came(self, Call("recall"), observation)
+        listener.observed(self, observation)
         return observation
 
     def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:

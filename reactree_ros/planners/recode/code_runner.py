@@ -234,7 +234,7 @@ class CodeRunner(GoalNode):
         names = sorted(called_functions(node))
         if not names:
             return frozenset()
-        unknown: frozenset[str] = yield Wait("result of the code", self.sandbox.unknown(names))
+        unknown: frozenset[str] = yield Wait("result of the code", self.sandbox.unknown(names), next_tick=True)
         return unknown
 
     def show(self, names: Sequence[str], line: int = 1) -> Generator[Step, Any, str]:
@@ -243,7 +243,7 @@ class CodeRunner(GoalNode):
         Raises:
             BlockError: One of them is not set.
         """
-        shown: str | Raised = yield Wait("result of the code", self.sandbox.show(names))
+        shown: str | Raised = yield Wait("result of the code", self.sandbox.show(names), next_tick=True)
         if isinstance(shown, Raised):
             raise BlockError(shown.traceback.rpartition("\n")[2], line)
         return shown
@@ -254,13 +254,14 @@ class CodeRunner(GoalNode):
 
     def _run_code(self, code: str, line: int) -> Generator[Step, Any, Any]:
         """Run code in the sandbox, and its skills in the world; return what its last line is worth."""
-        event: Event = yield Wait("result of the code", self.sandbox.start("\n" * (line - 1) + code))
+        started = self.sandbox.start("\n" * (line - 1) + code)
+        event: Event = yield Wait("result of the code", started, next_tick=True)
         while isinstance(event, Called):
             seen = yield from self._act(event.skill)
-            event = yield Wait("result of the code", self.sandbox.resume(seen))
+            event = yield Wait("result of the code", self.sandbox.resume(seen), next_tick=True)
         self._printed = (self._printed + event.printed)[-MAX_PRINTED:]
         if printed := event.printed[-MAX_PRINTED:].rstrip("\n"):
-            self.turns.append(Saw(printed))
+            self.add(Saw(printed))
         if isinstance(event, Raised):
             raise BlockError(event.traceback, line)
         return event.value
@@ -273,10 +274,10 @@ class CodeRunner(GoalNode):
         if context.options.refuse_unavailable and skill not in (yield from self.available_skills()):
             reason = f"'{skill}' is not among the skills that are available now."
             context.listener.refused(self, Said(str(Act(skill)), Act(skill)), reason)
-            self.turns.append(Saw(f"run: {skill}\n{reason}"))
+            self.add(Saw(f"run: {skill}\n{reason}"))
             return reason
         self._acted = True
         context.listener.decided(self, Act(skill), self._reply)
         observation = yield from self.carry_out(skill)
-        self.turns.append(Saw(f"run: {skill}\n{observation.text}", observation))
+        self.add(Saw(f"run: {skill}\n{observation.text}", observation))
         return well_formed(observation.text)

@@ -156,7 +156,7 @@ class CodeNode(CodeRunner):
         try:
             observation = yield from self.look_around()
             given = {"instruction": well_formed(self.subgoal), "observation": well_formed(observation.text)}
-            yield Wait("sandbox", sandbox.start("None", **given))
+            yield Wait("sandbox", sandbox.start("None", **given), next_tick=True)
             self._variables = yield from self.show(self._may_see)
             return (yield from self._solve())
         finally:
@@ -218,7 +218,7 @@ class CodeNode(CodeRunner):
     def _known(self) -> Generator[Step, Any, str]:
         """Describe the variables that the block's call named and those that its code has set so far."""
         names = list(dict.fromkeys([*self._may_see, *self._set]))
-        missing = yield Wait("result of the code", self.sandbox.unknown(names))
+        missing = yield Wait("result of the code", self.sandbox.unknown(names), next_tick=True)
         return (yield from self.show([name for name in names if name not in missing]))
 
     # ------------------------------------------------------------------ a block
@@ -234,7 +234,7 @@ class CodeNode(CodeRunner):
         last = block.statements[-1].lineno
         if flow in (Flow.BREAK, Flow.CONTINUE):
             raise BlockError(f"SyntaxError: '{flow.name.lower()}' outside of a loop", last)
-        missing = yield Wait("result of the code", self.sandbox.unknown(self.targets))
+        missing = yield Wait("result of the code", self.sandbox.unknown(self.targets), next_tick=True)
         if missing:
             raise BlockError(f"NameError: the code ended, but it did not set {', '.join(sorted(missing))}", last)
 

@@ -30,7 +30,7 @@ class PickNode(GoalNode):
     def program(self) -> Program:
         """Pick until the goal is reached or given up, or too much has failed."""
         self.begin_prompt(prompt("reactree_garden:prompts", "pick.txt"), ())
-        self.turns.append(task_turn(self.subgoal))
+        self.add(task_turn(self.subgoal))
         self.see((yield from self.look_around()))
         failed = 0
         while failed < self._patience:

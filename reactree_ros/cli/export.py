@@ -1,0 +1,86 @@
+"""``reactree export``."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from reactree_ros.errors import UserError
+
+app = typer.Typer(add_completion=False)
+
+
+class Kind(str, enum.Enum):
+    """What records are exported to."""
+
+    EXPERIENCES = "experiences"
+    TEXT = "text"
+    SFT = "sft"
+    PICTURES = "pictures"
+    SVG = "svg"
+    PNG = "png"
+    DOT = "dot"
+    MARKDOWN = "markdown"
+    MCAP = "mcap"
+
+
+class Layout(str, enum.Enum):
+    """How training data is laid out."""
+
+    PROMPT = "prompt"
+    CHAT = "chat"
+
+
+@app.command()
+def export(
+    runs: Annotated[list[Path], typer.Argument(help="Records of runs, or folders of them.")],
+    out: Annotated[Path, typer.Option(help="The new file (.jsonl) or folder.")],
+    kind: Annotated[
+        Kind,
+        typer.Option(
+            "--as",
+            help="experiences: what `reactree memory import` reads (.jsonl, or a folder of texts); text: every agent "
+            "node's text, likewise; sft: training data, one JSON line a decision; pictures: a folder of PNGs; "
+            "svg, png, dot: the tree, drawn; markdown: the run, told; mcap: its events, for Foxglove. Of several runs "
+            "these are folders.",
+        ),
+    ],
+    layout: Annotated[
+        Layout,
+        typer.Option(help="Of sft: prompt (prompt and completion, for TRL) or chat (messages, for TRL and OpenAI)."),
+    ] = Layout.CHAT,
+    achieved: Annotated[bool, typer.Option("--achieved", help="Only runs that reached their goal.")] = False,
+) -> None:
+    """Write what is in records in another form."""
+    from reactree_ros.episode import EpisodeResult
+    from reactree_ros.memory.recorded import export_experiences
+    from reactree_ros.record import export as made
+    from reactree_ros.record.moment import Moment
+    from reactree_ros.record.reader import read_record, records_in
+    from reactree_ros.view.exports import EXPORTS, write_exports
+
+    if out.exists():
+        raise UserError(f"--out {out}: is there already; name a new one")
+    records = [read_record(path) for path in records_in(runs)]
+    if achieved:
+        records = [one for one in records if one.end is not None and EpisodeResult(**one.end["result"]).achieved]
+        if not records:
+            raise UserError("--achieved: none of these runs reached its goal")
+    if kind.value in EXPORTS:
+        write_exports(records, kind.value, out)
+        count, what = len(records), "files"
+    elif kind is Kind.SFT:
+        count, what = made.write_training_data(records, out, chat=layout is Layout.CHAT), "decisions"
+    elif kind is Kind.PICTURES:
+        folders = [out] if len(records) == 1 else [out / (one.path or out).stem for one in records]
+        pictures = zip(records, folders, strict=True)
+        count, what = sum(made.write_pictures(record, folder) for record, folder in pictures), "pictures"
+    else:
+        of = made.experiences_of if kind is Kind.EXPERIENCES else made.texts_of
+        found = [experience for record in records for experience in of(Moment.after(record.events))]
+        count, what = export_experiences(found, out), "agent nodes"
+    Console().print(f"{count} {what} of {len(records)} runs in {out}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,41 @@
+"""``reactree fork``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reactree_ros.cli.going_on import go_on_from
+from reactree_ros.cli.options import Chosen, OtherModel, takes
+from reactree_ros.errors import UserError
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@takes(llm=OtherModel())
+def fork(
+    run: Annotated[Path, typer.Argument(help="The record of a run.")],
+    at: Annotated[int, typer.Option(help="The decision that is to be another one, from 1.")],
+    say: Annotated[str, typer.Option(help="What is said instead, e.g. 'Act: go to kitchen 1'.")] = "",
+    planner: Annotated[str, typer.Option(help="Another planner, which begins anew where the run was then.")] = "",
+    save: Annotated[Path | None, typer.Option(help="Write the new run's record into this new file.")] = None,
+    memory: Annotated[Path | None, typer.Option(help="An episodic memory that examples come from.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    *,
+    llm: Chosen | None,
+) -> None:
+    """Go on from a decision of a run otherwise: its skills up to there are carried out again.
+
+    Exit codes as of `reactree run`.
+    """
+    from reactree_ros.record.going_on import decision_of
+    from reactree_ros.record.reader import read_record
+
+    if say and planner:
+        raise UserError("--say and --planner exclude each other: another planner makes its own decisions")
+    record = read_record(run)
+    until = decision_of(record, at)
+    go_on_from(record, until, llm=llm, says=say, planner=planner, memory=memory, save=save, as_json=as_json)

@@ -1,0 +1,106 @@
+"""What ``reactree resume`` and ``reactree fork`` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+
+from reactree_ros.cli import NOT_ACHIEVED
+from reactree_ros.cli.opening import (
+    model_of,
+    open_memory,
+    open_model,
+    open_record,
+    print_json,
+    shown_events,
+    without_credentials,
+    world_of,
+)
+
+if TYPE_CHECKING:
+    from reactree_ros.cli.options import Chosen
+    from reactree_ros.record.reader import Record
+
+
+def go_on_from(
+    record: Record,
+    until: int,
+    *,
+    llm: Chosen | None,
+    memory: Path | None,
+    save: Path | None,
+    as_json: bool,
+    limits: Mapping[str, int] | None = None,
+    says: str = "",
+    planner: str = "",
+) -> None:
+    """Go on from so many events of a record, live, and show what comes of it.
+
+    Args:
+        record: The record.
+        until: How many of its events.
+        llm: The language model; None: the recorded one.
+        memory: An episodic memory that examples come from; None: there are none.
+        save: Where the new record is written; None: nowhere.
+        as_json: Whether the result is printed as JSON, and nothing else.
+        limits: Limits other than the recorded ones.
+        says: What is said first.
+        planner: Another planner, which begins anew; empty: the recorded one.
+    """
+    from reactree_ros.llm.settings import model_to_dict
+    from reactree_ros.memory.examples import EpisodicExamples
+    from reactree_ros.record.going_on import begin_otherwise, go_on
+    from reactree_ros.tree.options import TreeOptions
+
+    errors = Console(stderr=True)
+
+    def differs(what: str, recorded: str, now: str) -> None:
+        text = f"'{what}' came to something else when it was carried out again: {now!r}, recorded {recorded!r}"
+        errors.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+    chosen = llm or model_of(record)
+    with (
+        open_model(chosen) as model,
+        open_memory(memory) if memory else nullcontext() as episodic,
+        open_record(save) as write,
+        world_of(record) as world,
+        shown_events(write, save, as_json=as_json) as events,
+    ):
+        given: dict[str, Any] = {
+            "world": world,
+            "model": model,
+            "write": events or _nowhere,
+            "about": {
+                "world": record.run["world"],
+                "llm": without_credentials(model_to_dict(chosen.spec, chosen.settings)),
+            },
+            "differs": differs,
+        }
+        if planner:
+            episode = begin_otherwise(record, until, planner, memory=episodic, **given)
+            result = episode.run()
+        else:
+            seed = TreeOptions.model_validate(record.run["options"]).seed
+            found = EpisodicExamples(episodic, count_tokens=_count(model), seed=seed) if episodic else None
+            with closing(found) if found else nullcontext():
+                episode = go_on(record, until, limits=limits, says=says, examples=found, **given)
+                result = episode.run()
+    if as_json:
+        print_json(result)
+    if not result.achieved:
+        raise typer.Exit(NOT_ACHIEVED)
+
+
+def _nowhere(event: object) -> None:
+    """Take an event of a run that is not recorded."""
+
+
+def _count(model: Any) -> Callable[[str], int]:
+    from reactree_ros.memory.episodic import approximate_tokens
+
+    return lambda text: approximate_tokens(text) if (count := model.count_tokens(text)) is None else count

@@ -1,0 +1,124 @@
+"""What records are exported to: experiences, agent nodes' texts, training data, pictures."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from reactree_ros.agent.turns import About, Said, Told, Turn, is_closed, render
+from reactree_ros.errors import UserError
+from reactree_ros.llm.chat import chat_messages
+from reactree_ros.llm.port import prompt_text
+from reactree_ros.memory.experience import End, Experience
+from reactree_ros.record.moment import Moment, Request
+from reactree_ros.record.reader import Record
+
+
+def experiences_of(moment: Moment) -> list[Experience]:
+    """Return what a run's goal nodes went through; those without an end of their own are left out."""
+    found = []
+    for node in moment.goal_nodes:
+        turns = tuple(node.turns if node.lesson is None else node.lesson)
+        if node.end is None or not turns:
+            continue
+        whole = turns if node.lesson is not None or is_closed(turns) else (*turns, Told("", About.ANSWER))
+        found.append(_experience(moment, node.subgoal, whole, End(node.end), node.start, node.depth))
+    return found
+
+
+def texts_of(moment: Moment) -> list[Experience]:
+    """Return the text of every goal node that has one, also of those without an end."""
+    found = []
+    for node in moment.goal_nodes:
+        if turns := tuple(node.turns):
+            whole = turns if is_closed(turns) else (*turns, Told("", About.ANSWER))
+            end = End(node.end) if node.end else End.FAILURE  # how it would have ended is not among what is written
+            found.append(_experience(moment, node.subgoal, whole, end, node.start, node.depth))
+    return found
+
+
+def _experience(
+    moment: Moment, subgoal: str, turns: tuple[Turn, ...], end: End, decision: int, depth: int
+) -> Experience:
+    run = moment.run
+    return Experience(
+        subgoal=subgoal,
+        turns=turns,
+        end=end,
+        task_id=str(run["task_id"] or 0),
+        task_name=run["task_name"],
+        decision=decision,
+        depth=depth,
+    )
+
+
+def training_lines(record: Record, *, chat: bool) -> Iterator[dict[str, Any]]:
+    """Yield a line of training data for each reply that was taken as it is: what it was asked with, and what it said.
+
+    What was refused, and what was cut at its token limit, is left out.
+
+    Args:
+        record: The record.
+        chat: As ``{"messages": […]}``, which OpenAI's fine-tuning and TRL take; otherwise as
+            ``{"prompt": …, "completion": …}``, which TRL takes.
+    """
+    moment, asked = Moment(), list[Request]()
+    for event in record.events:
+        moment.apply(event)
+        if event["e"] == "reply":
+            asked.append(moment.requests[event["id"]])
+        elif event["e"] in ("decided", "refused"):
+            mine = [one for one in asked if one.node == event["node"]]
+            asked = [one for one in asked if one.node != event["node"]]
+            if mine and event["e"] == "decided":
+                yield from _line(mine[-1], chat=chat)
+
+
+def _line(request: Request, *, chat: bool) -> Iterator[dict[str, Any]]:
+    reply, begun = request.reply, request.event.get("begun", "")
+    if reply is None or reply.cut:
+        return
+    said = render(reply.said) if reply.said else reply.text.strip("\n")
+    if not chat:
+        yield {"prompt": prompt_text(request.prompt, begun), "completion": said}
+        return
+    messages = chat_messages([*request.prompt, Said(f"{begun}{said}")])
+    yield {"messages": messages}
+
+
+def write_training_data(records: Iterable[Record], path: Path, *, chat: bool) -> int:
+    """Write training data of records as JSON lines; return how many.
+
+    Raises:
+        UserError: There is nothing to learn from.
+        OSError: The file cannot be written.
+    """
+    lines = [json.dumps(line) for record in records for line in training_lines(record, chat=chat)]
+    if not lines:
+        raise UserError(f"--out {path}: no decision was taken in these runs, so there is nothing to write")
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
+    return len(lines)
+
+
+def write_pictures(record: Record, folder: Path) -> int:
+    """Write what the camera saw after each skill of a run, as PNGs; return how many.
+
+    Raises:
+        OSError: They cannot be written.
+    """
+    step, skill, count = 0, "", 0
+    for event in record.events:
+        if event["e"] == "decided":
+            step = event["steps"]
+        elif event["e"] == "skill":
+            skill = event["skill"]
+        elif event["e"] == "observation" and "picture" in event:
+            folder.mkdir(parents=True, exist_ok=True)
+            name = re.sub("[^a-zA-Z0-9]+", "_", skill).strip("_")
+            (folder / f"{step:03d}_{name}.png").write_bytes(base64.b64decode(event["picture"]))
+            count += 1
+    return count

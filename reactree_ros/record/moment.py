@@ -1,0 +1,273 @@
+"""What a run had come to at a moment: its tree, its nodes' turns, what was known, budgets and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from reactree_ros.agent.observation import GONE, Seen
+from reactree_ros.agent.turns import Turn, turn_from_dict
+from reactree_ros.llm.port import Reply
+from reactree_ros.record.reader import RecordError
+from reactree_ros.record.schema import Event, reply_from_dict, seen_from_dict, skills_after
+
+
+@dataclass
+class Request:
+    """A request to the language model.
+
+    Attributes:
+        node: Who asked.
+        event: Its event.
+        prompt: The turns of its prompt.
+        decision: Decisions that were counted when it was asked.
+        reply: What came; None before, and where nothing did.
+    """
+
+    node: int
+    event: Event
+    prompt: tuple[Turn, ...]
+    decision: int
+    reply: Reply | None = None
+
+
+@dataclass
+class Node:
+    """A behaviour of the tree.
+
+    Attributes:
+        number: Its number.
+        parent: That of the one above; None for the root.
+        kind: ``agent``, ``goal``, ``sequence``, ``fallback``, ``parallel`` or ``skill``.
+        name: Its name.
+        subgoal: The goal of a goal node.
+        depth: The depth of a goal node; the root is 1.
+        policy: Of a parallel.
+        children: Their numbers, in order.
+        status: ``running``, ``success``, ``failure`` or ``interrupted``; empty: it has not run.
+        feedback: What it says of its status.
+        index: In which order it started, from 0; None before, and where it is no goal node.
+        start: Decision count at its start, from 1.
+        turns: What it was told, said and saw.
+        end: How it ended, for episodic memory.
+        failure: Why it failed.
+        lesson: The turns that are an example for others; None: all of them.
+        examples: The experiences that it was shown.
+    """
+
+    number: int
+    parent: int | None
+    kind: str
+    name: str
+    subgoal: str = ""
+    depth: int = 1
+    policy: str = ""
+    children: list[int] = field(default_factory=list)
+    status: str = ""
+    feedback: str = ""
+    index: int | None = None
+    start: int = 0
+    turns: list[Turn] = field(default_factory=list)
+    end: str | None = None
+    failure: Event | None = None
+    lesson: list[Turn] | None = None
+    examples: list[Event] = field(default_factory=list)
+
+
+@dataclass
+class Known:
+    """Where a thing was seen last.
+
+    Attributes:
+        seen: The thing, and where.
+        time: When, in seconds since the start.
+        event: Number of the event.
+    """
+
+    seen: Seen
+    time: float
+    event: int
+
+
+@dataclass
+class Moment:
+    """A run after so many of its events; applying them one by one gives every moment of it.
+
+    Attributes:
+        count: How many events.
+        time: Seconds since the start.
+        run: What the run is.
+        nodes: The behaviours by number, in the order of their appearance.
+        started: Numbers of the goal nodes that started, in order.
+        active: Number of the goal node that something happened at last; None before the first.
+        requests: What the model was asked, by id, in order.
+        texts: Starts of prompts by number.
+        skills: What could be done when that was said last.
+        known: Things that were seen, by word and instance.
+        rooms: Rooms that are known.
+        looked_into: Receptacles that were looked into, each with the time of the last look.
+        decisions: Decisions taken.
+        steps: Steps taken.
+        prompt_tokens: Tokens of all prompts; likewise the other counts.
+        held: Why the run holds; empty: it does not.
+        result: What came of it; None before its end.
+        failures: What ended goal nodes before their programs did.
+    """
+
+    count: int = 0
+    time: float = 0.0
+    run: Event = field(default_factory=dict)
+    nodes: dict[int, Node] = field(default_factory=dict)
+    started: list[int] = field(default_factory=list)
+    active: int | None = None
+    requests: dict[str, Request] = field(default_factory=dict)
+    texts: dict[int, tuple[Turn, ...]] = field(default_factory=dict)
+    skills: list[str] = field(default_factory=list)
+    known: dict[tuple[str, int], Known] = field(default_factory=dict)
+    rooms: tuple[str, ...] = ()
+    looked_into: dict[str, float] = field(default_factory=dict)
+    decisions: int = 0
+    steps: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    held: str = ""
+    result: Event | None = None
+    failures: list[Event] = field(default_factory=list)
+
+    @classmethod
+    def after(cls, events: Iterable[Event]) -> Moment:
+        """Return the moment after events, the first of which is the run's first."""
+        moment = cls()
+        for event in events:
+            moment.apply(event)
+        return moment
+
+    def apply(self, event: Event) -> None:
+        """Take in the next event; one of a kind that is not known changes nothing.
+
+        Raises:
+            RecordError: Something of it is missing or wrong.
+        """
+        apply = _APPLY.get(event["e"])
+        try:
+            self.time = event["t"]
+            if "node" in event:
+                self.active = event["node"]
+            if apply is not None:
+                apply(self, event)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise RecordError(f"event {self.count} ({event['e']}) of the record cannot be used: {what}") from error
+        self.count += 1
+
+    @property
+    def root(self) -> Node:
+        """The tree's root."""
+        return self.nodes[0]
+
+    @property
+    def goal_nodes(self) -> list[Node]:
+        """The goal nodes that started, in order."""
+        return [self.nodes[number] for number in self.started]
+
+    # ------------------------------------------------------------------ event by event
+
+    def _run(self, event: Event) -> None:
+        self.run = event
+
+    def _grow(self, event: Event) -> None:
+        for values in event["nodes"]:
+            node = Node(values["node"], **{name: value for name, value in values.items() if name != "node"})
+            self.nodes[node.number] = node
+            if node.parent is not None:
+                self.nodes[node.parent].children.append(node.number)
+
+    def _status(self, event: Event) -> None:
+        for number, status, *feedback in event["of"]:
+            node = self.nodes[number]
+            node.status, node.feedback = status, "".join(feedback)
+
+    def _started(self, event: Event) -> None:
+        node = self.nodes[event["node"]]
+        node.index, node.start, node.turns = event["index"], event["decision"], []
+        self.started.append(node.number)
+
+    def _retrieved(self, event: Event) -> None:
+        self.nodes[event["node"]].examples = event["experiences"]
+
+    def _text(self, event: Event) -> None:
+        self.texts[event["id"]] = tuple(map(turn_from_dict, event["turns"]))
+
+    def _request(self, event: Event) -> None:
+        start = self.texts.get(event.get("start", -1), ())
+        if "own" in event:
+            own: Iterable[Turn] = map(turn_from_dict, event["own"])
+        else:
+            first, last = event["turns"]
+            own = self.nodes[event["node"]].turns[first:last]
+        self.requests[event["id"]] = Request(event["node"], event, (*start, *own), self.decisions)
+
+    def _skills(self, event: Event) -> None:
+        self.skills = skills_after(self.skills, event)
+
+    def _reply(self, event: Event) -> None:
+        self.requests[event["id"]].reply = reply = reply_from_dict(event)
+        self.prompt_tokens += reply.prompt_tokens or 0
+        self.cached_tokens += reply.cached_tokens or 0
+        self.output_tokens += reply.output_tokens or 0
+        self.reasoning_tokens += reply.reasoning_tokens or 0
+
+    def _turn(self, event: Event) -> None:
+        node = self.nodes[event["node"]]
+        if event.get("anew"):
+            node.turns = []
+        node.turns.append(turn_from_dict(event))
+
+    def _counted(self, event: Event) -> None:
+        self.decisions, self.steps = event["decisions"], event["steps"]
+
+    def _observation(self, event: Event) -> None:
+        if event["of"] == "survey":  # what a planner is told, not what is seen
+            return
+        self.rooms = tuple(event.get("rooms", ())) or self.rooms
+        for values in event.get("seen", ()):
+            seen = seen_from_dict(values)
+            self.known.pop((seen.word, seen.instance), None)
+            if GONE not in seen.states:
+                self.known[seen.word, seen.instance] = Known(seen, self.time, self.count)
+        if "looked_into" in event:
+            self.looked_into[event["looked_into"]] = self.time
+
+    def _held(self, event: Event) -> None:
+        self.held = event["reason"]
+
+    def _ended(self, event: Event) -> None:
+        node = self.nodes[event["node"]]
+        node.end, node.failure, node.feedback = event["end"], event["failure"], event["feedback"]
+        node.lesson = [turn_from_dict(turn) for turn in event["lesson"]] if "lesson" in event else None
+
+    def _end(self, event: Event) -> None:
+        self.result, self.failures = event["result"], event["failures"]
+
+
+_APPLY: dict[str, Any] = {
+    "run": Moment._run,
+    "grow": Moment._grow,
+    "status": Moment._status,
+    "started": Moment._started,
+    "retrieved": Moment._retrieved,
+    "text": Moment._text,
+    "request": Moment._request,
+    "skills": Moment._skills,
+    "reply": Moment._reply,
+    "turn": Moment._turn,
+    "decided": Moment._counted,
+    "refused": Moment._counted,
+    "observation": Moment._observation,
+    "held": Moment._held,
+    "ended": Moment._ended,
+    "end": Moment._end,
+}

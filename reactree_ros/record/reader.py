@@ -1,0 +1,151 @@
+"""Reads records: a whole one, one that a kill has torn, or one that is still written."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reactree_ros.errors import UserError
+from reactree_ros.record.schema import SCHEMA, Event
+
+#: How long a follower sleeps where nothing new is written, in seconds.
+FOLLOW_PERIOD = 0.1
+
+
+class RecordError(UserError, ValueError):
+    """A file is no record, or one that cannot be used; the message says which, where and why."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was read of a run's record.
+
+    Attributes:
+        events: Its events, in order; the first is its ``run``.
+        path: Where it was read from; None: it was never in a file.
+        torn: Whether its last line was cut off, as a kill or a full disk leaves it.
+    """
+
+    events: Sequence[Event]
+    path: Path | None = None
+    torn: bool = False
+
+    @property
+    def run(self) -> Event:
+        """What the run is."""
+        return self.events[0]
+
+    @property
+    def end(self) -> Event | None:
+        """What came of it; None where it was broken off, or goes on."""
+        return self.events[-1] if self.events[-1]["e"] == "end" else None
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return str(self.path or self.run["id"])
+
+
+def read_record(path: str | Path) -> Record:
+    """Read a record, as far as it is whole.
+
+    Raises:
+        RecordError: It cannot be read, is no record, is of a later version, or a line other than the last is broken.
+    """
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+    except IsADirectoryError:
+        raise RecordError(f"{path}: is a folder; name a run's record, a .jsonl file in it") from None
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
+    *lines, last = content.split(b"\n")
+    if not lines:
+        raise _no_record(path)
+    return Record([_event(path, number, line) for number, line in enumerate(lines)], path, torn=bool(last))
+
+
+def follow(path: str | Path, *, goes_on: Callable[[], bool]) -> Iterator[Event]:
+    """Yield a record's events as they are written, from its first on, until its ``end``.
+
+    Args:
+        path: The record; it is waited for.
+        goes_on: Asked whenever nothing new is there; where it says no, that is all.
+
+    Raises:
+        RecordError: It is no record, or cannot be read.
+    """
+    path, rest, number = Path(path), b"", 0
+    while not path.exists():
+        if not goes_on():
+            return
+        time.sleep(FOLLOW_PERIOD)
+    try:
+        with path.open("rb") as file:
+            while True:
+                *lines, rest = (rest + file.read()).split(b"\n")
+                for line in lines:
+                    event = _event(path, number, line)
+                    number += 1
+                    yield event
+                    if event["e"] == "end":
+                        return
+                if not lines:
+                    if not goes_on():
+                        return
+                    time.sleep(FOLLOW_PERIOD)
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def records_in(paths: Sequence[Path]) -> list[Path]:
+    """Return the records that paths name: files as they are, of folders all that is in them.
+
+    Raises:
+        RecordError: A path is not there, or a folder holds none.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = sorted(one for one in path.rglob("*.jsonl") if is_record(one))
+        if not inside:
+            raise RecordError(f"{path}: holds no record of a run; `reactree run --save FILE.jsonl` writes one")
+        found += inside
+    return found
+
+
+def is_record(path: Path) -> bool:
+    """Whether a file begins as a record does."""
+    try:
+        with path.open("rb") as file:
+            return file.read(10).replace(b" ", b"").startswith(b'{"e":"run"')
+    except OSError:
+        return False
+
+
+def _event(path: Path, number: int, line: bytes) -> Event:
+    """Read a line; the first one must be a ``run`` that is understood here."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        event = None
+    known = isinstance(event, dict) and isinstance(event.get("e"), str)
+    if number and not known:
+        raise RecordError(f"{path}: line {number + 1} is no event: {line[:60]!r}")
+    if not number and not (known and event["e"] == "run" and isinstance(event.get("schema"), int)):
+        raise _no_record(path)
+    if not number and event["schema"] > SCHEMA:
+        raise RecordError(
+            f"{path}: is a record of schema {event['schema']}, which this version (schema {SCHEMA}) does not know; "
+            "install a newer reactree_ros"
+        )
+    return event  # type: ignore[no-any-return]
+
+
+def _no_record(path: Path) -> RecordError:
+    return RecordError(f"{path}: is no record of a run; `reactree run --save FILE.jsonl` writes one")

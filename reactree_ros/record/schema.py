@@ -1,0 +1,237 @@
+"""The record's schema, version 1: how values of a run stand in its events, and how they are read back.
+
+A record is JSON lines, one event a line; what each event holds is in ``docs/record.md``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.observation import Observation, Outcome, Seen
+from reactree_ros.agent.turns import Said, Turn, turn_from_dict, turn_to_dict
+from reactree_ros.llm.port import (
+    Choice,
+    DecisionRequest,
+    FreeText,
+    LanguageModelError,
+    MaySay,
+    PromptTooLong,
+    Reply,
+)
+from reactree_ros.memory.experience import End, Experience
+from reactree_ros.tree.failure import FailureKind, GaveUp, Held, MemoryGone, failure_of
+from reactree_ros.world.port import WorldError
+
+#: The version of what is written here; a reader takes no later one.
+SCHEMA = 1
+
+Event = dict[str, Any]
+#: What of a reply is left out where it is as it is by default.
+_REPLY = tuple(field for field in dataclasses.fields(Reply) if field.name not in ("text", "said"))
+#: What an exception is that a failure of this kind stands for.
+_ERRORS: Mapping[FailureKind, type[Exception]] = {
+    FailureKind.GAVE_UP: GaveUp,
+    FailureKind.MODEL_GONE: LanguageModelError,
+    FailureKind.WORLD_GONE: WorldError,
+    FailureKind.MEMORY_GONE: MemoryGone,
+    FailureKind.HELD: Held,
+    FailureKind.BUG: Exception,
+}
+
+
+def turns_to_list(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    """Return turns as JSON has them."""
+    return [turn_to_dict(turn) for turn in turns]
+
+
+# ---------------------------------------------------------------------- the model
+
+
+def may_say_to_dict(may_say: MaySay) -> Event:
+    """Return what a reply is held to; of the skills, which ``skills`` events tell, only how many there are."""
+    if isinstance(may_say, DecisionGrammar):
+        flows = [flow.value for flow in may_say.control_flows]
+        return {"kind": "decision", "skills": len(may_say.skills), "control_flows": flows}
+    if isinstance(may_say, SubgoalGrammar):
+        return {"kind": "subgoal", "skills": len(may_say.skills)}
+    if isinstance(may_say, Choice):
+        return {"kind": "choice", "options": list(may_say.options)}
+    assert isinstance(may_say, FreeText)
+    return {"kind": "text", "stops": list(may_say.stops)}
+
+
+def sampling_of(request: DecisionRequest, options: Mapping[str, Any]) -> Event:
+    """Return what of a request is not as the run's options say."""
+    given = (("max_tokens", request.max_tokens), ("temperature", request.temperature), ("seed", request.seed))
+    different: Event = {name: value for name, value in given if value != options[name]}
+    return different if request.top_p == 1.0 else different | {"top_p": request.top_p}
+
+
+def reply_to_dict(reply: Reply) -> Event:
+    """Return a reply; what is as it is by default is left out."""
+    values: Event = {"text": reply.text}
+    if reply.said:
+        values["said"] = turns_to_list(reply.said)
+    for field in _REPLY:
+        if (value := getattr(reply, field.name)) != field.default:
+            values[field.name] = value
+    return values
+
+
+def reply_from_dict(values: Event) -> Reply:
+    """Read a reply back."""
+    known = {field.name: values[field.name] for field in _REPLY if field.name in values}
+    said = tuple(turn for one in values.get("said", ()) if isinstance(turn := turn_from_dict(one), Said))
+    return Reply(values["text"], said=said, **known)
+
+
+# ---------------------------------------------------------------------- the world
+
+
+def observation_to_dict(observation: Observation) -> Event:
+    """Return an observation; what is empty is left out."""
+    values: Event = {"text": observation.text, "outcome": observation.outcome.value}
+    if observation.seen:
+        values["seen"] = [_seen_to_dict(seen) for seen in observation.seen]
+    if observation.looked_into is not None:
+        values["looked_into"] = observation.looked_into
+    if observation.rooms:
+        values["rooms"] = list(observation.rooms)
+    if observation.picture is not None:
+        values["picture"] = base64.b64encode(observation.picture).decode()
+    return values
+
+
+def _seen_to_dict(seen: Seen) -> Event:
+    values: Event = {"word": seen.word, "instance": seen.instance}
+    if seen.room is not None:
+        values["room"] = seen.room
+    if seen.place is not None:
+        values["place"] = seen.place
+    if seen.held:
+        values["held"] = True
+    if seen.states:
+        values["states"] = list(seen.states)
+    return values
+
+
+def seen_from_dict(values: Event) -> Seen:
+    """Read an object of an observation back."""
+    return Seen(
+        values["word"],
+        values["instance"],
+        values.get("room"),
+        values.get("place"),
+        bool(values.get("held", False)),
+        tuple(values.get("states", ())),
+    )
+
+
+def observation_from_dict(values: Event) -> Observation:
+    """Read an observation back.
+
+    Raises:
+        ValueError: Its outcome is unknown, or its picture is none.
+    """
+    try:
+        picture = base64.b64decode(values["picture"], validate=True) if "picture" in values else None
+    except binascii.Error as error:
+        raise ValueError(f"the picture is no base64: {error}") from error
+    return Observation(
+        values["text"],
+        Outcome(values["outcome"]),
+        tuple(map(seen_from_dict, values.get("seen", ()))),
+        values.get("looked_into"),
+        tuple(values.get("rooms", ())),
+        picture,
+    )
+
+
+def household_to_dict(household: Household) -> Event:
+    """Return a household."""
+    flows = {flow.value: words for flow, words in household.control_flows.items()}
+    return dataclasses.asdict(dataclasses.replace(household, control_flows={})) | {"control_flows": flows}
+
+
+def household_from_dict(values: Event) -> Household:
+    """Read a household back.
+
+    Raises:
+        ValueError: One of its control flows is unknown.
+        TypeError: Something of it is missing or unknown.
+    """
+    flows = {ControlFlow(flow): words for flow, words in values["control_flows"].items()}
+    return Household(**{**values, "actions": tuple(values["actions"]), "control_flows": flows})
+
+
+def skills_difference(old: Sequence[str], new: Sequence[str]) -> Event:
+    """Return how a list of skills became another: ``old[:at] + added + old[at + len(removed):]``."""
+    if old == new:
+        return {}
+    most = min(len(old), len(new))
+    at = next((i for i in range(most) if old[i] != new[i]), most)
+    same = next((i for i in range(most - at) if old[-1 - i] != new[-1 - i]), most - at)
+    changed = {"added": list(new[at : len(new) - same]), "removed": list(old[at : len(old) - same])}
+    changes: Event = {name: skills for name, skills in changed.items() if skills}
+    return {"at": at, **changes} if changes else {}
+
+
+def skills_after(old: Sequence[str], event: Event) -> list[str]:
+    """Return the skills after a ``skills`` event."""
+    at, removed = event.get("at", 0), len(event.get("removed", ()))
+    return [*old[:at], *event.get("added", ()), *old[at + removed :]]
+
+
+# ---------------------------------------------------------------------- memory and failures
+
+
+def experience_to_dict(experience: Experience) -> Event:
+    """Return an experience; its text is that of its turns."""
+    values: Event = {
+        "subgoal": experience.subgoal,
+        "end": experience.end.value,
+        "task_id": experience.task_id,
+        "task_name": experience.task_name,
+        "decision": experience.decision,
+        "depth": experience.depth,
+        "turns": turns_to_list(experience.turns),
+    }
+    return values if experience.similarity is None else values | {"similarity": round(experience.similarity, 4)}
+
+
+def experience_from_dict(values: Event) -> Experience:
+    """Read an experience back."""
+    return Experience(
+        subgoal=values["subgoal"],
+        turns=tuple(turn_from_dict(turn) for turn in values["turns"]),
+        end=End(values["end"]),
+        task_id=values["task_id"],
+        task_name=values["task_name"],
+        decision=values["decision"],
+        depth=values["depth"],
+        similarity=values.get("similarity"),
+    )
+
+
+def error_to_dict(error: Exception) -> Event:
+    """Return what was raised: its type, what kind of failure it is, and its message."""
+    values: Event = {"type": type(error).__name__, "kind": failure_of(error).kind.value, "message": str(error)}
+    if isinstance(error, PromptTooLong):
+        values |= {"excess": error.excess, "context": error.context}
+    return values
+
+
+def error_from_dict(values: Event) -> Exception:
+    """Return an exception that means the same as what was raised."""
+    if "excess" in values:
+        return PromptTooLong(values["excess"], values["context"])
+    base = _ERRORS.get(FailureKind(values["kind"]), Exception)
+    made: type[Exception] = type(values["type"], (base,), {})
+    return made(values["message"])

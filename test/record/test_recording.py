@@ -1,0 +1,414 @@
+"""A record while it is written and read: whole, torn, on a full disk, after a kill; and what it tells of a run."""
+
+from __future__ import annotations
+
+import json
+import logging
+import multiprocessing
+import os
+import random
+import resource
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles import START, Builds, ScriptedModel, ScriptedWorld, expand
+from recorded_runs import Kept, assert_replays, recorded_episode
+
+from reactree_ros.agent.turns import Told
+from reactree_ros.cli.opening import without_credentials
+from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.errors import UserError
+from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.llm.port import DecisionRequest, FreeText, Reply
+from reactree_ros.pending import Pending
+from reactree_ros.planners.spec import planner
+from reactree_ros.record import reader
+from reactree_ros.record.export import experiences_of, training_lines
+from reactree_ros.record.going_on import decision_of, go_on, stop_of
+from reactree_ros.record.moment import Moment
+from reactree_ros.record.player import replay
+from reactree_ros.record.reader import Record, RecordError, follow, read_record
+from reactree_ros.record.schema import skills_after, skills_difference
+from reactree_ros.record.writer import Recorder, RecordFile
+from reactree_ros.tree.goal_node import GoalNode, Program
+from reactree_ros.world.port import Observation
+from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import parse_tasks
+from reactree_ros.world.wrappers import WorldWrapper
+
+TASK = parse_tasks(generate_house(seed=5, tasks=1))[0]
+SCRIPT = {
+    "root": ["Think: a", expand("fallback", "a", "b")],
+    "a": ["Act: open fridge 1", "sing", "Act: failure"],
+    "b": ["Act: recall location of apple", "Act: done"],
+}
+KILLS = 50
+
+
+def run_into(path: Path) -> EpisodeResult:
+    file = RecordFile(path)
+    episode = Episode(
+        TASK.instruction,
+        world=SymbolicWorld(TASK),
+        model=ExpertModel(),
+        planner=planner("reactree_wm"),
+        record=Recorder(file.write),
+    )
+    result = episode.run()
+    file.close()
+    return result
+
+
+def outcome(result: EpisodeResult) -> tuple[Any, ...]:
+    return result.end, result.gsr, result.decisions, result.steps, result.agent_nodes, result.max_depth
+
+
+def timeless(events: Any) -> list[dict[str, Any]]:
+    return [untimed(event) | ({"result": untimed(event["result"])} if "result" in event else {}) for event in events]
+
+
+def untimed(values: dict[str, Any]) -> dict[str, Any]:
+    hidden = ("t", "id", "started", "seconds", "model_seconds")
+    return {name: value for name, value in values.items() if name not in hidden}
+
+
+# ---------------------------------------------------------------------- killed
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, EpisodeResult]:
+    path = tmp_path_factory.mktemp("whole") / "run.jsonl"
+    return path, run_into(path)
+
+
+@pytest.mark.parametrize("seed", range(KILLS))
+def test_a_kill_at_any_moment_leaves_a_record_that_goes_on_to_the_end(
+    seed: int, whole: tuple[Path, EpisodeResult], tmp_path: Path
+) -> None:
+    first, expected = whole
+    path = tmp_path / "killed.jsonl"
+    kill_at = random.Random(seed).randrange(2000, first.stat().st_size * 9 // 10)
+    process = multiprocessing.get_context("fork").Process(target=run_into, args=(path,))
+    process.start()
+    while process.is_alive() and not (path.exists() and path.stat().st_size >= kill_at):
+        pass
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+    process.join(30)
+
+    record = read_record(path)
+    assert timeless(record.events) == timeless(read_record(first).events[: len(record.events)])
+    kept = Kept()
+    with SymbolicWorld(TASK) as world:
+        until = stop_of(record) if record.end is None else decision_of(record, 5)
+        episode = go_on(record, until, world=world, model=ExpertModel(), write=kept.write, about={})
+        result = episode.run()
+    assert outcome(result) == outcome(expected)
+    assert kept.record.run["parent"]["id"] == record.run["id"]
+    assert timeless(kept.record.events)[1:-1] == timeless(read_record(first).events)[1:-1]
+
+
+@pytest.mark.parametrize("left", range(1, 120, 7))
+def test_a_torn_last_line_is_left_out(left: int, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    run_into(path)
+    content = path.read_bytes()
+    path.write_bytes(content[:-left])
+    record = read_record(path)
+    assert record.torn == (content[-left - 1 : -left] != b"\n")
+    assert len(record.events) == content[:-left].count(b"\n")
+    assert record.end is None
+
+
+# ---------------------------------------------------------------------- disks
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("size", [100, 5000, 20001])
+def test_on_a_full_disk_the_run_goes_on_and_says_once_that_it_is_not_recorded(
+    size: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "run.jsonl"
+    with files_of_at_most(size), caplog.at_level(logging.WARNING):
+        result = run_into(path)
+    assert result.end == "done"
+    (said,) = [record.message for record in caplog.records if "not recorded any more" in record.message]
+    assert str(path) in said
+    if size > 1000:
+        record = read_record(path)
+        assert (record.torn, record.end, len(record.events) > 2) == (True, None, True)
+
+
+def test_where_the_folder_vanishes_the_run_goes_on_and_says_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "runs"
+
+    class Vanishing(ScriptedModel):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            if len(self.requests) == 2:
+                shutil.rmtree(folder)
+            return super().decide(request)
+
+    file = RecordFile(folder / "run.jsonl")
+    episode = Episode(
+        "root",
+        world=ScriptedWorld(),
+        model=Vanishing(SCRIPT),
+        planner=planner("reactree_wm"),
+        record=Recorder(file.write),
+    )
+    with caplog.at_level(logging.WARNING):
+        assert episode.run().end == "done"
+    assert [record.message for record in caplog.records] == [
+        f"the run is not recorded any more: {folder / 'run.jsonl'}: the file is gone"
+    ]
+
+
+def test_a_record_is_never_written_over_another_file(tmp_path: Path) -> None:
+    (tmp_path / "there.jsonl").touch()
+    with pytest.raises(UserError, match=r"there\.jsonl: is there already; name a new file"):
+        RecordFile(tmp_path / "there.jsonl")
+    with pytest.raises(UserError, match="cannot be made"):
+        RecordFile(tmp_path / "there.jsonl" / "run.jsonl")
+
+
+# ---------------------------------------------------------------------- reading
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is no record of a run"),
+        (b'{"e":"run","schema":1', "is no record of a run"),
+        (b"\n", "is no record of a run"),
+        (b'{"task_id": 3}\n', "is no record of a run"),
+        (b'[1]\n{"e":"grow"}\n', "is no record of a run"),
+        (b"\xff\xfe\n", "is no record of a run"),
+        (b'{"e":"run","schema":2}\n', "is a record of schema 2, which this version .schema 1. does not know"),
+        (b'{"e":"run","schema":1}\n{"e":\n{"e":"end"}\n', r"line 2 is no event: b'{\"e\":'"),
+        (b'{"e":"run","schema":1}\n7\n', "line 2 is no event"),
+    ],
+)
+def test_what_is_no_record_is_refused_in_one_line(content: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(RecordError, match=message) as raised:
+        read_record(path)
+    assert "\n" not in str(raised.value)
+
+
+def test_what_is_not_there_and_folders_are_named(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=r"nowhere\.jsonl: cannot be read: No such file"):
+        read_record(tmp_path / "nowhere.jsonl")
+    with pytest.raises(RecordError, match="is a folder"):
+        read_record(tmp_path)
+    with pytest.raises(RecordError, match="holds no record of a run"):
+        reader.records_in([tmp_path])
+
+
+def test_a_record_is_followed_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "FOLLOW_PERIOD", 0.0)
+    episode, kept = recorded_episode(SCRIPT)
+    episode.run()
+    path, text = tmp_path / "run.jsonl", "".join(f"{line}\n" for line in kept.lines)
+    pieces = iter([text[at : at + 97] for at in range(0, len(text), 97)])
+
+    def write_more() -> bool:
+        with path.open("a") as file:
+            file.write(next(pieces))
+        return True
+
+    assert list(follow(path, goes_on=write_more)) == kept.record.events
+
+
+def test_who_follows_a_run_that_was_killed_may_stop(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    assert list(follow(path, goes_on=lambda: False)) == []
+    path.write_text('{"e":"run","schema":1,"t":0}\n{"e":"gr')
+    assert [event["e"] for event in follow(path, goes_on=lambda: False)] == ["run"]
+
+
+# ---------------------------------------------------------------------- moments
+
+
+def test_a_moment_is_what_the_run_had_come_to() -> None:
+    episode, kept = recorded_episode(SCRIPT, model=(model := ScriptedModel(SCRIPT)))
+    result = episode.run()
+    moment = Moment.after(kept.record.events)
+    nodes = episode.context.nodes
+    assert [node.turns for node in moment.goal_nodes] == [node.turns for node in nodes]
+    assert [node.status for node in moment.goal_nodes] == [node.status.value.lower() for node in nodes]
+    assert [(node.start, node.depth, node.index) for node in moment.goal_nodes] == [
+        (node.start, node.depth, node.index) for node in nodes
+    ]
+    assert (moment.decisions, moment.steps) == (result.decisions, result.steps)
+    assert [request.prompt for request in moment.requests.values()] == [tuple(one.turns) for one in model.requests]
+    assert experiences_of(moment) == episode.experiences()
+    assert moment.skills == list(episode.context.world.available_skills().take())
+
+
+def test_every_moment_holds_what_was_known_by_then() -> None:
+    kept = Kept()
+    episode = Episode(
+        TASK.instruction,
+        world=SymbolicWorld(TASK),
+        model=ExpertModel(),
+        planner=planner("reactree_wm"),
+        record=Recorder(kept.write),
+    )
+    episode.run()
+    moment, known = Moment(), 0
+    for number, event in enumerate(kept.record.events, 1):
+        moment.apply(event)
+        assert moment.count == number
+        assert len(moment.nodes) >= len(moment.started)
+        known = max(known, len(moment.known))
+        if event["e"] == "decided":
+            assert moment.decisions == event["decisions"]
+    assert known > 20
+    assert len(moment.rooms) == 5
+    assert moment.looked_into
+
+
+def test_turns_that_a_planner_appends_itself_are_written_in_their_place() -> None:
+    class Own(GoalNode):
+        def program(self) -> Program:
+            self.turns = [Told("Your task is to: root")]
+            self.see((yield from self.look_around()))
+            self.turns.append(Told("Look."))
+            reply = yield from self.ask(FreeText())
+            self.say(reply.text, None)
+            self.turns.append(Told("Well."))
+            return True
+
+    builder = Builds(lambda goal, context: Own(goal, context))
+    episode, kept = recorded_episode({"root": ["I look."]}, builder=builder)
+    episode.run()
+    moment = Moment.after(kept.record.events)
+    assert moment.root.turns == episode.context.nodes[0].turns
+    assert [turn.text for turn in moment.requests["0.1"].prompt[-2:]] == [START, "Look."]
+    assert_replays(kept, builder)
+
+
+@pytest.mark.parametrize("kind", ["started", "request", "reply", "turn", "decided", "grow", "ended"])
+def test_a_record_that_somebody_broke_is_told_by_event(kind: str) -> None:
+    episode, kept = recorded_episode(SCRIPT)
+    episode.run()
+    events = kept.record.events
+    number = next(number for number, event in enumerate(events) if event["e"] == kind)
+    broken = {"e": kind, "t": 0.0, "of": "observe"}
+    with pytest.raises(RecordError, match=rf"event {number} \({kind}\) of the record cannot be used: KeyError"):
+        Moment.after([*events[:number], broken, *events[number + 1 :]])
+
+
+def test_differences_of_skills_give_the_list_back_in_its_order() -> None:
+    lists = [["a", "b"], ["a", "b"], ["b", "a"], [], ["x", "b", "y", "a"], ["x", "y", "a"], ["x", "y", "a", "a"], ["a"]]
+    for old in lists:
+        for new in lists:
+            assert skills_after(old, skills_difference(old, new)) == new
+    assert skills_difference(("a", "b"), ["a", "b"]) == {}
+    assert skills_difference(["a", "b", "c"], ["a", "d", "c"]) == {"at": 1, "added": ["d"], "removed": ["b"]}
+
+
+# ---------------------------------------------------------------------- what it holds, and what not
+
+
+def test_a_record_is_ascii_and_keeps_halves_of_characters() -> None:
+    instruction = "<script>\u202e\x1b[2J \ud83d \N{SNOWMAN}"
+    kept = Kept()
+    Episode(
+        instruction,
+        world=ScriptedWorld(),
+        model=ScriptedModel({instruction: ["Act: done"]}),
+        planner=planner("react"),
+        record=Recorder(kept.write),
+    ).run()
+    assert all(line.isascii() for line in kept.lines)
+    assert kept.record.run["instruction"] == instruction
+    assert_replays(kept)
+
+
+def test_names_and_passwords_in_addresses_are_left_out() -> None:
+    settings = {"models": [{"base_url": "https://me:hush@example.org/v1"}], "api_key_file": "key"}
+    assert without_credentials(settings) == {
+        "models": [{"base_url": "https://example.org/v1"}],
+        "api_key_file": "key",
+    }
+
+
+def test_training_data_holds_what_was_taken_and_not_what_was_refused() -> None:
+    episode, kept = recorded_episode(SCRIPT)
+    episode.run()
+    lines = list(training_lines(kept.record, chat=False))
+    assert [line["completion"] for line in lines] == [
+        "Think: a",
+        expand("fallback", "a", "b"),
+        "Act: open fridge 1",
+        "Act: failure",
+        "Act: recall location of apple",
+        "Act: done",
+    ]
+    assert "sing" in lines[3]["prompt"]  # that it was refused is what the next decision follows
+    for line in training_lines(kept.record, chat=True):
+        roles = [message["role"] for message in line["messages"]]
+        assert (roles[0], roles[1], roles[-1]) == ("system", "user", "assistant")
+        json.dumps(line)
+
+
+# ---------------------------------------------------------------------- going on where things are otherwise
+
+
+class Otherwise(WorldWrapper):
+    """A world in which the second skill comes to something else."""
+
+    skills = 0
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        self.skills += 1
+        came = super().execute(skill)
+        return Pending.of(Observation("A dragon sits there.")) if self.skills == 2 else came
+
+
+def test_what_comes_to_something_else_is_told_and_the_run_looks_around_anew(whole: tuple[Path, EpisodeResult]) -> None:
+    record, kept, told = read_record(whole[0]), Kept(), []
+    with Otherwise(SymbolicWorld(TASK)) as world:
+        episode = go_on(
+            record,
+            decision_of(record, 20),
+            world=world,
+            model=ExpertModel(),
+            write=kept.write,
+            about={},
+            differs=lambda what, recorded, now: told.append((what, now)),
+        )
+        assert episode.run().end == "done"
+    skills = [event["skill"] for event in record.events if event["e"] == "skill"]
+    assert told == [(skills[1], "A dragon sits there.")]
+    assert [event["text"] for event in kept.of("differs")] == ["A dragon sits there."]
+    assert any(event.get("saw", "").startswith("You had to wait: not everything came to") for event in kept.of("turn"))
+    assert replay(kept.record).identical
+
+
+def test_a_record_that_this_version_does_not_make_again_cannot_be_gone_on_with(
+    whole: tuple[Path, EpisodeResult],
+) -> None:
+    events = [dict(event) for event in read_record(whole[0]).events]
+    next(event for event in events if event["e"] == "decided")["decisions"] = 7
+    with SymbolicWorld(TASK) as world, pytest.raises(UserError, match="cannot be brought to where it was: event"):
+        go_on(Record(events), 60, world=world, model=ExpertModel(), write=Kept().write, about={})

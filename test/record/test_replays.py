@@ -1,0 +1,470 @@
+"""Runs of every planner, with every ending, are played again identically from their records."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles import Builds, Clock, ScriptedModel, ScriptedWorld, expand
+from recode_doubles import Coder
+from recorded_runs import Kept, assert_replays, recorded_episode
+
+from reactree_ros.agent.turns import Told
+from reactree_ros.episode import Episode
+from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.llm.port import (
+    Choice,
+    DecisionRequest,
+    FreeText,
+    InvalidReply,
+    LanguageModel,
+    PromptTooLong,
+    Reply,
+    ServerUnavailable,
+)
+from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.experience import End, Experience
+from reactree_ros.pending import Pending
+from reactree_ros.planners.plan import tidied
+from reactree_ros.record.moment import Moment
+from reactree_ros.record.player import replay
+from reactree_ros.record.reader import Record
+from reactree_ros.record.recordings import load_recording
+from reactree_ros.record.replay import episode_of
+from reactree_ros.record.writer import Recorder
+from reactree_ros.tree.goal_node import GoalNode, Program
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.port import Observation, Outcome, Score, Seen, World, WorldError
+from reactree_ros.world.virtualhome.generator import generate_house, solution
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import parse_tasks
+from reactree_ros.world.wrappers import WorldWrapper
+
+HOUSES = range(20)
+HAS_MONTY = importlib.util.find_spec("pydantic_monty") is not None
+
+
+class Late(LanguageModel):
+    """Answers when a tick has passed."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        self._waiting: list[tuple[Pending[Reply], DecisionRequest]] = []
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        pending: Pending[Reply] = Pending()
+        self._waiting.append((pending, request))
+        return pending
+
+    def settle(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for pending, request in waiting:
+            pending.succeed(self._model.decide(request).take())
+
+
+class LateWorld(WorldWrapper):
+    """Looks around, and carries skills out, when a tick has passed."""
+
+    def __init__(self, inner: World) -> None:
+        super().__init__(inner)
+        self._waiting: list[tuple[Pending[Any], Pending[Any]]] = []
+
+    def _later(self, source: Pending[Any]) -> Pending[Any]:
+        pending: Pending[Any] = Pending()
+        self._waiting.append((pending, source))
+        return pending
+
+    def observe(self) -> Pending[Observation]:
+        return self._later(super().observe())
+
+    def available_skills(self) -> Pending[Any]:
+        return self._later(super().available_skills())
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        return self._later(super().execute(skill))
+
+    def settle(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for pending, source in waiting:
+            pending.succeed(source.take())
+
+
+class Planning(LanguageModel):
+    """Says plans that know the house, one of them with a step that is none, and takes the first that is offered."""
+
+    def __init__(self, plan: list[str]) -> None:
+        self._plan, self._line, self._asked = plan, 0, 0
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        if isinstance(request.may_say, Choice):
+            return Pending.of(Reply(request.may_say.options[0]))
+        assert isinstance(request.may_say, FreeText)
+        self._asked += 1
+        plan = self._plan if self._asked % 3 else [self._plan[0], "sing a song", *self._plan[1:3]]
+        return Pending.of(Reply("\n".join(plan), seconds=0.25, prompt_tokens=7))
+
+
+@pytest.mark.parametrize("house", HOUSES)
+@pytest.mark.parametrize("name", ["reactree", "reactree_wm", "react", "react_wm", "hiagent", "hiagent_wm"])
+def test_runs_of_the_expert_in_a_generated_house_are_played_again(name: str, house: int) -> None:
+    task = parse_tasks(generate_house(seed=house, tasks=3))[house % 3]
+    options = TreeOptions(seed=house, max_decisions=200 if house % 4 else 7 + house)
+    episode, kept = recorded_episode(
+        {}, name=name, model=ExpertModel(), world=SymbolicWorld(task), options=options, instruction=task.instruction
+    )
+    episode.run()
+    assert_replays(kept)
+
+
+@pytest.mark.parametrize("house", HOUSES)
+def test_runs_of_a_planner_that_plans_first_are_played_again(house: int) -> None:
+    (document,) = generate_house(seed=house, tasks=1)
+    plan = [*(tidied(skill) for skill in solution(document)), "done"]
+    task = parse_tasks([document])[0]
+    given: dict[str, Any] = {"world": SymbolicWorld(task), "instruction": task.instruction}
+    episode, kept = recorded_episode({}, name="tree_planner:plans=5", model=Planning(plan), **given)
+    episode.run()
+    assert_replays(kept)
+
+
+@pytest.mark.skipif(not HAS_MONTY, reason="needs the recode extra")
+@pytest.mark.parametrize("seed", range(5))
+def test_runs_of_code_are_played_again(seed: int) -> None:
+    code = {
+        "solve": [
+            "x = part(1)\nrun('fly')",
+            "import random\nx = part(random.random())\nprint(x)\nrun('open fridge 1')",
+        ],
+        "part": ["return 1 / 0", "return run('go to kitchen 1')"],
+    }
+    episode, kept = recorded_episode({}, name="recode", model=Coder(code), options=TreeOptions(seed=seed))
+    episode.run()
+    assert kept.of("refused")
+    assert_replays(kept)
+
+
+def test_what_comes_later_than_the_tick_is_played_again_between_the_same_ticks() -> None:
+    task = parse_tasks(generate_house(seed=3, tasks=1))[0]
+    model, world = Late(ExpertModel()), LateWorld(SymbolicWorld(task))
+    episode, kept = recorded_episode({}, model=model, world=world, instruction=task.instruction)
+    while not episode.finished:
+        episode.tick()
+        model.settle()
+        episode.tick()
+        world.settle()
+    episode.scored()
+    skills = {node["node"] for event in kept.of("grow") for node in event["nodes"] if node["kind"] == "skill"}
+    running = {node for event in kept.of("status") for node, status, *_ in event["of"] if status == "running"}
+    assert skills & running  # a skill was seen under way
+    assert_replays(kept)
+
+
+# ---------------------------------------------------------------------- endings
+
+
+class Breaking(ScriptedWorld):
+    """A world in which one call goes wrong."""
+
+    def __init__(self, what: str, error: Exception | None = None) -> None:
+        super().__init__()
+        self._what, self._error = what, error
+
+    def _broken(self, what: str) -> Pending[Any] | None:
+        if what != self._what:
+            return None
+        return Pending() if self._error is None else Pending.failed(self._error)
+
+    def observe(self) -> Pending[Observation]:
+        return self._broken("observe") or super().observe()
+
+    def available_skills(self) -> Pending[Any]:
+        return self._broken("skills") or super().available_skills()
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        return self._broken("execute") or super().execute(skill)
+
+    def score(self) -> Pending[Score | None]:
+        return self._broken("score") or super().score()
+
+
+class Failing(ScriptedModel):
+    """Fails at the third request."""
+
+    def __init__(self, error: Exception | None, *, raises: bool = False) -> None:
+        super().__init__({"root": ["Think: a", "Act: open fridge 1", "Act: done"]})
+        self._error, self._raises = error, raises
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        if len(self.requests) < 2:
+            return super().decide(request)
+        if self._raises and self._error is not None:
+            raise self._error
+        return Pending() if self._error is None else Pending.failed(self._error)
+
+
+class Unheard(Exception):
+    """Of a model that nobody knows."""
+
+
+ACTS = {"root": ["Think: a", "Act: open fridge 1", "Act: done"]}
+ENDINGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "done": ("done", {}),
+    "failure": ("failure", {"model": ScriptedModel({"root": ["Act: failure"]})}),
+    "refused replies": ("done", {"model": ScriptedModel({"root": ["sing", "Act: fly", "Act: done"]})}),
+    "nothing but refusals": (
+        "out_of_decisions",
+        {"model": ScriptedModel({"root": ["sing"] * 9}), "options": TreeOptions(max_decisions=4)},
+    ),
+    "out of decisions": ("out_of_decisions", {"options": TreeOptions(max_decisions=1)}),
+    "out of steps": ("out_of_steps", {"options": TreeOptions(max_steps=1)}),
+    "context full": ("context_full", {"model": Failing(PromptTooLong(7, 100))}),
+    "model gone": ("model_gone", {"model": Failing(ServerUnavailable("it rains"))}),
+    "model raises": ("model_gone", {"model": Failing(ServerUnavailable("it rains"), raises=True)}),
+    "model says nothing that may be said": ("failure", {"model": Failing(InvalidReply("no option"))}),
+    "bug of a model": ("bug", {"model": Failing(Unheard("what is this?"))}),
+    "world gone at the start": ("world_gone", {"world": Breaking("observe", WorldError("no graph"))}),
+    "world gone in a skill": ("world_gone", {"world": Breaking("execute", WorldError("no arm"))}),
+    "world without skills": ("world_gone", {"world": Breaking("skills", WorldError("no list"))}),
+    "bug of a world": ("bug", {"world": Breaking("skills", KeyError("fridge"))}),
+    "no score": ("world_gone", {"world": Breaking("score", WorldError("no graph"))}),
+    "memory gone": ("memory_gone", {"examples": lambda subgoal: Pending.failed(OSError("the disk is gone"))}),
+    "hostile words": (
+        "done",
+        {"model": ScriptedModel({"root": ["Think: <b>\u202e\x1b[31m</script> \ud83d", "Act: done"]})},
+    ),
+}
+
+
+@pytest.mark.parametrize(("end", "given"), ENDINGS.values(), ids=ENDINGS)
+def test_every_ending_is_played_again(end: str, given: dict[str, Any]) -> None:
+    episode, kept = recorded_episode(ACTS, **given)
+    assert episode.run().end == end
+    assert_replays(kept)
+    assert Moment.after(kept.record.events).result == kept.record.events[-1]["result"]
+
+
+LATE: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    "reply": ("model_gone", {"model": Failing(None)}, ["reply"]),
+    "observation": ("world_gone", {"world": Breaking("observe")}, ["observe"]),
+    "examples": ("memory_gone", {"examples": lambda subgoal: Pending()}, ["examples"]),
+}
+
+
+@pytest.mark.parametrize(("end", "given", "of"), LATE.values(), ids=LATE)
+def test_what_did_not_come_in_time_does_not_come_in_time_again(end: str, given: dict[str, Any], of: list[str]) -> None:
+    clock = Clock()
+    episode, kept = recorded_episode(ACTS, clock=clock, **given)
+    for _ in range(5):
+        episode.tick()
+    clock.now += 1e4
+    assert episode.run().end == end
+    assert [event["of"] for event in kept.of("failed") if event["late"]] == of
+    assert_replays(kept)
+
+
+def test_a_bug_of_a_planner_is_played_again() -> None:
+    class Buggy(GoalNode):
+        def program(self) -> Program:
+            yield from self.look_around()
+            raise ZeroDivisionError("division by zero")
+
+    builder = Builds(lambda goal, context: Buggy(goal, context))
+    episode, kept = recorded_episode({}, builder=builder)
+    assert episode.run().end == "bug"
+    assert_replays(kept, builder)
+
+
+@pytest.mark.parametrize("ticks", range(9))
+def test_a_run_that_was_interrupted_is_played_again(ticks: int) -> None:
+    script = {"root": [expand("sequence", "a", "b")], "a": [*["Think: x"] * 9, "Act: done"], "b": []}
+    episode, kept = recorded_episode(script, model=ScriptedModel(script, settle=ticks != 3))
+    for _ in range(ticks):
+        episode.tick()
+    episode.interrupt()
+    assert episode.conclude().end == "interrupted"
+    assert_replays(kept)
+
+
+def test_a_run_that_control_c_broke_off_in_the_middle_of_a_tick_is_played_again() -> None:
+    class Stops(ScriptedWorld):
+        def execute(self, skill: str) -> Pending[Observation]:
+            raise KeyboardInterrupt
+
+    episode, kept = recorded_episode(ACTS, world=Stops())
+    with pytest.raises(KeyboardInterrupt):
+        episode.run()
+    assert kept.record.events[-1]["result"]["end"] == "interrupted"
+    assert_replays(kept)
+
+
+class Stop(ScriptedWorld):
+    """A world with an emergency stop."""
+
+    stop = ""
+
+    def halted(self) -> str:
+        return self.stop
+
+
+@pytest.mark.parametrize("ticks", range(1, 8))
+@pytest.mark.parametrize("settle", [True, False])
+def test_holds_are_played_again_where_they_came(ticks: int, settle: bool) -> None:
+    script = {"root": ["Think: a", "Act: open fridge 1", "Act: go to kitchen 1", *["Act: done"] * 3]}
+    world, model = Stop(settle=settle), ScriptedModel(script, settle=settle)
+
+    def go_on(times: int) -> None:
+        for _ in range(times):
+            if not episode.finished:
+                episode.tick()
+            world.settle_all()
+            model.settle_all()
+
+    episode, kept = recorded_episode(ACTS, world=world, model=model)
+    go_on(ticks)
+    world.stop = "the button"
+    go_on(3)
+    world.stop = "the other button"
+    go_on(2)
+    world.stop = ""
+    for _ in range(30):
+        go_on(1)
+    assert episode.scored().end == "done"
+    assert_replays(kept)
+
+
+def test_a_hold_without_end_is_played_again() -> None:
+    clock, world = Clock(), Stop()
+    world.stop = "the button"
+    episode, kept = recorded_episode(ACTS, clock=clock, world=world)
+    episode.tick()
+    clock.now += 1e4
+    assert episode.run().end == "held"
+    assert_replays(kept)
+
+
+def test_pictures_and_odd_outcomes_are_played_again() -> None:
+    class Camera(ScriptedWorld):
+        def execute(self, skill: str) -> Pending[Observation]:
+            seen = (Seen("apple", 2, None, held=True, states=("HOT",)), Seen("egg", 1, "kitchen 1", "fridge 1"))
+            return Pending.of(Observation("\ud83d", Outcome.EXECUTION, seen, "fridge 1", ("kitchen 1",), b"\x89PNG"))
+
+    episode, kept = recorded_episode(ACTS, world=Camera())
+    episode.run()
+    assert kept.of("observation")[-1]["picture"] == "iVBORw=="
+    assert_replays(kept)
+
+
+# ---------------------------------------------------------------------- memory and tokenizers
+
+
+class Room(ScriptedModel):
+    """Counts tokens with a tokenizer of its own, and takes prompts of so many."""
+
+    def count_tokens(self, text: str) -> int:
+        return len(text)
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        excess = len(request.prompt) - 4000
+        return Pending.failed(PromptTooLong(excess, 4000)) if excess > 0 else super().decide(request)
+
+
+def test_examples_that_were_found_and_left_out_are_played_again(tmp_path: Path) -> None:
+    from memory.word_hash_embedder import WordHashEmbedder
+
+    with EpisodicMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+        for number in range(4):
+            turns = (Told("Your task is to: root"), Told(f"{'long ' * 300}{number}"))
+            memory.add_run([Experience("root", turns, End.SUCCESS, "1", "x", number, 1)])
+        episode, kept = recorded_episode({}, model=Room(ACTS), memory=memory)
+        assert episode.run().end == "done"
+    (retrieved,) = kept.of("retrieved")
+    assert [one["similarity"] for one in retrieved["experiences"]] == [1.0] * len(retrieved["experiences"])
+    assert kept.of("shortened")
+    assert kept.of("counted")
+    assert_replays(kept)
+
+
+def test_summaries_that_a_tokenizer_asked_for_are_played_again() -> None:
+    script = {"root": [f"Think: {number} {'so ' * 30}" for number in range(8)] + ["It is done.", "Act: done"]}
+    name = "reactree:summarise_after=300:fixed_example=false"
+
+    class Any_(Room):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            return Pending.of(Reply("Short.")) if isinstance(request.may_say, FreeText) else super().decide(request)
+
+    episode, kept = recorded_episode(script, name=name, model=Any_(script), options=TreeOptions(max_decisions=8))
+    episode.run()
+    assert any(event["may_say"]["kind"] == "text" for event in kept.of("request"))
+    assert_replays(kept)
+
+
+# ---------------------------------------------------------------------- what is not the same
+
+
+def changed(kept: Kept, kind: str, **values: Any) -> Record:
+    events = [json.loads(line) for line in kept.lines]
+    next(event for event in events if event["e"] == kind).update(values)
+    return Record(events)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "difference"),
+    [
+        ("observation", {"text": "You see a dragon."}, "saw is"),
+        ("reply", {"text": "Think: b"}, "think is"),
+        ("decided", {"decisions": 5}, "decisions is 1, recorded 5"),
+        ("run", {"instruction": "sing"}, "nodes is"),
+        ("end", {"failures": [{"kind": "bug", "message": ""}]}, "failures is []"),
+        ("grow", {"nodes": []}, "nodes is"),
+        ("observation", {"outcome": "sung"}, "cannot be used"),
+    ],
+)
+def test_a_record_that_was_changed_departs_where_it_was(kind: str, values: dict[str, Any], difference: str) -> None:
+    episode, kept = recorded_episode(ACTS)
+    episode.run()
+    replayed = replay(changed(kept, kind, **values))
+    assert not replayed.identical
+    assert difference in replayed.difference
+
+
+def test_a_record_that_misses_an_event_departs_there() -> None:
+    episode, kept = recorded_episode(ACTS)
+    episode.run()
+    for number in range(2, len(kept.lines)):
+        events = [json.loads(line) for at, line in enumerate(kept.lines) if at != number]
+        assert not replay(Record(events)).identical or number == len(kept.lines) - 1, kept.lines[number]
+
+
+def test_every_beginning_of_a_record_is_played_again() -> None:
+    episode, kept = recorded_episode(
+        {"root": [expand("fallback", "a", "b")], "a": ["Act: failure"], "b": ["Act: done"]}
+    )
+    episode.run()
+    events = kept.record.events
+    for count in range(1, len(events) + 1):
+        replayed = replay(Record(events[:count]))
+        assert (replayed.difference, replayed.events) == ("", count)
+
+
+@pytest.mark.parametrize("variant", ["react", "react_wm", "reactree", "reactree_wm"])
+def test_the_authors_runs_are_converted_to_records_that_are_played_again(wah_nl: Path, variant: str) -> None:
+    for run in load_recording(wah_nl / "trajectories" / f"{variant}.jsonl")[:12]:
+        kept = Kept()
+        episode: Episode = episode_of(run, variant, record=Recorder(kept.write))
+        episode.run()
+        assert kept.record.run["instruction"] == run.instruction
+        assert_replays(kept)
+
+
+def test_a_planner_that_is_not_here_is_named() -> None:
+    from reactree_ros.errors import UserError
+
+    episode, kept = recorded_episode(ACTS)
+    episode.run()
+    with pytest.raises(UserError, match="planner 'gardener' is unknown"):
+        replay(changed(kept, "run", planner={"name": "gardener", "options": {}}))
+    with pytest.raises(UserError, match="what the run is cannot be used"):
+        replay(changed(kept, "run", options={"max_depth": "deep"}))

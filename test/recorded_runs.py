@@ -1,0 +1,54 @@
+"""Runs that are recorded in memory, as they would be read from a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from doubles import Clock, ScriptedModel, ScriptedWorld
+
+from reactree_ros.episode import Builder, Episode
+from reactree_ros.planners.spec import planner
+from reactree_ros.record.player import replay
+from reactree_ros.record.reader import Record
+from reactree_ros.record.writer import Recorder, encoded
+
+
+class Kept:
+    """Keeps the lines of a record."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def write(self, event: dict[str, Any]) -> None:
+        self.lines.append(encoded(event))
+
+    @property
+    def record(self) -> Record:
+        return Record([json.loads(line) for line in self.lines])
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [event for event in self.record.events if event["e"] == kind]
+
+
+def recorded_episode(
+    script: Mapping[str, Sequence[str]], *, name: str = "reactree_wm", builder: Builder | None = None, **given: Any
+) -> tuple[Episode, Kept]:
+    """An episode of a script, with its record."""
+    kept = Kept()
+    given = {"model": ScriptedModel(script), "world": ScriptedWorld(), "clock": Clock()} | given
+    episode = Episode(
+        given.pop("instruction", "root"),
+        planner=builder or planner(name),
+        record=Recorder(kept.write),
+        **given,
+    )
+    return episode, kept
+
+
+def assert_replays(kept: Kept, builder: Builder | None = None) -> None:
+    """A record is played again identically."""
+    replayed = replay(kept.record, builder=builder)
+    assert replayed.identical, replayed.difference
+    assert replayed.events == replayed.recorded == len(kept.lines)
