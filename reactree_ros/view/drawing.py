@@ -1,0 +1,151 @@
+"""Drawings of a recorded tree, as in the paper's figure 1: agent nodes are circles, control flow is squares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from xml.sax.saxutils import escape
+
+from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line
+from reactree_ros.record.moment import Moment, Node
+from reactree_ros.view.words import in_one_line
+
+#: What stands in a square.
+SIGNS = {"sequence": "→", "fallback": "?", "parallel": "⇒"}
+#: Colour and mark of a status; where there is none yet, the outline is broken.
+STATUSES = {
+    "running": ("#2563eb", "…"),
+    "success": ("#15803d", "✓"),
+    "failure": ("#c2260c", "✕"),
+    "interrupted": ("#a15c07", "‖"),
+    "": ("#8a8f98", ""),
+}
+#: Widest PNG, in pixels.
+WIDEST = 12_000
+_WIDE, _NARROW, _LEVEL, _MARGIN = 150, 60, 100, 60
+_LINE, _LINES = 22, 3
+_DOT_SHAPES = {"sequence": "box", "fallback": "box", "parallel": "box"}
+
+
+def as_svg(moment: Moment) -> str:
+    """Draw a tree as SVG, in light colours."""
+    nodes = list(walk(moment))
+    places = _places(nodes)
+    left = min((x for x, _ in places.values()), default=0) - _WIDE / 2 - _MARGIN
+    right = max((x for x, _ in places.values()), default=0) + _WIDE / 2 + _MARGIN
+    height = max((y for _, y in places.values()), default=0) + _LEVEL + _MARGIN
+    title = escape(in_one_line(moment.run["instruction"]))
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{right - left:g}" height="{height + _MARGIN:g}" '
+        f'viewBox="{left:g} {-_MARGIN} {right - left:g} {height + _MARGIN:g}" role="img" '
+        'font-family="Inter, Helvetica, Arial, DejaVu Sans, sans-serif" font-size="12" text-anchor="middle">',
+        f"<title>{title}</title>",
+        f'<rect x="{left:g}" y="{-_MARGIN}" width="100%" height="100%" fill="#ffffff"/>',
+    ]
+    for node, _ in nodes:
+        if node.parent is not None:
+            parts.append(_edge(places[node.parent], places[node.number]))
+    parts += [_drawn(node, *places[node.number]) for node, _ in nodes]
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def as_png(moment: Moment) -> bytes:
+    """Draw a tree as PNG, at twice the size of the SVG where that is not too wide.
+
+    Raises:
+        UserError: What draws it is not installed.
+    """
+    try:
+        from resvg_py import svg_to_bytes
+    except ImportError as error:
+        raise UserError(f"a PNG needs resvg-py: {install_line('reactree_ros[view]')}; or export svg") from error
+    svg = as_svg(moment)
+    width = float(svg.partition('width="')[2].partition('"')[0])
+    return bytes(svg_to_bytes(svg_string=svg, width=round(min(2 * width, WIDEST))))
+
+
+def as_dot(moment: Moment) -> str:
+    """Write a tree for Graphviz."""
+    lines = ["digraph run {", '  node [fontname="Helvetica", fontsize=11];', "  edge [arrowhead=none];"]
+    for node, _ in walk(moment):
+        colour, mark = STATUSES[node.status]
+        label = SIGNS.get(node.kind) or in_one_line(node.subgoal or node.name)
+        style = "solid" if node.status else "dashed"
+        shape = _DOT_SHAPES.get(node.kind, "ellipse")
+        said = _quoted(f"{mark} {label}".strip())
+        lines.append(f'  n{node.number} [label={said}, shape={shape}, color="{colour}", style={style}];')
+        if node.parent is not None:
+            lines.append(f"  n{node.parent} -> n{node.number};")
+    return "\n".join([*lines, "}", ""])
+
+
+def walk(moment: Moment) -> Iterator[tuple[Node, int]]:
+    """Yield goal nodes and control flow from the root, each before what is under it, with how deep they are."""
+    waiting = [(0, 0)] if moment.nodes else []
+    while waiting:
+        number, depth = waiting.pop()
+        if moment.nodes[number].kind != "skill":
+            yield moment.nodes[number], depth
+            waiting += [(child, depth + 1) for child in reversed(moment.nodes[number].children)]
+
+
+def _places(nodes: list[tuple[Node, int]]) -> dict[int, tuple[float, float]]:
+    """Place nodes: leaves beside each other, parents above the middle of what is under them."""
+    across: dict[int, float] = {}
+    under: dict[int, list[float]] = {}
+    parents = {node.parent for node, _ in nodes}
+    cursor = 0.0
+    for node, _ in nodes:  # leaves come from left to right
+        if node.number not in parents:
+            width = _NARROW if node.kind in SIGNS else _WIDE
+            across[node.number] = cursor + width / 2
+            cursor += width
+    for node, _ in reversed(nodes):  # what is under a node comes before it, the last first
+        if node.number in under:
+            across[node.number] = (under[node.number][0] + under[node.number][-1]) / 2
+        if node.parent is not None:
+            under.setdefault(node.parent, []).append(across[node.number])
+    return {node.number: (across[node.number], float(depth * _LEVEL)) for node, depth in nodes}
+
+
+def _edge(above: tuple[float, float], below: tuple[float, float]) -> str:
+    (x1, y1), (x2, y2) = above, below
+    middle = (y1 + y2) / 2 + 10
+    return (
+        f'<path d="M{x1:g} {y1:g} C{x1:g} {middle:g} {x2:g} {middle:g} {x2:g} {y2:g}" fill="none" '
+        'stroke="#c9ccd1" stroke-width="1.5"/>'
+    )
+
+
+def _drawn(node: Node, x: float, y: float) -> str:
+    colour, mark = STATUSES[node.status]
+    dashes = "" if node.status else ' stroke-dasharray="4 3"'
+    outline = f'fill="#ffffff" stroke="{colour}" stroke-width="2.5"{dashes}'
+    if node.kind in SIGNS:
+        return (
+            f'<rect x="{x - 15:g}" y="{y - 15:g}" width="30" height="30" rx="3" {outline}/>'
+            f'<text x="{x:g}" y="{y + 5.5:g}" font-size="16" fill="{colour}">{SIGNS[node.kind]}</text>'
+        )
+    words = "".join(
+        f'<text x="{x:g}" y="{y + 34 + 14 * number:g}" fill="#1d2126" stroke="#ffffff" stroke-width="4" '
+        f'paint-order="stroke">{escape(line)}</text>'
+        for number, line in enumerate(_lines(in_one_line(node.subgoal or node.name)))
+    )
+    return (
+        f'<circle cx="{x:g}" cy="{y:g}" r="17" {outline}/>'
+        f'<text x="{x:g}" y="{y + 5.5:g}" font-size="16" fill="{colour}">{mark}</text>{words}'
+    )
+
+
+def _lines(name: str) -> list[str]:
+    """Break a name into a few short lines."""
+    lines = [""]
+    for word in name[: _LINE * (_LINES + 1)].split():
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > _LINE:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()[: _LINE + 1]
+    return lines if len(lines) <= _LINES else [*lines[: _LINES - 1], f"{lines[_LINES - 1]} …"]
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

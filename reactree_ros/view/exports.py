@@ -1,0 +1,74 @@
+"""What a record is written out as: the tree drawn (SVG, PNG, dot), the run told (Markdown), its events (MCAP)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reactree_ros.record.moment import Moment
+from reactree_ros.record.reader import Record
+from reactree_ros.record.schema import Event
+from reactree_ros.view.drawing import as_dot, as_png, as_svg
+from reactree_ros.view.mcap_file import as_mcap
+from reactree_ros.view.story import as_markdown
+
+
+@dataclass(frozen=True)
+class Export:
+    """A way to write a run out.
+
+    Attributes:
+        suffix: How the names of such files end.
+        media_type: What the content is.
+        make: Makes it of a record's events.
+    """
+
+    suffix: str
+    media_type: str
+    make: Callable[[Sequence[Event]], str | bytes]
+
+
+def _of_moment(make: Callable[[Moment], str | bytes]) -> Callable[[Sequence[Event]], str | bytes]:
+    """Return what makes the same of what events have come to."""
+    return lambda events: make(Moment.after(events))
+
+
+EXPORTS = {
+    "svg": Export("svg", "image/svg+xml", _of_moment(as_svg)),
+    "png": Export("png", "image/png", _of_moment(as_png)),
+    "dot": Export("dot", "text/vnd.graphviz", _of_moment(as_dot)),
+    "markdown": Export("md", "text/markdown", _of_moment(as_markdown)),
+    "mcap": Export("mcap", "application/octet-stream", as_mcap),
+}
+
+
+def export(record: Record, kind: str, at: int | None = None) -> bytes:
+    """Write a run out.
+
+    Args:
+        record: Its record.
+        kind: A name in :data:`EXPORTS`.
+        at: The number of the event that is the last one to be taken in; None: all are.
+
+    Raises:
+        UserError: What the export needs is not installed.
+    """
+    events = record.events if at is None else record.events[: at + 1]
+    content = EXPORTS[kind].make(events)
+    return content if isinstance(content, bytes) else content.encode()
+
+
+def write_exports(records: Sequence[Record], kind: str, out: Path) -> None:
+    """Write runs out: one into a file, several into a folder, each with a number and the name of its record.
+
+    Raises:
+        UserError: What the export needs is not installed.
+    """
+    if len(records) == 1:
+        out.write_bytes(export(records[0], kind))
+        return
+    out.mkdir(parents=True)
+    for number, record in enumerate(records, 1):
+        name = Path(record.name).stem
+        (out / f"{number:04}_{name}.{EXPORTS[kind].suffix}").write_bytes(export(record, kind))

@@ -1,0 +1,98 @@
+"""A recorded run as an MCAP file, which Foxglove opens without ROS: its events, a log of them, and its pictures."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line
+from reactree_ros.record.schema import Event
+
+#: Levels of Foxglove's log.
+INFO, WARNING, ERROR = 2, 3, 4
+_TEXT = {"type": "string"}
+_TIME = {"type": "object", "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}}}
+#: Schemas that Foxglove knows by their names, as far as they are used.
+LOG, IMAGE = "foxglove.Log", "foxglove.CompressedImage"
+_FIELDS: dict[str, dict[str, Any]] = {
+    LOG: {
+        "timestamp": _TIME,
+        "level": {"type": "integer"},
+        "message": _TEXT,
+        "name": _TEXT,
+        "file": _TEXT,
+        "line": {"type": "integer"},
+    },
+    IMAGE: {
+        "timestamp": _TIME,
+        "frame_id": _TEXT,
+        "data": {"type": "string", "contentEncoding": "base64"},
+        "format": _TEXT,
+    },
+}
+
+
+def as_mcap(events: Sequence[Event]) -> bytes:
+    """Write a run as MCAP: each kind of event on ``/record/KIND``, what people read on ``/log``, and ``/picture``.
+
+    Raises:
+        UserError: What writes it is not installed.
+    """
+    try:
+        from mcap.writer import Writer
+    except ImportError as error:
+        raise UserError(f"an MCAP file needs mcap: {install_line('reactree_ros[view]')}") from error
+    file = io.BytesIO()
+    writer = Writer(file)
+    writer.start()
+    channels: dict[str, int] = {}
+    begin = round(datetime.fromisoformat(events[0]["started"]).timestamp() * 1e9)
+    for number, event in enumerate(events):
+        time = begin + round(event["t"] * 1e9)
+        for topic, schema, value in _messages(event, number, time):
+            if topic not in channels:
+                fields = {"type": "object", "title": schema, "properties": _FIELDS.get(schema, {})}
+                known = writer.register_schema(schema, "jsonschema", json.dumps(fields).encode())
+                channels[topic] = writer.register_channel(topic, "json", known)
+            writer.add_message(channels[topic], time, json.dumps(value).encode(), time, number)
+    writer.finish()
+    return file.getvalue()
+
+
+def _messages(event: Event, number: int, time: int) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield what is written of an event: topic, schema, and the message."""
+    stamp = {"sec": time // 10**9, "nsec": time % 10**9}
+    picture = event.get("picture")
+    kept = {name: value for name, value in event.items() if name != "picture"}
+    yield f"/record/{event['e']}", f"reactree_ros.{event['e']}", kept
+    if picture:
+        yield "/picture", IMAGE, {"timestamp": stamp, "frame_id": "camera", "data": picture, "format": "png"}
+    for level, words in _said(event):
+        name = f"node {event['node']}" if "node" in event else "run"
+        log = {"timestamp": stamp, "level": level, "message": words, "name": name, "file": "record", "line": number}
+        yield "/log", LOG, log
+
+
+def _said(event: Event) -> Iterator[tuple[int, str]]:
+    """Yield what people read of an event, with its level."""
+    kind = event["e"]
+    if kind == "run":
+        yield INFO, event["instruction"]
+    elif kind == "turn" and "said" in event:
+        yield INFO, event["said"]
+    elif kind == "observation":
+        yield INFO, event["text"]
+    elif kind == "refused":
+        yield WARNING, f"refused: {event['reason']}"
+    elif kind == "held":
+        yield WARNING, f"held: {event['reason']}" if event["reason"] else "it goes on"
+    elif kind == "failed":
+        yield ERROR, f"{event['of']}: {event['message']}"
+    elif kind == "interrupted":
+        yield WARNING, "interrupted"
+    elif kind == "end":
+        yield INFO, f"end: {event['result']['end']}"

@@ -1,0 +1,275 @@
+// Beside the tree: the chosen node's conversation, the world as it is known, the run's counts. All of one moment.
+
+import { countUntil, latest } from "./record.js";
+import { count, make, seconds, words } from "./text.js";
+import { SPOKEN } from "./tree.js";
+
+const KINDS = { agent: "agent node", goal: "goal node", sequence: "sequence →", fallback: "fallback ?", parallel: "parallel ⇒" };
+const OUTCOMES = { done: "", precondition: "refused by the world", unknown_skill: "unknown skill" };
+
+/** The chosen node: its goal, how it fares, and what it was told, said and saw. */
+export class NodePanel {
+  constructor(host, { jump, fold }) {
+    this._host = host;
+    this._jump = jump;
+    this._fold = fold;
+    this._head = host.appendChild(make("div.node-head"));
+    this._list = host.appendChild(make("ol.turns", { "aria-label": "Conversation" }));
+    this._drawn = [];
+  }
+
+  show(record, id, moment, { follow = false } = {}) {
+    const node = record?.byId.get(id);
+    if (!node || node.born > moment) {
+      this._head.replaceChildren(make("p.empty", {}, "Choose a node in the tree to see what it was told, said and saw."));
+      this._list.replaceChildren();
+      this._drawn = [];
+      this._id = null;
+      return;
+    }
+    this._showHead(record, node, moment);
+    let isNew = false;
+    if (this._id !== id || this._record !== record) {
+      this._list.replaceChildren();
+      this._drawn = [];
+      [this._id, this._record] = [id, record];
+      this._host.scrollTop = 0;
+      isNew = true;
+    }
+    const entries = node.entries.slice(0, countUntil(node.entries, moment));
+    const atEnd = follow && (isNew || this._host.scrollTop + this._host.clientHeight > this._host.scrollHeight - 60);
+    while (this._drawn.length > entries.length) this._drawn.pop().element.remove();
+    entries.forEach((entry, number) => {
+      const key = `${happened(entry.reply, moment)}${happened(entry.verdict, moment)}`;
+      const drawn = this._drawn[number];
+      if (drawn?.entry === entry && drawn.key === key) return;
+      const element = this._entry(entry, moment);
+      if (drawn) drawn.element.replaceWith(element);
+      else this._list.append(element);
+      this._drawn[number] = { entry, key, element };
+    });
+    if (atEnd) this._host.scrollTop = this._host.scrollHeight;
+  }
+
+  _showHead(record, node, moment) {
+    const status = record.status(node, moment);
+    const message = latest(node.statuses, moment)?.message ?? "";
+    const started = latest(node.started, moment);
+    const tokens = latest(node.tokens, moment);
+    const end = latest(node.ends, moment);
+    const key = JSON.stringify([node.id, status, message, started, tokens?.n, end?.n, latest(node.retrieved, moment)?.n]);
+    if (key === this._key) return;
+    this._key = key;
+    const facts = [
+      ["Kind", KINDS[node.kind] ?? node.kind],
+      ["Began", started && `as number ${started.index + 1}, with decision ${started.decision}`],
+      ["Depth", node.depth],
+      ["Replies", tokens && [tokens.replies, tokens.seconds >= 0.001 ? `, ${seconds(tokens.seconds)}` : ""].join("")],
+      ["Tokens", tokens?.prompt ? tokenWords(tokens) : ""],
+      ["Policy", node.policy],
+      ["Ended", end && [end.failure ? `${end.failure.kind}: ${end.failure.message}` : (end.end ?? "")]],
+    ].filter(([, value]) => value || value === 0);
+    this._head.replaceChildren(
+      make("div.chips", {}, make(`span.chip.${status || "idle"}`, {}, SPOKEN[status])),
+      words("h2.goal", node.isFlow ? node.kind : node.name),
+      message ? words("p.message", message) : "",
+      make("dl.facts", {}, facts.map(([name, value]) => [make("dt", {}, name), make("dd", { dir: "auto" }, value)])),
+      experiences(latest(node.retrieved, moment)?.experiences ?? []),
+      node.children.length ? make("button", { type: "button", onclick: () => this._fold(node.id) }, "Fold or unfold its branch") : "",
+    );
+  }
+
+  _entry(entry, moment) {
+    if (entry.kind === "anew") return make("li.turn.anew", {}, "It begins again; the turns above are not its any more.");
+    if (entry.kind === "start") return folded("start", "System text and examples", entry.text);
+    if (entry.kind === "said") return this._said(entry, moment);
+    if (entry.kind === "saw") {
+      const outcome = entry.seen?.outcome ?? "done";
+      const bad = outcome === "done" ? "" : make("span.tag.bad", {}, OUTCOMES[outcome] || outcome.replaceAll("_", " "));
+      const picture = entry.seen?.picture && make("img.picture", { src: `data:image/png;base64,${entry.seen.picture}`, alt: "What the camera saw" });
+      return make("li.turn.saw", {}, this._meta(entry, "Saw", bad), words("div.text", entry.text), picture || "");
+    }
+    if (entry.kind === "told") {
+      if (entry.about === "answer" && entry.text.length < 4) return make("li.turn.answer", {}, words("span", entry.text));
+      const about = entry.about === "task" ? "Task" : "Told";
+      return make(`li.turn.told.${String(entry.about).replace(/\W/g, "")}`, {}, this._meta(entry, about), words("div.text", entry.text));
+    }
+    return make(`li.turn.${entry.kind}`, {}, this._meta(entry, entry.kind), words("div.text", entry.text));
+  }
+
+  _said(entry, moment) {
+    const { decision } = entry;
+    const reply = happened(entry.reply, moment) ? entry.reply : null;
+    const refused = happened(entry.verdict, moment) ? entry.verdict.refused : "";
+    const kind = decision.act !== undefined ? "Act" : decision.expand !== undefined ? "Expand" : decision.think !== undefined ? "Think" : "Said";
+    const spent = reply ? spentWords(reply) : "";
+    const by = reply?.answered_by ? make("span.tag", {}, reply.answered_by) : "";
+    return make(
+      `li.turn.said.${kind.toLowerCase()}${refused ? ".refused" : ""}`,
+      {},
+      this._meta(entry, refused ? `${kind} · refused` : kind, by),
+      words("div.text", entry.text),
+      refused ? words("p.reason", refused) : "",
+      reply?.reasoning ? folded("reasoning", `Reasoning (${count(reply.reasoning_tokens)} tokens)`, reply.reasoning, "div") : "",
+      spent ? make("p.spent", {}, spent) : "",
+    );
+  }
+
+  _meta(entry, kind, ...more) {
+    const jump = make("button.when", { type: "button", title: "Go to this moment", onclick: () => this._jump(entry.n) }, `#${entry.n}`);
+    return make("div.meta", {}, make("span.kind", {}, kind), ...more, jump);
+  }
+}
+
+/** The world as it is known: rooms, what stands in them, what was seen there and when. */
+export class WorldPanel {
+  constructor(host) {
+    this._host = host;
+  }
+
+  show(record, moment) {
+    const key = [record.things.size, record.counts.length, moment].join();
+    if (this._record === record && this._key === key) return;
+    const open = new Set([...this._host.querySelectorAll("details:not([open])")].map((one) => one.dataset.name));
+    [this._record, this._key] = [record, key];
+    const known = knownWorld(record, moment);
+    const rooms = [...known.rooms].map(([room, places]) => {
+      const number = [...places.values()].reduce((sum, things) => sum + things.length, 0);
+      const list = [...places].map(([place, things]) => this._place(record, place, things, moment, open));
+      return disclosure("room", room || "somewhere", count(number), list, !open.has(room));
+    });
+    const picture = latest(record.pictures, moment);
+    this._host.replaceChildren(
+      picture ? make("img.picture", { src: `data:image/png;base64,${picture.picture}`, alt: "What the camera saw last" }) : "",
+      section("Held", known.held.map((thing) => this._thing(thing))),
+      section("Rooms", rooms.length ? rooms : [make("p.empty", {}, "Nothing has been seen yet.")], "div"),
+      section("Never looked into", known.closed.map((name) => make("li", { dir: "auto" }, name))),
+    );
+  }
+
+  _place(record, place, things, moment, open) {
+    if (!place) return make("ul.things", {}, things.map((thing) => this._thing(thing)));
+    const look = latest(record.looks.get(place) ?? [], moment);
+    const when = look ? `looked into at ${seconds(look.t)}` : "";
+    return disclosure("place", place, when, [make("ul.things", {}, things.map((thing) => this._thing(thing)))], !open.has(place));
+  }
+
+  _thing({ name, at }) {
+    return make("li", { dir: "auto" }, make("span.thing", {}, name), at.states.map((state) => make("span.state", {}, state.toLowerCase())), make("span.ago", {}, seconds(at.t)));
+  }
+}
+
+/** What the world comes to at a moment: `{rooms: room → place → things, held, closed}`. */
+export function knownWorld(record, moment) {
+  const rooms = new Map();
+  const held = [];
+  for (const [room, n] of record.rooms) if (n <= moment) rooms.set(room, new Map());
+  const into = (room, place, thing) => {
+    if (!rooms.has(room)) rooms.set(room, new Map());
+    const places = rooms.get(room);
+    if (!places.has(place)) places.set(place, []);
+    if (thing) places.get(place).push(thing);
+  };
+  for (const { name, sightings } of record.things.values()) {
+    const at = latest(sightings, moment);
+    if (!at || at.states.includes("GONE")) continue;
+    if (at.held) held.push({ name, at });
+    else into(at.room, at.place, { name, at });
+  }
+  const closed = [...record.openable].filter(([name, n]) => n <= moment && !latest(record.looks.get(name) ?? [], moment)).map(([name]) => name);
+  return { rooms, held, closed };
+}
+
+/** The run: what was asked, by whom it is done, what it took so far, how it ended. */
+export class RunPanel {
+  constructor(host) {
+    this._host = host;
+  }
+
+  show(record, moment) {
+    const header = record.header ?? {};
+    const tokens = latest(record.tokens, moment);
+    const ended = record.end && record.end.n <= moment ? record.end.result : null;
+    const key = JSON.stringify([header.id, tokens?.n, ended?.end, record.grown(moment)]);
+    if (key === this._key) return;
+    this._key = key;
+    const rows = (pairs) => make("dl.facts", {}, pairs.filter(([, value]) => value !== "" && value !== null && value !== undefined).map(([name, value]) => [make("dt", {}, name), make("dd", { dir: "auto" }, value)]));
+    const { llm, ...settings } = header.llm ?? {};
+    this._host.replaceChildren(
+      ended ? make("div.result", {}, make(`span.chip.${ended.end === "done" ? "success" : "failure"}`, {}, endWords(ended.end)), ended.message ? words("p.message", ended.message) : "") : "",
+      rows([
+        ["Instruction", header.instruction],
+        ["Task", header.task_id === null ? header.task_name : `${header.task_id} ${header.task_name}`],
+        ["Planner", named(header.planner?.name, header.planner?.options)],
+        ["Language model", named(llm, settings)],
+        ["World", named(header.world?.name ?? header.world?.suite, header.world?.settings)],
+        ["Began", header.started],
+        ["Parent", header.parent && `${header.parent.id}, from decision ${header.parent.decision}`],
+        ["GSR, SSR", ended && ended.gsr !== null && ended.gsr !== undefined ? `${ended.gsr}, ${ended.ssr}` : ""],
+      ]),
+      make("h3", {}, "Spent"),
+      rows([
+        ["Goal nodes", count(record.nodes.slice(0, record.grown(moment)).filter((node) => !node.isFlow).length)],
+        ["Replies", tokens ? count(tokens.replies) : "0"],
+        ["Prompt tokens", tokens?.prompt ? count(tokens.prompt) : ""],
+        ["Cached", tokens?.prompt ? share(tokens) : ""],
+        ["Output tokens", tokens?.output ? count(tokens.output) : ""],
+        ["Reasoning tokens", tokens?.reasoning ? count(tokens.reasoning) : ""],
+        ["Model", tokens && seconds(tokens.seconds)],
+      ]),
+    );
+  }
+}
+
+export function endWords(end) {
+  return String(end ?? "").replaceAll("_", " ");
+}
+
+function named(name, settings = {}) {
+  return [name, ...Object.entries(settings).map(([setting, value]) => `${setting}=${JSON.stringify(value)}`)].join(" ").trim();
+}
+
+function happened(one, moment) {
+  return Boolean(one) && one.n <= moment;
+}
+
+function share(tokens) {
+  return `${Math.round((100 * tokens.cached) / tokens.prompt)} %`;
+}
+
+function tokenWords(tokens) {
+  return `${count(tokens.prompt)} in (${share(tokens)} cached), ${count(tokens.output)} out`;
+}
+
+function spentWords(reply) {
+  const parts = [];
+  if (reply.prompt_tokens) {
+    const cached = reply.cached_tokens === undefined ? "" : ` (${Math.round((100 * reply.cached_tokens) / reply.prompt_tokens)} % cached)`;
+    parts.push(`${count(reply.prompt_tokens)} tokens in${cached}`);
+  }
+  if (reply.output_tokens) parts.push(`${count(reply.output_tokens)} out`);
+  if (reply.seconds >= 0.001) parts.push(seconds(reply.seconds));
+  if (reply.finish_reason === "length") parts.push("cut at the limit");
+  return parts.join(" · ");
+}
+
+function folded(kind, title, text, tag = "li") {
+  const details = make("details", {}, make("summary", {}, title));
+  details.addEventListener("toggle", () => details.childElementCount === 1 && details.append(words("div.text", text)), { once: true });
+  return make(`${tag}.turn.${kind}`, {}, details);
+}
+
+function experiences(found) {
+  if (!found.length) return "";
+  const one = ({ subgoal, similarity, text }) =>
+    make("details.experience", {}, make("summary", { dir: "auto" }, subgoal, similarity === undefined ? "" : make("span.tag", {}, Number(similarity).toFixed(2))), words("div.text", text));
+  return make("details.retrieved", {}, make("summary", {}, `${found.length} retrieved experiences`), found.map(one));
+}
+
+function disclosure(kind, name, note, children, open) {
+  return make(`details.${kind}`, { "data-name": name, open }, make("summary", { dir: "auto" }, name, make("span.note", {}, note)), children);
+}
+
+function section(title, children, list = "ul") {
+  return children.length ? make("section", {}, make("h3", {}, title), make(`${list}.things`, {}, children)) : "";
+}

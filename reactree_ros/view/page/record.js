@@ -1,0 +1,313 @@
+// A record taken in event by event. Whatever changes keeps its history, so that every question can be asked of any
+// moment: a moment is the number of the last event that has happened by then.
+
+/** Return how many of the items, which are in the order of `n`, have happened by a moment. */
+export function countUntil(items, moment) {
+  let low = 0, high = items.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (items[middle].n <= moment) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Return the last of the items that has happened by a moment; undefined where none has. */
+export function latest(items, moment) {
+  return items[countUntil(items, moment) - 1];
+}
+
+export const SIGNS = { sequence: "→", fallback: "?", parallel: "⇒" };
+const GOALS = new Set(["agent", "goal"]);
+const ZERO = { prompt: 0, cached: 0, output: 0, reasoning: 0, seconds: 0, replies: 0 };
+
+class Node {
+  constructor(values, born) {
+    this.id = values.node;
+    this.parent = values.parent;
+    this.kind = values.kind;
+    this.name = String(values.subgoal || values.name || "");
+    this.depth = values.depth ?? null;
+    this.policy = values.policy ?? "";
+    this.born = born;
+    this.children = [];
+    this.statuses = []; // {n, status, message}
+    this.doing = []; // {n, skill}
+    this.entries = []; // what it was told, said and saw: {n, kind, text, …}
+    this.started = []; // {n, index, decision}
+    this.retrieved = []; // {n, experiences}
+    this.ends = []; // {n, end, failure}
+    this.tokens = []; // {n, prompt, cached, output, reasoning, seconds, replies}
+    this.reply = this.verdict = this.seen = this.start = null; // what the next entry takes in
+  }
+
+  get isFlow() {
+    return !GOALS.has(this.kind);
+  }
+}
+
+export class Record {
+  constructor() {
+    this.header = null;
+    this.end = null;
+    this.length = 0; // events taken in
+    this.nodes = []; // goal nodes and control flow, in the order of their growth
+    this.byId = new Map(); // skills, too
+    this.decisions = []; // {n, number, node, words, refused, begun, until}; ends, too, which have no number of their own
+    this.counts = []; // {n, decisions, steps}
+    this.tokens = []; // {n, …} added up
+    this.marks = []; // {n, kind, words}
+    this.times = []; // seconds of every event
+    this.holds = []; // {n, reason}
+    this.things = new Map(); // name → {name, word, sightings: [{n, t, room, place, held, states}]}
+    this.rooms = new Map(); // name → n
+    this.looks = new Map(); // receptacle → [{n, t}]
+    this.openable = new Map(); // name → n
+    this.pictures = []; // {n, picture}
+    this.texts = new Map(); // id → turns
+  }
+
+  get last() {
+    return this.length - 1;
+  }
+
+  add(event) {
+    const n = this.length++;
+    this.times.push(event.t ?? 0);
+    const take = this[`_${event.e}`];
+    if (take) take.call(this, event, n);
+  }
+
+  // ------------------------------------------------------------------ questions about a moment
+
+  /** Return how many of `nodes` are there. */
+  grown(moment) {
+    let low = 0, high = this.nodes.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.nodes[middle].born <= moment) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  status(node, moment) {
+    return latest(node.statuses, moment)?.status ?? "";
+  }
+
+  /** Return the behaviours from the root to the one that runs. */
+  activePath(moment) {
+    const path = [];
+    let node = this.nodes[0];
+    while (node && node.born <= moment && this.status(node, moment) === "running") {
+      path.push(node);
+      node = node.children.find((child) => child.born <= moment && this.status(child, moment) === "running");
+    }
+    return path;
+  }
+
+  /** Return the moment at which everything has happened that came of the first so many decisions and ends. */
+  momentAfter(many) {
+    if (!this.decisions.length) return this.last;
+    if (many < 1) return Math.max(0, this.decisions[0].begun - 1);
+    return this.decisions[Math.min(many, this.decisions.length) - 1].until ?? this.last;
+  }
+
+  /** Return the same for a decision by its number, from 1. */
+  momentOfDecision(number) {
+    const place = this.decisions.findIndex((decision) => decision.number >= number);
+    return this.momentAfter(number < 1 ? 0 : place < 0 ? this.decisions.length : place + 1);
+  }
+
+  /** Return the moment of the next (or, with -1, the previous) mark of a kind; null where there is none. */
+  mark(kind, moment, direction) {
+    const ahead = (mark) => mark.kind === kind && (direction > 0 ? mark.n > moment : mark.n < moment);
+    const found = this.marks.filter(ahead);
+    return found.length ? found[direction > 0 ? 0 : found.length - 1].n : null;
+  }
+
+  // ------------------------------------------------------------------ events
+
+  _run(event) {
+    this.header = event;
+  }
+
+  _end(event, n) {
+    this.end = { ...event, n };
+  }
+
+  _grow(event, n) {
+    for (const values of event.nodes) {
+      const node = new Node(values, n);
+      this.byId.set(node.id, node);
+      if (node.kind === "skill") continue;
+      this.nodes.push(node);
+      this.byId.get(node.parent)?.children.push(node);
+    }
+  }
+
+  _status(event, n) {
+    for (const [id, status, message = ""] of event.of) {
+      const node = this.byId.get(id);
+      if (!node) continue;
+      node.statuses.push({ n, status, message });
+      if (status === "failure" && node.kind !== "skill") this.marks.push({ n, kind: "failure", words: node.name });
+    }
+  }
+
+  _started(event, n) {
+    this.byId.get(event.node)?.started.push({ n, index: event.index, decision: event.decision });
+  }
+
+  _retrieved(event, n) {
+    const experiences = event.experiences.map((one) => ({ ...one, text: one.turns.map(textOf).join("\n") }));
+    this.byId.get(event.node)?.retrieved.push({ n, experiences });
+  }
+
+  _text(event) {
+    this.texts.set(event.id, event.turns);
+  }
+
+  _request(event, n) {
+    const node = this.byId.get(event.node);
+    const before = this.decisions.at(-1);
+    if (before && before.until === undefined) before.until = n - 1;
+    this._asked = n;
+    if (node && event.start !== undefined && node.start !== event.start) {
+      node.start = event.start;
+      const turns = this.texts.get(event.start) ?? [];
+      const text = turns.map(textOf).join("\n");
+      node.entries.push({ n, kind: "start", text });
+    }
+  }
+
+  _reply(event, n) {
+    const node = this.byId.get(event.node);
+    const sum = { ...(this.tokens.at(-1) ?? ZERO), n };
+    this.tokens.push(added(sum, event));
+    if (!node) return;
+    node.tokens.push(added({ ...(node.tokens.at(-1) ?? ZERO), n }, event));
+    node.reply = { n, ...event };
+  }
+
+  _decided(event, n) {
+    const words = event.act ?? event.think ?? (event.expand ? `${event.expand}: ${event.subgoals.join(", ")}` : "");
+    this._decision(event, n, { n, refused: "" }, String(words || event.begin_subgoal || event.summarise || ""));
+    if (event.expand) this.marks.push({ n, kind: "expansion", words: event.expand });
+  }
+
+  _refused(event, n) {
+    this._decision(event, n, { n, refused: String(event.reason) }, String(event.said));
+    this.marks.push({ n, kind: "refusal", words: event.reason });
+  }
+
+  _decision(event, n, verdict, words) {
+    const node = this.byId.get(event.node);
+    const before = this.decisions.at(-1);
+    if (before && before.until === undefined) before.until = n - 1;
+    this.decisions.push({ n, number: event.decisions, node: event.node, words, refused: verdict.refused, begun: this._asked ?? n });
+    this.counts.push({ n, decisions: event.decisions, steps: event.steps });
+    if (!node) return;
+    const open = node.entries.findLast((entry) => entry.kind === "said");
+    if (open && !open.verdict) open.verdict = verdict;
+    else node.verdict = verdict;
+  }
+
+  _skill(event, n) {
+    this.byId.get(event.node)?.doing.push({ n, skill: event.skill });
+  }
+
+  _turn(event, n) {
+    const node = this.byId.get(event.node);
+    if (!node) return;
+    if (event.anew && node.entries.length) node.entries.push({ n, kind: "anew", text: "" });
+    if (event.said !== undefined) {
+      node.entries.push({ n, kind: "said", text: event.said, decision: event, reply: node.reply, verdict: node.verdict });
+      node.reply = node.verdict = null;
+    } else if (event.saw !== undefined) {
+      node.entries.push({ n, kind: "saw", text: event.saw, seen: node.seen });
+      node.seen = null;
+    } else {
+      node.entries.push({ n, kind: "told", text: event.told, about: event.about });
+    }
+  }
+
+  _observation(event, n) {
+    const node = this.byId.get(event.node);
+    const t = event.t ?? 0;
+    if (node) {
+      node.seen = { n, outcome: event.outcome ?? "done", picture: event.picture };
+      node.doing.push({ n, skill: "" });
+    }
+    if (event.of === "survey") return; // what a planner is told, not what is seen
+    for (const room of event.rooms ?? []) if (!this.rooms.has(room)) this.rooms.set(room, n);
+    for (const seen of event.seen ?? []) this._saw(seen, n, t);
+    if (event.looked_into) {
+      push(this.looks, event.looked_into, { n, t });
+      this._opens(event.looked_into, n);
+    }
+    if (event.picture) this.pictures.push({ n, picture: event.picture });
+  }
+
+  _saw(seen, n, t) {
+    const name = `${seen.word} ${seen.instance}`;
+    let thing = this.things.get(name);
+    if (!thing) this.things.set(name, (thing = { name, sightings: [] }));
+    const states = seen.states ?? [];
+    if (seen.room && !this.rooms.has(seen.room)) this.rooms.set(seen.room, n);
+    thing.sightings.push({ n, t, room: seen.room ?? "", place: seen.place ?? "", held: !!seen.held, states });
+    if (states.includes("OPEN") || states.includes("CLOSED")) this._opens(name, n);
+  }
+
+  _skills(event, n) {
+    for (const skill of event.added ?? []) if (skill.startsWith("open ")) this._opens(skill.slice(5), n);
+  }
+
+  _opens(name, n) {
+    if (!this.openable.has(name)) this.openable.set(name, n);
+  }
+
+  _held(event, n) {
+    this.holds.push({ n, reason: event.reason });
+    if (event.reason) this.marks.push({ n, kind: "hold", words: event.reason });
+  }
+
+  _shortened(event, n) {
+    const text = `The prompt was ${event.excess} tokens too long: ${event.dropped} examples were dropped.`;
+    this.byId.get(event.node)?.entries.push({ n, kind: "note", text });
+  }
+
+  _differs(event, n) {
+    const text = `Carried out again, it came to something else: ${event.text}`;
+    this.byId.get(event.node)?.entries.push({ n, kind: "error", text });
+  }
+
+  _failed(event, n) {
+    const text = `${event.type}: ${event.message}`;
+    this.byId.get(event.node)?.entries.push({ n, kind: "error", text });
+    if (event.kind !== "context_full") this.marks.push({ n, kind: "failure", words: text });
+  }
+
+  _ended(event, n) {
+    this.byId.get(event.node)?.ends.push({ n, end: event.end, failure: event.failure });
+  }
+}
+
+function textOf(turn) {
+  return turn.told ?? turn.said ?? turn.saw ?? "";
+}
+
+function added(sum, reply) {
+  sum.prompt += reply.prompt_tokens ?? 0;
+  sum.cached += reply.cached_tokens ?? 0;
+  sum.output += reply.output_tokens ?? 0;
+  sum.reasoning += reply.reasoning_tokens ?? 0;
+  sum.seconds += reply.seconds ?? 0;
+  sum.replies += 1;
+  return sum;
+}
+
+function push(map, key, value) {
+  if (!map.has(key)) map.set(key, []);
+  map.get(key).push(value);
+}

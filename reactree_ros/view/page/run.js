@@ -1,0 +1,323 @@
+// One run: its tree, the chosen node, the world, the counts, the time line; and the person's hand on it.
+
+import { endWords, NodePanel, RunPanel, WorldPanel } from "./panels.js";
+import { countUntil, latest, Record } from "./record.js";
+import { fetchRuns, follow, Refused, steer } from "./stream.js";
+import { make, visible } from "./text.js";
+import { Timeline } from "./timeline.js";
+import { SPOKEN, TreeView } from "./tree.js";
+
+const MANY = 200; // events at once: a record that is read, not a run that goes on
+const CATCHING_UP = 150; // milliseconds
+const PANELS = ["node", "world", "run"];
+
+export class RunView {
+  constructor(page, run) {
+    this._run = run;
+    this._closed = new AbortController();
+    this._record = new Record();
+    this._moment = -1;
+    this._live = true;
+    this._chosen = null;
+    this._byHand = false;
+    this._build(page);
+  }
+
+  async begin() {
+    fetchRuns().then(({ alone, runs }) => {
+      this._back.hidden = alone;
+      document.title = `${visible(runs.find((one) => one.run === this._run)?.instruction ?? this._run)} · reactree`;
+    }, () => {});
+    await follow(this._run, {
+      take: (events) => this._take(events),
+      steering: (course) => this._steering(course),
+      state: (words) => this._connection(words),
+      signal: this._closed.signal,
+    });
+  }
+
+  /** Whether it shows what is now, and not an earlier moment. */
+  get isLive() {
+    return this._live;
+  }
+
+  close() {
+    this._closed.abort();
+    this._timeline.stop();
+  }
+
+  // ------------------------------------------------------------------ what it is made of
+
+  _build(page) {
+    this._title = make("h1.instruction", { dir: "auto" }, "…");
+    this._state = make("span.chip.idle", { role: "status" }, "loading");
+    this._lost = make("span.lost", { role: "alert", hidden: true }, "no connection; trying again");
+    this._budgets = make("div.budgets");
+    this._back = make("a.back", { href: "#/", hidden: true }, "‹ Runs");
+    this._controls = this._steers();
+    const treeHost = make("section.tree-host", { "aria-label": "Behaviour tree" });
+    const panels = PANELS.map((name) => make("div.panel", { id: `panel-${name}`, role: "tabpanel", "aria-labelledby": `tab-${name}`, tabindex: 0 }));
+    this._panelHosts = panels;
+    this._tabs = PANELS.map((name, number) =>
+      make("button", { id: `tab-${name}`, type: "button", role: "tab", "aria-controls": `panel-${name}`, onclick: () => this._open(number), onkeydown: (event) => this._tabKey(event) }, name[0].toUpperCase() + name.slice(1)),
+    );
+    const timeHost = make("footer.time", { "aria-label": "Time line" });
+    page.append(
+      make("header.top", {}, this._back, this._title, this._state, this._lost, make("span.gap"), this._budgets, this._exports(), make("button", { type: "button", title: "Keys (?)", "aria-label": "Keys", onclick: () => document.getElementById("keys").showModal() }, "?")),
+      this._controls,
+      make("div.run", {}, treeHost, make("section.side", { "aria-label": "Details" }, make("div.tabs", { role: "tablist" }, this._tabs), panels)),
+      timeHost,
+    );
+    this._tree = new TreeView(treeHost, { select: (id) => this.select(id) });
+    treeHost.append(this._zooms());
+    this._node = new NodePanel(panels[0], { jump: (moment) => this._go(moment), fold: (id) => this._tree.fold(id) });
+    this._world = new WorldPanel(panels[1]);
+    this._counts = new RunPanel(panels[2]);
+    this._timeline = new Timeline(timeHost, { go: (moment) => this._go(moment), live: () => this._goLive() });
+    this._open(0);
+  }
+
+  _zooms() {
+    const button = (label, title, act) => make("button", { type: "button", title, "aria-label": title, onclick: act }, label);
+    return make("div.zooms", {}, button("+", "Nearer (+)", () => this._tree.zoom(1.3)), button("−", "Farther (−)", () => this._tree.zoom(1 / 1.3)), button("Fit", "The whole tree (0)", () => this._tree.fit()));
+  }
+
+  _exports() {
+    const link = (kind, name) => make("a", { role: "menuitem", href: "#", onclick: (event) => ((event.preventDefault(), this._export(kind))) }, name);
+    return make("details.exports", {}, make("summary", { title: "Save this moment as a file" }, "Save"), make("div", { role: "menu" }, link("svg", "Tree, SVG"), link("png", "Tree, PNG"), link("dot", "Tree, dot"), link("markdown", "Run, Markdown"), link("mcap", "Run, MCAP")));
+  }
+
+  async _export(kind) {
+    const answer = await fetch(`/api/export?run=${encodeURIComponent(this._run)}&as=${kind}&at=${this._moment}`);
+    if (!answer.ok) return this._say((await answer.json()).error);
+    const address = URL.createObjectURL(await answer.blob());
+    make("a", { href: address, download: `${this._run.replace(/\W+/g, "_")}.${kind === "markdown" ? "md" : kind}` }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  }
+
+  _steers() {
+    const button = (name, title, act, kind = "button") => make(kind, { type: "button", title, onclick: act }, name);
+    this._pause = button("Pause", "Pause or go on (P)", () => this._command(this._course?.paused ? "go on" : "pause"));
+    this._step = button("Step", "One decision (S)", () => this._command("step"));
+    this._cancel = button("Cancel", "Stop the run for good (C)", () => this._askCancel());
+    this._words = make("input.decision", { type: "text", placeholder: "Say the next decision, e.g. Act: open fridge 1", "aria-label": "The next decision, in place of the model's", maxlength: 4000, autocomplete: "off" });
+    this._sayIt = make("button.primary", { type: "submit" }, "Say");
+    this._notice = make("p.notice", { role: "alert" });
+    this._form = make("form.say", { onsubmit: (event) => (event.preventDefault(), this._sayDecision()) }, this._words, this._sayIt);
+    return make("div.steering", { hidden: true, role: "toolbar", "aria-label": "Steer the run" }, this._pause, this._step, this._form, this._cancel, this._notice);
+  }
+
+  // ------------------------------------------------------------------ what comes
+
+  _take(events) {
+    for (const event of events) this._record.add(event);
+    if (!this._shownHeader && this._record.header) {
+      this._shownHeader = true;
+      this._title.textContent = visible(this._record.header.instruction);
+      this._title.title = visible(this._record.header.instruction);
+    }
+    if (this._live) this._moment = this._record.last;
+    this._ask(events.length > MANY);
+  }
+
+  _connection(words) {
+    this._lost.hidden = words !== "lost";
+    this._over = words === "ended";
+    if (this._over) this._controls.hidden = true;
+    this._ask();
+  }
+
+  _steering(course) {
+    this._course = course;
+    this._controls.hidden = course.ended;
+    this._step.hidden = !course.commands.includes("step");
+    this._form.hidden = !course.commands.includes("say");
+    this._pause.textContent = course.paused ? "Go on" : "Pause";
+    this._step.disabled = this._words.disabled = this._sayIt.disabled = !course.paused;
+    this._notice.textContent = visible(course.notice);
+    this._ask();
+  }
+
+  // ------------------------------------------------------------------ what is shown
+
+  select(id) {
+    this._chosen = id;
+    this._byHand = true;
+    this._tree.select(id, { reveal: true });
+    const node = this._record.byId.get(id);
+    this._announce(`${node.isFlow ? node.kind : node.name}, ${SPOKEN[this._record.status(node, this._moment)]}`);
+    this._open(0);
+    this._ask();
+  }
+
+  _go(moment) {
+    this._live = moment >= this._record.last;
+    this._moment = Math.max(0, Math.min(moment, this._record.last));
+    this._ask();
+  }
+
+  _goLive() {
+    if (this._record.length) this._go(this._record.last);
+  }
+
+  /** Show what there is, in the next frame; where much is still to come, a little later. */
+  _ask(later = false) {
+    if (this._asked) return;
+    this._asked = true;
+    const show = () => {
+      this._asked = false;
+      if (!this._closed.signal.aborted && this._record.length) this._show();
+    };
+    if (later) setTimeout(() => requestAnimationFrame(show), CATCHING_UP);
+    else requestAnimationFrame(show);
+  }
+
+  _show() {
+    const { _record: record, _moment: moment } = this;
+    this._tree.show(record, moment);
+    const active = record.activePath(moment).findLast((node) => !node.isFlow);
+    const chosen = record.byId.get(this._chosen);
+    if (!this._byHand || !chosen || chosen.born > moment) {
+      this._byHand = false;
+      this._chosen = (active ?? (this._live ? record.nodes[0] : this._decider(moment)))?.id ?? null;
+      this._tree.select(this._chosen);
+    }
+    [() => this._node.show(record, this._chosen, moment, { follow: this._live && !this._over }), () => this._world.show(record, moment), () => this._counts.show(record, moment)][this._tab]();
+    this._timeline.show(record, moment, this._live);
+    this._showState(moment);
+    this._showBudgets(moment);
+  }
+
+  _decider(moment) {
+    const decision = latest(this._record.decisions, moment);
+    return this._record.byId.get(decision?.node) ?? this._record.nodes[0];
+  }
+
+  _showState(moment) {
+    const { _record: record } = this;
+    const held = latest(record.holds, moment)?.reason;
+    let [words, kind] = ["running", "running"];
+    if (record.end && record.end.n <= moment) {
+      const { end } = record.end.result;
+      [words, kind] = [endWords(end), end === "done" ? "success" : end === "interrupted" ? "interrupted" : "failure"];
+    } else if (!this._live) [words, kind] = ["earlier moment", "idle"];
+    else if (held) [words, kind] = ["paused", "interrupted"];
+    if (this._state.textContent === words) return;
+    this._state.textContent = words;
+    this._state.className = `chip ${kind}`;
+    this._state.title = held ? visible(held) : "";
+  }
+
+  _showBudgets(moment) {
+    const counts = latest(this._record.counts, moment) ?? { decisions: 0, steps: 0 };
+    const limits = this._record.header?.limits ?? {};
+    const key = `${counts.decisions} ${counts.steps}`;
+    if (key === this._budgetKey) return;
+    this._budgetKey = key;
+    const one = (name) => {
+      const most = limits[name] ?? 0;
+      const meter = make("meter", { min: 0, max: most || 1, high: 0.85 * most, optimum: 0, value: counts[name], "aria-label": name });
+      return make("div.budget", {}, make("span", {}, name), make("b", {}, String(counts[name])), most ? `/ ${most}` : "", meter);
+    };
+    this._budgets.replaceChildren(one("decisions"), one("steps"));
+  }
+
+  _open(number) {
+    this._tab = number;
+    this._tabs.forEach((tab, other) => {
+      tab.setAttribute("aria-selected", String(other === number));
+      tab.tabIndex = other === number ? 0 : -1;
+      this._panelHosts[other].hidden = other !== number;
+    });
+    this._ask();
+  }
+
+  _tabKey(event) {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this._open((this._tab + by + PANELS.length) % PANELS.length);
+    this._tabs[this._tab].focus();
+  }
+
+  _announce(text) {
+    document.getElementById("said").textContent = visible(text);
+  }
+
+  // ------------------------------------------------------------------ the person
+
+  /** Obey a key; whether it is one. */
+  key(event) {
+    const keys = {
+      ".": () => this._timeline.step(1),
+      ",": () => this._timeline.step(-1),
+      r: () => this._mark("refusal", 1),
+      R: () => this._mark("refusal", -1),
+      f: () => this._mark("failure", 1),
+      F: () => this._mark("failure", -1),
+      l: () => this._goLive(),
+      " ": () => this._timeline.play(),
+      t: () => this._tree._svg.focus(),
+      0: () => this._tree.fit(),
+      "+": () => this._tree.zoom(1.3),
+      "-": () => this._tree.zoom(1 / 1.3),
+      1: () => this._open(0),
+      2: () => this._open(1),
+      3: () => this._open(2),
+    };
+    if (this._course && !this._course.ended) {
+      keys.p = () => this._pause.click();
+      keys.c = () => this._askCancel();
+      if (!this._step.hidden) keys.s = () => this._step.click();
+      if (!this._form.hidden) keys.d = () => this._words.focus();
+    }
+    const isButton = event.target.closest?.("button, a, summary") && [" ", "Enter"].includes(event.key);
+    if (isButton || !keys[event.key] || !this._record.length) return false;
+    keys[event.key]();
+    return true;
+  }
+
+  _mark(kind, direction) {
+    if (this._timeline.mark(kind, direction)) {
+      const decision = this._record.decisions[countUntil(this._record.decisions, this._moment) - 1];
+      if (kind === "refusal" && decision) this.select(decision.node);
+    } else this._announce(`no ${direction > 0 ? "later" : "earlier"} ${kind}`);
+  }
+
+  async _command(command, words) {
+    try {
+      await steer(this._run, command, words); // what comes of it is in the stream
+      return true;
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      this._say(error.message);
+      return false;
+    }
+  }
+
+  async _sayDecision() {
+    this._goLive();
+    if (await this._command("say", this._words.value)) this._words.select();
+  }
+
+  _askCancel() {
+    const dialog = make(
+      "dialog",
+      { "aria-label": "Cancel the run" },
+      make("p", {}, "Stop this run for good? What is in flight is cancelled."),
+      make("form.answers", { method: "dialog" }, make("button", { value: "no", autofocus: true }, "Let it run"), make("button.danger", { value: "yes" }, "Cancel the run")),
+    );
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      if (dialog.returnValue === "yes") this._command("cancel");
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  }
+
+  _say(words) {
+    this._notice.textContent = visible(words);
+    this._announce(words);
+  }
+}

@@ -1,0 +1,69 @@
+// What the server tells: records as they are written, the table of runs; and what a person wants to be done.
+
+/** Thrown where the server refuses; the message says why. */
+export class Refused extends Error {}
+
+export async function fetchRuns() {
+  return (await answered(await fetch("/api/runs"))).json();
+}
+
+export async function steer(run, command, words = "") {
+  const body = JSON.stringify({ do: command, run, words });
+  const headers = { "Content-Type": "application/json" };
+  await answered(await fetch("/api/steering", { method: "POST", headers, body }));
+}
+
+async function answered(response) {
+  if (response.ok) return response;
+  const said = await response.json().catch(() => ({}));
+  throw new Refused(said.error ?? `the server answered ${response.status}`);
+}
+
+/**
+ * Follow a record to its end, over breaks of the connection.
+ *
+ * `take(events)` gets events in order, `steering(course)` how the run is steered, `state(words)` whether it is
+ * "connected", "lost" or "ended"; `signal` ends it.
+ */
+export async function follow(run, { take, steering, state, signal }) {
+  let number = 0, ended = false;
+  for (let wait = 500; !ended && !signal.aborted; wait = Math.min(2 * wait, 8000)) {
+    try {
+      const response = await answered(await fetch(`/api/events?run=${encodeURIComponent(run)}&from=${number}`, { signal }));
+      state("connected");
+      for await (const lines of linesOf(response.body)) {
+        wait = 500;
+        const events = [];
+        for (const line of lines) {
+          if (!line) continue;
+          const event = JSON.parse(line);
+          if (event.e === "steering") steering(event);
+          else events.push(event);
+        }
+        number += events.length;
+        ended ||= events.at(-1)?.e === "end";
+        if (events.length) take(events);
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof Refused) throw error;
+    }
+    if (ended) state("ended");
+    else {
+      state("lost");
+      await new Promise((resolve) => setTimeout(resolve, wait));
+    }
+  }
+}
+
+async function* linesOf(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    if (lines.length) yield lines;
+  }
+}

@@ -1,0 +1,295 @@
+"""The server of the page: records as they are written, and the person's hand on the run, on this machine alone.
+
+What a request has to be is checked before anything else: it names this server (``Host``), it comes from this server's
+own page (``Origin``), and, where the server can be reached from other machines, it carries the token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import json
+import os
+import secrets
+import socket
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import parse_qs
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from reactree_ros.errors import UserError
+from reactree_ros.record.reader import read_record
+from reactree_ros.view.exports import EXPORTS, export
+from reactree_ros.view.runs import Runs
+from reactree_ros.view.steering import Helm
+
+PAGE = Path(__file__).parent / "page"
+#: Time between two looks at a record that is being written, in seconds.
+LOOK_PERIOD = 0.05
+#: Time after which a quiet stream sends an empty line, which shows whether anybody still reads it, in seconds.
+QUIET_PERIOD = 10.0
+#: Longest wait for the server to begin and to end, in seconds.
+PATIENCE = 10.0
+#: Largest part of a record that is read at once, in bytes.
+PART = 1 << 20
+#: Longest command of a person, in bytes.
+LONGEST_COMMAND = 100_000
+LAST_PORT = 65535
+COOKIE = "reactree_token"
+_HEADERS = [
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+]
+Scope = Any
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+
+class ViewServer:
+    """Serves the page in a thread of its own, from ``with`` to its end.
+
+    Args:
+        runs: What is shown.
+        host: The interface; any but the loopback asks for a token.
+        port: The port; 0: a free one.
+        steering: Steers the run that is going on; None: runs are watched only.
+
+    Raises:
+        UserError: The interface or the port cannot be had.
+    """
+
+    def __init__(self, runs: Runs, *, host: str = "127.0.0.1", port: int = 0, steering: Helm | None = None) -> None:
+        self._runs, self._steering = runs, steering
+        self._stopping = threading.Event()
+        self._socket = _bound(host, port)
+        address = self._socket.getsockname()
+        self._host, self.port = address[0], address[1]
+        self.token = "" if _is_loopback(self._host) else secrets.token_urlsafe(24)
+        config = uvicorn.Config(
+            self._app(), log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1, ws="none"
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._serve, name="view", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        name = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{name}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+
+    def __enter__(self) -> ViewServer:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        self._server.should_exit = True
+        self._thread.join(PATIENCE)
+
+    def wait(self) -> None:
+        """Wait until somebody interrupts the process (Ctrl-C), or the server ends."""
+        while self._thread.is_alive():
+            self._thread.join(PATIENCE)
+
+    def _serve(self) -> None:
+        asyncio.run(self._server.serve(sockets=[self._socket]))
+
+    def _app(self) -> Any:
+        routes = [
+            Route("/", self._page),
+            Route("/api/runs", self._table),
+            Route("/api/events", self._events),
+            Route("/api/export", self._export),
+            Route("/api/steering", self._steer, methods=["POST"]),
+            Mount("/page", StaticFiles(directory=PAGE)),
+        ]
+        return _Guard(Starlette(routes=routes), token=self.token, port=self.port)
+
+    # ------------------------------------------------------------------ what is asked for
+
+    async def _page(self, request: Request) -> Response:
+        if self.token and "token" in request.query_params:  # out of the address line, where it could be read
+            answer: Response = RedirectResponse("/", status_code=303)
+            answer.set_cookie(COOKIE, self.token, httponly=True, samesite="strict")
+            return answer
+        return Response((PAGE / "index.html").read_bytes(), media_type="text/html")
+
+    async def _table(self, request: Request) -> Response:
+        runs = await asyncio.to_thread(self._runs.table)
+        return _json({"alone": self._runs.alone, "steered": self._steering is not None, "runs": runs})
+
+    async def _events(self, request: Request) -> Response:
+        path = self._asked(request)
+        first = request.query_params.get("from", "0")
+        if path is None or not first.isdecimal():
+            return _refusal(404, "there is no such run; go back to the table")
+        return StreamingResponse(self._follow(path, int(first)), media_type="application/x-ndjson")
+
+    async def _export(self, request: Request) -> Response:
+        path, kind = self._asked(request), request.query_params.get("as", "")
+        at = request.query_params.get("at", "")
+        if path is None or kind not in EXPORTS:
+            return _refusal(404, f"there is no such run or export; there are {', '.join(EXPORTS)}")
+        try:
+            content = await asyncio.to_thread(_exported, path, kind, int(at) if at.isdecimal() else None)
+        except UserError as error:
+            return _refusal(422, str(error))
+        named = f'attachment; filename="run.{EXPORTS[kind].suffix}"'
+        return Response(content, media_type=EXPORTS[kind].media_type, headers={"content-disposition": named})
+
+    async def _steer(self, request: Request) -> Response:
+        if self._steering is None:
+            return _refusal(409, "this run is watched only; `reactree run --view` steers")
+        try:
+            command = json.loads(await request.body())
+            do, run, words = str(command["do"]), str(command.get("run", "")), str(command.get("words", ""))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return _refusal(400, 'a command is {"do": …, "run": …}')
+        path = self._runs.path if self._runs.alone else self._runs.find(run)
+        if path is None:
+            return _refusal(404, "there is no such run; go back to the table")
+        commands = self._steering.commands(path)
+        if do not in commands:
+            return _refusal(400, f"{do[:60]!r} is none of {', '.join(commands)}")
+        try:
+            commands[do](words)
+        except UserError as error:
+            return _refusal(409, str(error))
+        return _json({})  # what comes of it is told with the events
+
+    def _asked(self, request: Request) -> Path | None:
+        return self._runs.find(request.query_params.get("run", ""))
+
+    # ------------------------------------------------------------------ a record as it is written
+
+    async def _follow(self, path: Path, skip: int) -> AsyncIterator[bytes]:
+        """Yield whole lines of a record until its end; between them how the run is steered, when that changes."""
+        told, quiet, rest = None, 0.0, b""
+        with path.open("rb") as file:
+            while not self._stopping.is_set():
+                if self._steering is not None and (course := self._steering.course_of(path)) != told:
+                    told = course
+                    yield _line({"e": "steering"} | asdict(course))
+                part = file.read(PART)
+                lines = (rest + part).split(b"\n")
+                rest = lines.pop()
+                skipped, skip = lines[:skip], max(0, skip - len(lines))
+                lines = lines[len(skipped) :]
+                if lines:
+                    quiet = 0.0
+                    yield b"".join(line + b"\n" for line in lines)
+                    if _ends(lines[-1]):
+                        return
+                elif skipped and _ends(skipped[-1]):
+                    return
+                elif quiet >= QUIET_PERIOD:
+                    quiet = 0.0
+                    yield b"\n"
+                if not part:
+                    quiet += LOOK_PERIOD
+                    await asyncio.sleep(LOOK_PERIOD)
+                else:
+                    await asyncio.sleep(0)
+
+
+def _ends(line: bytes) -> bool:
+    return b'"end"' in line[:40] and bool(json.loads(line).get("e") == "end")
+
+
+class _Guard:
+    """Lets nothing through but what this server's own page asks for."""
+
+    def __init__(self, app: Any, *, token: str, port: int) -> None:
+        self._app, self._token, self._port = app, token, port
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        headers = Headers(scope=scope)
+
+        async def secured(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *_HEADERS]
+            await send(message)
+
+        status, reason = self._objection(scope, headers)
+        app = _refusal(status, reason) if reason else self._app
+        await app(scope, receive, secured)
+
+    def _objection(self, scope: Scope, headers: Headers) -> tuple[int, str]:
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if not self._token and host not in {f"{name}:{self._port}" for name in ("127.0.0.1", "localhost", "[::1]")}:
+            return 403, f"this is not {host[:80]!r}; open the page by the address that was printed"
+        if origin is not None and origin != f"http://{host}":
+            return 403, "a page from elsewhere may neither read nor steer a run"
+        if scope["method"] not in ("GET", "HEAD"):
+            if origin is None or not headers.get("content-type", "").startswith("application/json"):
+                return 403, "commands come from the page, as JSON"
+            if not headers.get("content-length", "").isdecimal() or int(headers["content-length"]) > LONGEST_COMMAND:
+                return 413, f"a command has at most {LONGEST_COMMAND} bytes"
+        if self._token and not self._has_token(scope):
+            return 401, "the token is missing; open the page by the address that was printed"
+        return 0, ""
+
+    def _has_token(self, scope: Scope) -> bool:
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
+        given.append(Request(scope).cookies.get(COOKIE, ""))
+        return any(hmac.compare_digest(one.encode(), self._token.encode()) for one in given)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= LAST_PORT:
+        raise UserError(f"--port is {port}; it must be from 0 (a free one) to {LAST_PORT}")
+    try:
+        (family, kind, proto, _, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = socket.socket(family, kind, proto)
+        if os.name == "posix":
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        found.listen()
+    except OSError as error:
+        raise UserError(f"{host}:{port} cannot be had ({error.strerror or error}); choose another --port") from error
+    return found
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+
+
+def _exported(path: Path, kind: str, at: int | None) -> bytes:
+    return export(read_record(path), kind, at)
+
+
+def _line(event: dict[str, Any]) -> bytes:
+    return json.dumps(event).encode() + b"\n"
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    # Starlette's own would not write lone surrogates.
+    return Response(json.dumps(value), status, media_type="application/json")
+
+
+def _refusal(status: int, reason: str) -> Response:
+    return _json({"error": reason}, status)

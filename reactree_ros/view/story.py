@@ -1,0 +1,68 @@
+"""A recorded run told as Markdown: what each goal node was told, said and saw, in the order in which they started."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from reactree_ros.agent.turns import About, Said, Told, Turn
+from reactree_ros.record.moment import Moment, Node
+from reactree_ros.record.schema import Event
+from reactree_ros.view.words import in_one_line, visible
+
+_COUNTS = ("end", "gsr", "ssr", "decisions", "steps", "agent_nodes", "max_depth", "seconds", "message")
+
+
+def as_markdown(moment: Moment) -> str:
+    """Tell a run as Markdown."""
+    lines = [f"# {_inline(moment.run['instruction'])}", ""]
+    lines += _table({name: _named(moment.run[name]) for name in ("planner", "llm", "world")} | _counts(moment))
+    for node in moment.goal_nodes:
+        lines += _told(node)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _counts(moment: Moment) -> dict[str, Any]:
+    if moment.result is None:
+        return {"end": "no end yet", "decisions": moment.decisions, "steps": moment.steps}
+    return {name: moment.result[name] for name in _COUNTS if moment.result.get(name) not in (None, "")}
+
+
+def _named(value: Event) -> str:
+    return next((str(value[key]) for key in ("name", "llm", "suite") if key in value), "")
+
+
+def _table(rows: dict[str, Any]) -> list[str]:
+    cells = [f"| {name.replace('_', ' ')} | {_inline(value)} |" for name, value in rows.items() if value != ""]
+    return ["| | |", "| --- | --- |", *cells, ""]
+
+
+def _told(node: Node) -> list[str]:
+    lines = [f"## {(node.index or 0) + 1}. {_inline(node.subgoal)}", ""]
+    for turn in node.turns:
+        lines += _turn(turn)
+    feedback = f": {_inline(node.feedback)}" if node.feedback else ""
+    return [*lines, f"*{node.status or 'not reached'}*{feedback}", ""]
+
+
+def _turn(turn: Turn) -> list[str]:
+    if isinstance(turn, Told) and turn.about is About.REFUSAL:
+        return [f"**Refused:** {_inline(turn.text)}", ""]
+    return [*(["**Decision**", ""] if isinstance(turn, Said) else []), *_block(turn.text)]
+
+
+def _block(text: str) -> list[str]:
+    fence = "`" * max(3, _longest(text) + 1)
+    return [fence, *visible(text).split("\n"), fence, ""]
+
+
+def _inline(value: Any) -> str:
+    """Return words as code, so that nothing in them is Markdown or HTML."""
+    text = in_one_line(str(value)).replace("|", "¦")
+    ticks = "`" * (_longest(text) + 1)
+    padded = f" {text} " if text.startswith("`") or text.endswith("`") else text
+    return f"{ticks}{padded}{ticks}" if text else ""
+
+
+def _longest(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)

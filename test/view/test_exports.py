@@ -1,0 +1,142 @@
+"""What a record is written out as: SVG, dot, Markdown; what is in it stays words."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from command_line import Cli
+from view.writing import DEMO, Lines, demo
+
+from reactree_ros.record.reader import Record, read_record
+from reactree_ros.view.exports import EXPORTS, export, write_exports
+from reactree_ros.view.words import visible
+
+SVG = "{http://www.w3.org/2000/svg}"
+HOSTILE = '</text><script>alert(1)</script> "&`|\x1b[31m \u202eevil \ud83d ]]> | ``` \x00'
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    demo(tmp_path / "run.jsonl").run()
+    return read_record(tmp_path / "run.jsonl")
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Record:
+    lines = Lines(tmp_path / "hostile.jsonl", HOSTILE)
+    node = {"node": 0, "parent": None, "kind": "agent", "name": HOSTILE, "subgoal": HOSTILE, "depth": 1}
+    lines.add("grow", nodes=[node])
+    lines.add("started", node=0, index=0, decision=1)
+    lines.add("status", of=[[0, "running", HOSTILE]])
+    lines.add("turn", node=0, saw=HOSTILE)
+    lines.add("turn", node=0, said=HOSTILE)
+    lines.add("turn", node=0, told=HOSTILE, about="refusal")
+    lines.end(message=HOSTILE)
+    return read_record(lines.path)
+
+
+def test_the_tree_is_drawn_with_circles_for_agent_nodes_and_squares_for_control_flow(record: Record) -> None:
+    drawn = ElementTree.fromstring(export(record, "svg"))
+    assert len(drawn.findall(f"{SVG}circle")) == 13
+    signs = [text.text for text in drawn.findall(f"{SVG}text") if text.text in ("→", "?", "⇒")]
+    assert signs == ["⇒", "→", "?", "→"]
+    assert drawn.findtext(f"{SVG}title") == DEMO
+
+
+def test_a_tree_is_drawn_as_it_was_at_an_event(record: Record) -> None:
+    early = ElementTree.fromstring(export(record, "svg", 8))
+    assert len(early.findall(f"{SVG}circle")) == 1
+    assert export(record, "svg", 10**9) == export(record, "svg")
+    assert ElementTree.fromstring(export(record, "svg", 0)).findall(f"{SVG}circle") == []
+
+
+def test_dot_has_every_node_and_edge(record: Record) -> None:
+    dot = export(record, "dot").decode()
+    assert (dot.count("[label="), dot.count(" -> ")) == (17, 16)
+
+
+def test_markdown_tells_every_goal_node_in_order(record: Record) -> None:
+    told = export(record, "markdown").decode()
+    headings = [line for line in told.splitlines() if line.startswith("## ")]
+    assert len(headings) == 8
+    assert headings[0] == f"## 1. `{DEMO}`"
+    assert told.count("**Decision**") == 28
+
+
+def test_hostile_words_stay_words_in_every_export(hostile: Record) -> None:
+    drawn = ElementTree.fromstring(export(hostile, "svg"))
+    assert {one.tag.removeprefix(SVG) for one in drawn.iter()} == {"svg", "title", "rect", "circle", "text"}
+    told = export(hostile, "markdown").decode()
+    code = [line for line in told.splitlines() if "<script>" in line]
+    assert all("`" in line or line.startswith("</text>") for line in code)
+    assert "````\n</text><script>" in told
+    for kind in ("svg", "dot", "markdown"):
+        text = export(hostile, kind).decode()
+        assert not set(text) & {"\x00", "\x1b", "\u202e"}
+
+
+def test_what_would_be_obeyed_is_shown() -> None:
+    assert visible("a\x1b[0m\u202eb\ud83d\x7f\tc\n") == "a␛[0m<202E>b\ufffd␡\tc\n"
+
+
+def test_several_runs_are_written_into_a_folder_each_under_a_name_of_its_own(record: Record, tmp_path: Path) -> None:
+    write_exports([record, record], "dot", tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["0001_run.dot", "0002_run.dot"]
+    write_exports([record], "markdown", tmp_path / "run.md")
+    assert (tmp_path / "run.md").read_bytes() == export(record, "markdown")
+
+
+def test_a_png_has_the_tree_or_says_what_to_install(cli: Cli, record: Record, tmp_path: Path) -> None:
+    ended = cli("export", record.path, "--as", "png", "--out", tmp_path / "tree.png")
+    if find_spec("resvg_py"):
+        assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
+    else:
+        assert (ended.code, "-m pip install " in ended.err) == (2, True)
+
+
+def test_an_mcap_file_has_every_event_and_a_log_or_says_what_to_install(
+    cli: Cli, record: Record, hostile: Record, tmp_path: Path
+) -> None:
+    ended = cli("export", record.path, "--as", "mcap", "--out", tmp_path / "run.mcap")
+    if not find_spec("mcap"):
+        assert (ended.code, "-m pip install " in ended.err) == (2, True)
+        return
+    messages = read_mcap((tmp_path / "run.mcap").read_bytes())
+    assert [value for topic, _, value in messages if topic.startswith("/record/")] == list(record.events)
+    log = [value for topic, _, value in messages if topic == "/log"]
+    assert (log[0]["message"], log[-1]["message"]) == (DEMO, "end: done")
+    times = [time for _, time, _ in messages]
+    assert times == sorted(times)
+    assert times[-1] - times[0] == round(record.events[-1]["t"] * 1e9)
+    assert read_mcap(export(hostile, "mcap"))[0][2]["instruction"] == HOSTILE
+
+
+def test_a_picture_is_one_that_foxglove_shows(tmp_path: Path) -> None:
+    pytest.importorskip("mcap")
+    lines = Lines(tmp_path / "run.jsonl", "Look")
+    lines.add("observation", node=0, of="observe", text="A kitchen.", picture="aGk=")
+    messages = read_mcap(export(read_record(lines.path), "mcap"))
+    (picture,) = [value for topic, _, value in messages if topic == "/picture"]
+    assert (picture["format"], picture["data"]) == ("png", "aGk=")
+    assert [value["message"] for topic, _, value in messages if topic == "/log"] == ["Look", "A kitchen."]
+
+
+def read_mcap(content: bytes) -> list[tuple[str, int, dict[str, Any]]]:
+    """Return the messages of an MCAP file: topic, time in nanoseconds, and what is in them."""
+    from mcap.reader import make_reader
+
+    found = make_reader(BytesIO(content)).iter_messages(log_time_order=False)
+    return [(channel.topic, message.log_time, json.loads(message.data)) for _, channel, message in found]
+
+
+def test_the_command_line_knows_every_export(cli: Cli, record: Record, tmp_path: Path) -> None:
+    for kind in sorted(set(EXPORTS) - {"png", "mcap"}):
+        out = tmp_path / f"tree.{kind}"
+        assert cli("export", record.path, "--as", kind, "--out", out).code == 0
+        assert out.read_bytes() == export(record, kind)

@@ -1,0 +1,461 @@
+"""The page in the system's Chromium: what a person sees of a run, and does to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from view.writing import DEMO, Lines, Live, Wide, demo
+
+from reactree_ros.record.moment import Moment
+from reactree_ros.record.reader import read_record
+from reactree_ros.view.steering import Course
+
+pytestmark = pytest.mark.view
+
+Open = Callable[..., Any]
+Serve = Callable[..., Any]
+
+
+def expect(what: Any) -> Any:
+    from playwright.sync_api import expect as expected
+
+    return expected(what)
+
+
+def names(page: Any) -> set[str]:
+    """What the nodes in the tree are called, whose statuses the labels say, too."""
+    return {label.get_attribute("aria-label") for label in page.locator("[role=treeitem]").all()}
+
+
+def tree_of(moment: Moment) -> set[str]:
+    """The same, of a moment as the record has it."""
+    return {
+        f"{node.kind if node.kind not in ('agent', 'goal') else f'goal node: {node.subgoal}'}, "
+        f"{node.status or 'not reached'}"
+        for node in moment.nodes.values()
+        if node.kind != "skill"
+    }
+
+
+def place(page: Any, name: str) -> tuple[float, float]:
+    box = page.locator(f"[role=treeitem][aria-label^='{name}'] .body").bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def settled(page: Any) -> None:
+    """Wait until nothing moves any more."""
+    page.evaluate(
+        """async () => {
+          const seen = () => document.querySelector("svg.tree > g").getAttribute("transform");
+          for (let still = 0, was = ""; still < 20; still = seen() === was ? still + 1 : ((was = seen()), 0))
+            await new Promise(requestAnimationFrame);
+        }"""
+    )
+
+
+# ---------------------------------------------------------------------- a run that goes on
+
+
+def test_a_live_run_is_watched_from_its_first_decision_to_its_last(live: Live, open_page: Open) -> None:
+    page = open_page(live.url)
+    expect(page.get_by_role("heading", name=DEMO).first).to_be_visible()
+    expect(page.locator("[role=treeitem]")).to_have_count(1)
+    expect(page.locator(".top .chip")).to_have_text("paused")
+    grown = []
+    for number in range(1, 6):
+        page.get_by_role("button", name="Step", exact=True).click()
+        expect(page.locator(".budget b").first).to_have_text(str(number))
+        expect(page.get_by_role("button", name="Go on")).to_be_visible()
+        grown.append(page.locator("[role=treeitem]").count())
+    assert grown == sorted(grown)
+    assert len(set(grown)) > 2
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator(".top .chip")).to_have_text("done")
+    result = live.result()
+    expect(page.locator(".moves .of")).to_have_text(f"of {result.decisions}")
+    expect(page.locator(".steering")).to_be_hidden()
+    assert names(page) == tree_of(Moment.after(read_record(live.record).events))
+
+
+def test_new_nodes_come_without_the_rest_jumping(live: Live, open_page: Open) -> None:
+    page = open_page(live.url)
+    page.locator("svg.tree").focus()
+    page.keyboard.press("-")  # the view is the person's from now on
+    for number in (1, 2):
+        settled(page)
+        before = place(page, f"goal node: {DEMO}")
+        page.get_by_role("button", name="Step", exact=True).click()
+        expect(page.locator(".budget b").first).to_have_text(str(number))
+    expect(page.locator("[role=treeitem]")).to_have_count(4)
+    settled(page)
+    after = place(page, f"goal node: {DEMO}")
+    assert after == pytest.approx(before, abs=1.0)
+
+
+def test_a_reload_in_mid_run_loses_nothing(live: Live, open_page: Open) -> None:
+    page = open_page(live.url)
+    for number in range(1, 5):
+        page.get_by_role("button", name="Step", exact=True).click()
+        expect(page.locator(".budget b").first).to_have_text(str(number))
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    settled(page)
+    before = names(page)
+    page.reload()
+    expect(page.locator(".budget b").first).to_have_text("4")
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    expect(page.locator("[role=treeitem]")).to_have_count(len(before))
+    assert names(page) == before
+
+
+def test_a_run_is_paused_and_goes_on(live: Live, open_page: Open) -> None:
+    page = open_page(live.url)
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    page.keyboard.press("s")
+    expect(page.locator(".budget b").first).to_have_text("1")
+    expect(page.locator(".top .chip")).to_have_text("paused")
+    page.keyboard.press("p")
+    expect(page.locator(".top .chip")).to_have_text("done")
+    assert live.result().end == "done"
+
+
+def test_a_run_is_cancelled_once_it_is_confirmed(live: Live, open_page: Open) -> None:
+    page = open_page(live.url)
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Let it run").click()
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    page.keyboard.press("c")
+    page.get_by_role("button", name="Cancel the run").click()
+    expect(page.locator(".top .chip")).to_have_text("interrupted")
+    assert live.result().end == "interrupted"
+
+
+def test_a_person_says_a_decision_and_is_told_what_may_not_be_said(live: Live, open_page: Open) -> None:
+    page = open_page(live.url)
+    words = page.get_by_label("The next decision, in place of the model's")
+    expect(words).to_be_enabled()
+    page.keyboard.press("d")
+    expect(words).to_be_focused()
+    page.keyboard.type("Act: fly to the moon")
+    page.keyboard.press("Enter")
+    expect(page.locator(".notice")).to_contain_text("fly to the moon")
+    words.fill("Act: go to kitchen 1")
+    page.keyboard.press("Enter")
+    expect(page.locator(".turn.said .text")).to_have_text("Act: go to kitchen 1")
+    expect(page.locator(".turn.said .tag")).to_have_text("a person")
+    expect(page.locator(".notice")).to_be_empty()
+    assert (live.episode.context.budget.decisions, live.episode.context.budget.steps) == (1, 1)
+
+
+# ---------------------------------------------------------------------- a planner that is followed
+
+
+class Planner:
+    """Steers the run of one record as a planner node does: without single steps and said decisions."""
+
+    def __init__(self) -> None:
+        self.steered = Path()
+        self.done: list[str] = []
+        self.paused = False
+
+    def course_of(self, record: Path) -> Course:
+        ended = record != self.steered
+        return Course(paused=self.paused and not ended, ended=ended, commands=("pause", "go on", "cancel"))
+
+    def commands(self, record: Path) -> dict[str, Callable[[str], None]]:
+        def pause(words: str) -> None:
+            self.done.append(f"pause {record.name}")
+            self.paused = True
+
+        return {"pause": pause}
+
+
+def test_the_latest_run_is_followed_over_to_the_next_one(tmp_path: Path, serve: Serve, open_page: Open) -> None:
+    page = open_page(f"{serve(tmp_path).url}#/latest")
+    expect(page.get_by_text("No run has begun yet.")).to_be_visible()
+    first = Wide(tmp_path / "first.jsonl", 5)
+    first.write()
+    expect(page.locator("h1")).to_have_text("Tidy up the whole house")
+    expect(page.locator(".top .chip")).to_have_text("done")
+    Lines(tmp_path / "second.jsonl", "Wash a plate", started="2026-01-02T03:05:00+00:00")
+    expect(page.locator("h1")).to_have_text("Wash a plate")
+    expect(page.locator("h1")).to_have_count(1)
+
+
+def test_who_looks_at_an_earlier_moment_is_not_taken_away_from_it(
+    tmp_path: Path, serve: Serve, open_page: Open
+) -> None:
+    Wide(tmp_path / "first.jsonl", 5).write()
+    page = open_page(f"{serve(tmp_path).url}#/latest")
+    expect(page.locator(".top .chip")).to_have_text("done")
+    page.keyboard.press(",")
+    expect(page.locator(".top .chip")).to_have_text("earlier moment")
+    with page.expect_response(lambda answer: "second" in answer.text() if "api/runs" in answer.url else False):
+        Lines(tmp_path / "second.jsonl", "Wash a plate", started="2026-01-02T03:05:00+00:00")
+    expect(page.locator("h1")).to_have_text("Tidy up the whole house")
+    page.keyboard.press("l")
+    expect(page.locator("h1")).to_have_text("Wash a plate")
+
+
+def test_a_planner_is_offered_only_what_it_can_do(tmp_path: Path, serve: Serve, open_page: Open) -> None:
+    lines = Lines(tmp_path / "run.jsonl", "Wash a plate")
+    planner = Planner()
+    planner.steered = lines.path
+    page = open_page(f"{serve(tmp_path, steering=planner).url}#/latest")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    expect(page.get_by_role("button", name="Step", exact=True)).to_be_hidden()
+    expect(page.locator(".decision")).to_be_hidden()
+    assert planner.done == ["pause run.jsonl"]
+    lines.end()
+    expect(page.locator(".steering")).to_be_hidden()
+
+
+# ---------------------------------------------------------------------- a run that is over
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Path:
+    demo(tmp_path / "run.jsonl").run()
+    return tmp_path / "run.jsonl"
+
+
+def test_scrubbed_to_decision_ten_everything_is_of_decision_ten(record: Path, serve: Serve, open_page: Open) -> None:
+    page = open_page(serve(record).url)
+    expect(page.locator(".top .chip")).to_have_text("done")
+    page.get_by_label("Decision to go to").fill("10")
+    page.keyboard.press("Enter")
+    expect(page.locator(".budget b").first).to_have_text("10")
+    events = read_record(record).events
+    tenth = next(n for n, event in enumerate(events) if event.get("decisions") == 10)
+    until = next(n for n, event in enumerate(events) if n > tenth and event["e"] == "request")
+    moment = Moment.after(events[:until])
+    settled(page)
+    assert names(page) == tree_of(moment)
+    assert page.locator("[role=treeitem].active").count() == sum(
+        node.status == "running" and node.kind != "skill" for node in moment.nodes.values()
+    )
+    node = next(one for one in reversed(moment.goal_nodes) if one.status == "running")
+    expect(page.locator("h2.goal")).to_have_text(node.subgoal)
+    said = [turn.text for turn in node.turns if type(turn).__name__ == "Said"]
+    assert page.locator(".turn.said .text").all_inner_texts() == said
+    page.get_by_role("tab", name="World").click()
+    things = page.locator(".thing").all_inner_texts()
+    assert sorted(things) == sorted(f"{word} {instance}" for word, instance in moment.known)
+
+
+def test_a_node_that_is_chosen_tells_its_conversation(record: Path, serve: Serve, open_page: Open) -> None:
+    page = open_page(serve(record).url)
+    page.locator("[role=treeitem][aria-label^='goal node: find and pick up the apple']").click()
+    expect(page.locator("h2.goal")).to_have_text("find and pick up the apple")
+    node = next(
+        one
+        for one in Moment.after(read_record(record).events).goal_nodes
+        if one.subgoal == "find and pick up the apple"
+    )
+    assert page.locator(".turn:not(.start) .text, .turn.answer span").all_inner_texts() == [
+        turn.text for turn in node.turns
+    ]
+    expect(page.locator(".panel .chip").first).to_have_text("success")
+    page.get_by_text("System text and examples").click()
+    expect(page.locator(".turn.start .text")).to_contain_text("Source domain:")
+
+
+def test_everything_is_done_with_the_keyboard_alone(record: Path, serve: Serve, open_page: Open) -> None:
+    page = open_page(serve(record).url)
+    expect(page.locator(".top .chip")).to_have_text("done")
+    numbers = [event["decisions"] for event in read_record(record).events if "decisions" in event]
+    for key, before_the_last in ((",", 1), (",", 2), (",", 3), (".", 2)):
+        page.keyboard.press(key)
+        expect(page.get_by_label("Decision to go to")).to_have_value(str(numbers[-1 - before_the_last]))
+    page.keyboard.press("t")
+    expect(page.locator("svg.tree")).to_be_focused()
+    page.keyboard.press("Home")
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    chosen = page.locator("[role=treeitem][aria-selected=true]")
+    expect(chosen).to_have_attribute("aria-label", re.compile("move the apple"))
+    identity = page.locator("svg.tree").get_attribute("aria-activedescendant")
+    assert identity == chosen.get_attribute("id")
+    expect(page.locator("#said")).to_contain_text("move the apple")
+    count = page.locator("[role=treeitem]").count()
+    page.keyboard.press("Space")
+    expect(chosen).to_have_attribute("aria-expanded", "false")
+    expect(page.locator("[role=treeitem]")).to_have_count(count - 3)
+    page.keyboard.press("2")
+    expect(page.get_by_role("tab", name="World")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    page.get_by_role("slider").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_label("Decision to go to")).to_have_value("0")
+
+
+def test_keys_lead_to_refusals_and_failures(tmp_path: Path, serve: Serve, open_page: Open) -> None:
+    lines = Lines(tmp_path / "run.jsonl", "root")
+    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
+    lines.add("started", node=0, index=0, decision=1)
+    lines.add("status", of=[[0, "running"]])
+    for number, refused in enumerate((False, True, False, True, False), 1):
+        lines.add("request", node=0, id=f"0.{number}", turns=[0, 1], may_say={})
+        lines.add("reply", node=0, id=f"0.{number}", text=f"say {number}")
+        if refused:
+            lines.add("refused", node=0, said=f"say {number}", reason="You may not.", decisions=number, steps=0)
+        else:
+            lines.add("decided", node=0, think=f"say {number}", decisions=number, steps=0)
+        lines.add("turn", node=0, said=f"say {number}")
+    lines.add("status", of=[[0, "failure", "gave up"]])
+    lines.end(end="failure", decisions=5)
+    page = open_page(serve(lines.path).url)
+    expect(page.locator(".top .chip")).to_have_text("failure")
+    page.get_by_label("Decision to go to").fill("0")
+    page.keyboard.press("Enter")
+    page.locator("svg.tree").focus()
+    seen = []
+    for key in ("r", "r", "R", "f"):
+        page.keyboard.press(key)
+        expect(page.get_by_label("Decision to go to")).not_to_have_value("0")
+        seen.append(page.get_by_label("Decision to go to").input_value())
+    assert seen == ["2", "4", "2", "5"]
+    expect(page.locator(".turn.refused .reason").first).to_have_text("You may not.")
+    expect(page.locator(".panel .chip").first).to_have_text("failure")
+
+
+# ---------------------------------------------------------------------- several runs
+
+
+def test_runs_are_filtered_opened_and_laid_side_by_side(tmp_path: Path, serve: Serve, open_page: Open) -> None:
+    for name in ("reactree_wm", "reactree", "react_wm"):
+        demo(tmp_path / f"{name}.jsonl", name=name).run()
+    Lines(tmp_path / "other.jsonl", "Wash a plate").end(end="failure", message="gave up")
+    page = open_page(serve(tmp_path).url)
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(4)
+    page.get_by_label("end").select_option("failure")
+    expect(rows).to_have_count(1)
+    page.get_by_label("end").select_option("")
+    page.get_by_label("planner").select_option("reactree")
+    expect(rows).to_have_count(2)
+    page.get_by_label("Search").fill("plate")
+    expect(rows).to_have_count(1)
+    page.get_by_label("Search").fill("")
+    page.get_by_label("planner").select_option("")
+    for name in ("reactree_wm.jsonl", "reactree.jsonl"):
+        rows.filter(has=page.locator(f"td[title='{name}']")).get_by_role("checkbox").check()
+    page.get_by_role("button", name="Side by side").click()
+    expect(page.get_by_text("they part at decision 5")).to_be_visible()
+    expect(page.get_by_role("tree")).to_have_count(2)
+    here = page.locator("tr.here td .text")
+    expect(here.first).to_have_text("recall location of pudding")
+    expect(here.last).to_contain_text("Now, I need to find")
+    page.get_by_role("button", name="4", exact=True).click()
+    expect(here.first).to_have_text(here.last.inner_text())
+    page.get_by_role("link", name="Runs").click()
+    page.get_by_role("link", name="Wash a plate").click()
+    expect(page.locator(".top .chip")).to_have_text("failure")
+
+
+# ---------------------------------------------------------------------- looks
+
+
+def test_it_is_dark_where_the_system_is_dark(record: Path, serve: Serve, open_page: Open) -> None:
+    brightness = {}
+    for scheme in ("light", "dark"):
+        page = open_page(serve(record).url, color_scheme=scheme)
+        expect(page.locator(".top .chip")).to_have_text("done")
+        colour = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        brightness[scheme] = sum(map(int, re.findall(r"\d+", colour)[:3])) / 3
+    assert brightness["light"] > 200
+    assert brightness["dark"] < 50
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen(record: Path, serve: Serve, open_page: Open) -> None:
+    page = open_page(serve(record).url, width=360, height=740, has_touch=True)
+    expect(page.locator(".top .chip")).to_have_text("done")
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    for part in (page.locator("svg.tree"), page.locator(".panel").first, page.locator("footer.time")):
+        expect(part).to_be_in_viewport(ratio=0.9)
+
+
+def test_of_two_thousand_nodes_only_those_that_can_be_seen_are_drawn(
+    tmp_path: Path, serve: Serve, open_page: Open
+) -> None:
+    drawn = {}
+    for agents in (200, 2000):
+        path = tmp_path / f"{agents}.jsonl"
+        Wide(path, agents).write()
+        page = open_page(serve(path).url)
+        expect(page.locator(".top .chip")).to_have_text("done")
+        expect(page.locator(".moves .of")).to_have_text(f"of {agents:,}")
+        page.get_by_role("tab", name="Run").click()
+        expect(page.locator("dd").get_by_text(f"{agents:,}", exact=True)).to_be_visible()
+        page.get_by_label("Decision to go to").fill(str(agents // 2))
+        page.keyboard.press("Enter")
+        expect(page.locator("[role=treeitem].active").first).to_be_attached()
+        settled(page)
+        drawn[agents] = page.locator("svg.tree *").count()
+        page.get_by_role("button", name="The whole tree").click()
+        settled(page)
+        assert page.locator("svg.tree *").count() < 400
+    assert drawn[2000] < 2 * drawn[200]
+
+
+def test_a_tree_of_two_thousand_nodes_grows_on_the_page(tmp_path: Path, serve: Serve, open_page: Open) -> None:
+    pieces = Wide(tmp_path / "run.jsonl", 2000).pieces()
+    next(pieces)
+    page = open_page(serve(tmp_path / "run.jsonl").url)
+    decisions = page.locator(".moves .of")
+    expect(decisions).to_have_text("of 1")
+    for _ in range(999):
+        next(pieces)
+    expect(decisions).to_have_text("of 1,000")
+    for _ in pieces:
+        pass
+    expect(page.locator(".top .chip")).to_have_text("done")
+    expect(decisions).to_have_text("of 2,000")
+
+
+# ---------------------------------------------------------------------- words that are not what they seem
+
+HOSTILE = (
+    '<img src=x onerror="document.title=1"><script>document.title=2</script>\x1b[31m \u202egnp \u05d0\u05d1 \ud83d'
+)
+
+
+def test_hostile_words_are_shown_as_words(tmp_path: Path, serve: Serve, open_page: Open) -> None:
+    lines = Lines(tmp_path / "run.jsonl", HOSTILE)
+    node = {"node": 0, "parent": None, "kind": "agent", "name": HOSTILE, "subgoal": HOSTILE, "depth": 1}
+    lines.add("grow", nodes=[node])
+    lines.add("started", node=0, index=0, decision=1)
+    lines.add("status", of=[[0, "running", HOSTILE]])
+    seen = [{"word": HOSTILE, "instance": 1, "room": HOSTILE, "place": HOSTILE, "states": [HOSTILE]}]
+    lines.add("observation", node=0, of="observe", text=HOSTILE, outcome=HOSTILE, seen=seen, rooms=[HOSTILE])
+    lines.add("turn", node=0, saw=HOSTILE)
+    lines.add("turn", node=0, saw="x" * 1_000_000)
+    lines.add("reply", node=0, id="0.1", text=HOSTILE, reasoning=HOSTILE, answered_by=HOSTILE)
+    lines.add("refused", node=0, said=HOSTILE, reason=HOSTILE, decisions=1, steps=0)
+    lines.add("turn", node=0, said=HOSTILE)
+    lines.add("failed", node=0, of="reply", type=HOSTILE, message=HOSTILE, kind="model_gone")
+    lines.add("held", node=0, reason=HOSTILE)
+    lines.end(end="model_gone", message=HOSTILE, decisions=1)
+    page = open_page(serve(tmp_path).url)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    shown = '<img src=x onerror="document.title=1"><script>document.title=2</script>␛[31m <202E>gnp \u05d0\u05d1 \ufffd'
+    page.get_by_role("link", name="<img").click()
+    expect(page.locator("h2.goal")).to_have_text(shown)
+    expect(page.locator(".top h1")).to_have_text(shown)
+    page.get_by_role("button", name="Show all 1,000,000 characters").click()
+    assert len(page.locator(".turn.saw .text").nth(1).inner_text()) == 1_000_000
+    for tab in ("World", "Run"):
+        page.get_by_role("tab", name=tab).click()
+        expect(page.locator(".panel:visible")).to_contain_text("<script>")
+    assert page.locator("img, main script").count() == 0
+    assert page.title() not in ("1", "2")
+    assert {url.split("/", 3)[2] for url in asked} == {page.url.split("/", 3)[2]}

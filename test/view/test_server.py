@@ -1,0 +1,209 @@
+"""The server of the page: who may ask, and what it tells."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+from view.writing import DEMO, Lines, Live, Wide, demo
+
+from reactree_ros.errors import UserError
+from reactree_ros.view.runs import Runs
+from reactree_ros.view.steering import Course
+
+pytestmark = pytest.mark.view
+
+Serve = Callable[..., Any]
+
+
+def ask(url: str, path: str, *, method: str = "GET", body: bytes = b"", **headers: str) -> http.client.HTTPResponse:
+    """Ask as whoever the headers say; ``Host`` is the server's own unless it is given."""
+    place = urlsplit(url)
+    asking = http.client.HTTPConnection(place.hostname or "", place.port, timeout=30)
+    asking.request(method, path, body or None, {name.replace("_", "-"): value for name, value in headers.items()})
+    return asking.getresponse()
+
+
+def command(live: Live, do: str, **headers: str) -> int:
+    origin = live.url.rstrip("/")
+    given = {"Origin": origin, "Content_Type": "application/json"} | headers
+    return ask(live.url, "/api/steering", method="POST", body=json.dumps({"do": do}).encode(), **given).status
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Path:
+    demo(tmp_path / "run.jsonl").run()
+    return tmp_path / "run.jsonl"
+
+
+def test_events_come_as_they_are_in_the_record_and_end_with_it(record: Path, serve: Serve) -> None:
+    url = serve(record).url
+    assert ask(url, "/api/events?run=run.jsonl").read() == record.read_bytes()
+    lines = record.read_bytes().splitlines(keepends=True)
+    assert ask(url, "/api/events?run=run.jsonl&from=20").read() == b"".join(lines[20:])
+    assert ask(url, f"/api/events?run=run.jsonl&from={len(lines)}").read() == b""
+
+
+def test_who_comes_late_gets_everything_and_then_what_is_new(tmp_path: Path, serve: Serve) -> None:
+    pieces = Wide(tmp_path / "run.jsonl", 30).pieces()
+    for _ in range(10):
+        next(pieces)
+    there = (tmp_path / "run.jsonl").read_bytes()
+    answer = ask(serve(tmp_path).url, "/api/events?run=run.jsonl")
+    assert answer.read(len(there)) == there
+    for _ in pieces:
+        pass
+    assert there + answer.read() == (tmp_path / "run.jsonl").read_bytes()
+
+
+def test_a_line_that_is_not_whole_is_not_told(tmp_path: Path, serve: Serve) -> None:
+    lines = Lines(tmp_path / "run.jsonl", "Wash a plate")
+    whole = lines.path.read_bytes()
+    with lines.path.open("ab") as file:
+        file.write(b'{"e":"held","reason":"')
+        file.flush()
+        answer = ask(serve(tmp_path).url, "/api/events?run=run.jsonl")
+        assert answer.read(len(whole)) == whole
+        file.write(b'","t":1}\n{"e":"end","result":{},"failures":[],"t":1}\n')
+    assert answer.read().startswith(b'{"e":"held","reason":"","t":1}\n')
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", ""])
+def test_a_name_that_is_not_the_servers_own_is_refused(record: Path, serve: Serve, host: str) -> None:
+    server = serve(record)
+    answer = ask(server.url, "/api/runs", Host=host.format(port=server.port))
+    assert (answer.status, DEMO in answer.read().decode()) == (403, False)
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1:{port}", "http://127.0.0.1:1"])
+def test_a_page_from_elsewhere_can_neither_read_nor_steer(live: Live, origin: str) -> None:
+    given = origin.format(port=urlsplit(live.url).port)
+    assert ask(live.url, "/api/events?run=live.jsonl", Origin=given).status == 403
+    assert command(live, "go on", Origin=given) == 403
+    assert live.steering.course.paused
+
+
+def test_a_form_cannot_steer(live: Live) -> None:
+    assert command(live, "go on", Content_Type="text/plain") == 403
+    no_origin = ask(live.url, "/api/steering", method="POST", body=b"{}", Content_Type="application/json")
+    assert no_origin.status == 403
+    assert live.steering.course.paused
+    assert command(live, "go on") == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"[]", 400),
+        (b'{"do": "fly"}', 400),
+        (b"\xff", 400),
+        (b'{"do": "say"}', 409),
+        (b"x" * 200_000, 413),
+    ],
+)
+def test_what_is_no_command_is_refused_with_a_reason(live: Live, body: bytes, status: int) -> None:
+    origin = live.url.rstrip("/")
+    answer = ask(
+        live.url, "/api/steering", method="POST", body=body, Origin=origin, Content_Type="application/json",
+        Content_Length=str(len(body)),
+    )  # fmt: skip
+    assert answer.status == status
+    assert json.loads(answer.read())["error"]
+
+
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_a_port_that_there_is_not_is_refused(record: Path, serve: Serve, port: int) -> None:
+    with pytest.raises(UserError, match=f"--port is {port}; it must be from 0"):
+        serve(record, port=port)
+
+
+def test_a_command_is_for_the_run_that_it_names(tmp_path: Path, serve: Serve) -> None:
+    done: list[str] = []
+
+    class Planner:
+        def course_of(self, record: Path) -> Course:
+            return Course()
+
+        def commands(self, record: Path) -> dict[str, Callable[[str], None]]:
+            return {"pause": lambda words: done.append(record.name)}
+
+    for name in ("one", "two"):
+        Lines(tmp_path / f"{name}.jsonl", "Wash a plate")
+    url = serve(tmp_path, steering=Planner()).url
+    headers = {"Origin": url.rstrip("/"), "Content_Type": "application/json"}
+
+    def status(**values: str) -> int:
+        return ask(url, "/api/steering", method="POST", body=json.dumps(values).encode(), **headers).status
+
+    assert [status(do="pause", run=run) for run in ("two.jsonl", "three.jsonl", "")] == [200, 404, 404]
+    assert status(do="pause") == 404
+    assert status(do="step", run="one.jsonl") == 400
+    assert done == ["two.jsonl"]
+
+
+def test_runs_that_are_only_watched_cannot_be_steered(record: Path, serve: Serve) -> None:
+    url = serve(record).url
+    headers = {"Origin": url.rstrip("/"), "Content_Type": "application/json"}
+    answer = ask(url, "/api/steering", method="POST", body=b'{"do":"pause"}', **headers)
+    assert answer.status == 409
+
+
+def test_on_another_interface_nothing_is_told_without_the_token(record: Path, serve: Serve) -> None:
+    server = serve(record, host="0.0.0.0")
+    token = server.token
+    assert len(token) > 20
+    assert f"?token={token}" in server.url
+    url = f"http://127.0.0.1:{server.port}/"
+    for given in ("", "?token=", "?token=wrong", f"?token={token[:-1]}"):
+        assert ask(url, f"/{given}").status == 401
+        assert ask(url, f"/api/runs{given}").status == 401
+    opened = ask(url, f"/?token={token}")
+    assert (opened.status, opened.getheader("location")) == (303, "/")
+    cookie = (opened.getheader("set-cookie") or "").partition(";")[0]
+    assert "HttpOnly" in (opened.getheader("set-cookie") or "")
+    assert ask(url, "/api/runs", Cookie=cookie).status == 200
+    assert ask(url, "/api/runs", Cookie="reactree_token=wrong").status == 401
+    assert ask(url, "/api/runs", Cookie=cookie, Origin="http://evil.example").status == 403
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/events?run=../secret.jsonl", "/page/../server.py", "/page/%2e%2e/server.py", "/api/events?from=x"]
+)
+def test_no_other_file_is_told(tmp_path: Path, serve: Serve, path: str) -> None:
+    (tmp_path / "runs").mkdir()
+    Lines(tmp_path / "secret.jsonl", "a secret").end()
+    assert ask(serve(tmp_path / "runs").url, path).status == 404
+
+
+def test_a_page_may_load_and_run_nothing_but_what_the_server_has(record: Path, serve: Serve) -> None:
+    answer = ask(serve(record).url, "/")
+    policy = answer.getheader("content-security-policy") or ""
+    assert "default-src 'none'" in policy
+    assert "script-src 'self';" in policy
+    assert "unsafe" not in policy
+    page = answer.read().decode()
+    assert "http" not in page.replace('http-equiv="', "")
+    assert "<script>" not in page
+
+
+def test_exports_are_downloads(record: Path, serve: Serve) -> None:
+    url = serve(record).url
+    for kind, begin in (("svg", b"<svg"), ("png", b"\x89PNG"), ("dot", b"digraph"), ("markdown", b"# ")):
+        answer = ask(url, f"/api/export?run={quote('run.jsonl')}&as={kind}&at=40")
+        assert (answer.getheader("content-disposition") or "").startswith("attachment")
+        assert answer.read().startswith(begin)
+    assert ask(url, "/api/export?run=run.jsonl&as=exe").status == 404
+
+
+def test_a_port_that_is_taken_is_named(record: Path, serve: Serve) -> None:
+    from reactree_ros.view.server import ViewServer
+
+    port = serve(record).port
+    with pytest.raises(UserError, match=f"127.0.0.1:{port} cannot be had"):
+        ViewServer(Runs(record), port=port)
