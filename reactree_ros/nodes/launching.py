@@ -49,6 +49,8 @@ COMMON: Sequence[tuple[str, str, str, Sequence[str]]] = (
 DECIDING: Sequence[tuple[str, str, str, Sequence[str]]] = (
     ("instruction", "", "what to do; empty: wait for goals, or, where a task_id is given, that task's instruction", ()),
     ("start_inference", "true", "start an inference node; false: one runs elsewhere (inference.launch.py)", YES_OR_NO),
+    ("view", "false", "also show the runs on a page in the browser, whose address is logged", YES_OR_NO),
+    ("view_port", "0", "the page's port on 127.0.0.1; 0: a free one", ()),
     ("use_viewer", "false", "also start py_trees_ros_viewer, where it is installed", YES_OR_NO),
 )
 
@@ -284,6 +286,7 @@ def start(context: LaunchContext, arguments: Arguments, of_bridge: NodeArguments
         at_the_end_of(bring_up, fail("the nodes could not be brought up"), well=[task] if one_task else []),
         at_the_end_of(task, fail("the goal was not reached"), well=[EmitEvent(event=Shutdown(reason="goal reached"))]),
         *where_absent(names, [*nodes, bring_up, watchdog], common),
+        *([page(context, arguments)] if arguments.own(context, "view") == "true" else []),
         *(viewer() if arguments.own(context, "use_viewer") == "true" else []),
     ]
 
@@ -317,6 +320,12 @@ def fail(reason: str) -> list[Any]:
             raise RuntimeError(reason)
 
     return [OpaqueFunction(function=stop)]
+
+
+def page(context: LaunchContext, arguments: Arguments) -> Node:
+    """Return what shows the planner's runs on a page; the launch goes on without it."""
+    given = ["--planner-node", PLANNER.name, "--port", arguments.own(context, "view_port")]
+    return Node(executable="view", arguments=given, **arguments.common(context))
 
 
 def viewer() -> list[Any]:

@@ -29,6 +29,7 @@ from reactree_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat, Lives
 from reactree_ros.nodes.messages import counted
 from reactree_ros.nodes.parameters import declare, settings_of
+from reactree_ros.nodes.record_topic import RecordTopic
 from reactree_ros.nodes.reporter import Reporter, id_of
 from reactree_ros.nodes.settings import PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.shown_tree import ShownTree
@@ -37,9 +38,11 @@ from reactree_ros.nodes.task_board import TaskBoard
 from reactree_ros.nodes.waiting import Awaited, Wake, Waker
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import Planner, planner
-from reactree_ros.record.saved_run import save_run
+from reactree_ros.record.schema import Event
+from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import RunOptions, TreeOptions
+from reactree_ros.view.steering import PAUSED
 from reactree_ros.world.port import Score, WorldError
 
 #: Error codes of ExecuteTask.action by how an episode ended; what is not here is a result, not an error.
@@ -52,8 +55,6 @@ ERROR_CODES = {
 }
 #: What a goal may say itself, where it is not 0.
 _OF_A_GOAL = ("max_decisions", "max_steps", "max_depth", "seed")
-#: Why tasks hold after ``~/pause``.
-PAUSED = "somebody has paused it"
 #: How often it is looked at least whether bridge and inference node live, in seconds.
 LOOK_PERIOD = 0.1
 #: Longest wait for the score of a task that was stopped, and for a server that is away at the end, in seconds.
@@ -70,9 +71,12 @@ class PlannerNode(Node):
     Services:
         ``~/pause`` (std_srvs/Trigger): the task that runs, and whatever comes after it, holds.
         ``~/resume`` (std_srvs/Trigger): it goes on, as far as no emergency stop is engaged.
+        ``~/read_record`` (ReadRecord): a part of the record of this run or the last one, for who came too late.
 
     Publishes:
         ``~/decisions`` (Decision; reliable, depth 100): every decision as it is taken, with its goal's id.
+        ``~/record`` (RecordPart; reliable, transient local, depth 10): the run's record as it is written, see
+        :class:`reactree_ros.nodes.record_topic.RecordTopic`.
         py_trees_ros' snapshot streams (``~/snapshot_streams/…``, and ``~/snapshots`` where its parameter
         ``default_snapshot_stream`` is set): the tree as it grows, from the start; see
         :class:`reactree_ros.nodes.shown_tree.ShownTree`, and for its blackboard
@@ -132,6 +136,7 @@ class PlannerNode(Node):
         self._paused = ""  # why tasks hold; empty: nobody has paused them
         self._streams: set[str] = set()
         self._decisions = self.create_publisher(DecisionMsg, "~/decisions", 100)
+        self._record = RecordTopic(self)
         self._wake = Wake(self, self._tick)
         self._world.changed = self._wake.trigger
         self.create_service(Trigger, "~/pause", self._pause)
@@ -273,6 +278,7 @@ class PlannerNode(Node):
                 options=options,
                 working_memory=remember,
                 listener=Reporter(self, task, self._decisions, self._tree, self._board),
+                record=task.recorder(self._record, settings.save_to),
                 task_id=None if task_id < 0 else task_id,
                 task_name=task_name,
                 tree=self._tree,
@@ -317,11 +323,12 @@ class PlannerNode(Node):
                 score = await self._answered(task, self._world.score_of(asked), limit)
             except WorldError as error:
                 problem = f"no score: {error}"
-        result = episode.result(score, problem)
+        result = episode.conclude(score, problem)
+        self._record.publish()
         code, message = task.stopped or (ERROR_CODES.get(result.end, ExecuteTask.Result.NONE), episode.reason(result))
         saved_to = ""
         try:
-            saved_to = self._keep(episode, result, settings.save_to)
+            saved_to = self._keep(task, episode, result)
         except (OSError, UserError, RuntimeError) as error:
             code, message = ExecuteTask.Result.SAVE_FAILED, str(error)
         return ExecuteTask.Result(
@@ -351,14 +358,14 @@ class PlannerNode(Node):
             self._examples = EpisodicExamples(self._memory, count_tokens=approximate_tokens, seed=options.seed)
         return self._examples
 
-    def _keep(self, episode: Episode, result: EpisodeResult, save_to: str) -> str:
-        """Add an episode to episodic memory and save it, where that is asked for; returns where it was saved."""
+    def _keep(self, task: Task, episode: Episode, result: EpisodeResult) -> str:
+        """Add an episode to episodic memory; returns where its record is, empty where there is none."""
+        if task.record is not None:
+            task.record.close()
         episode.remember(result)
-        if not save_to:
-            return ""
-        folder = Path(save_to) / f"{time.time_ns()}"
-        save_run(episode, result, folder)
-        return str(folder)
+        if problem := task.unsaved or (task.record.problem if task.record is not None else ""):
+            raise UserError(problem)
+        return "" if task.record is None else str(task.record.path)
 
     # ------------------------------------------------------------------ holding
 
@@ -429,6 +436,7 @@ class PlannerNode(Node):
             task.episode.interrupt()
         else:
             task.episode.tick()
+        self._record.publish()
         if task.episode.finished:
             task.ended.set_result(None)
             self._waker.wake()
@@ -478,6 +486,8 @@ class Task:
         stopped: Error code and message, where it is to stop before its end.
         asked: What the bridge is asked for outside of the episode; None: nothing.
         asked_until: When that is given up, in seconds (:func:`steady.now`).
+        record: The file of its record; None: it has none.
+        unsaved: Why it has none although it was asked for.
     """
 
     def __init__(self, goal_handle: Any) -> None:
@@ -487,6 +497,25 @@ class Task:
         self.stopped: tuple[int, str] | tuple[()] = ()
         self.asked: Pending[Any] | None = None
         self.asked_until = 0.0
+        self.record: RecordFile | None = None
+        self.unsaved = ""
+
+    def recorder(self, topic: RecordTopic, folder: str) -> Recorder:
+        """Begin a record: on the topic, and in a folder where there is one and it can be begun there."""
+        shown = topic.begin(self.goal_handle.goal_id)
+        try:
+            self.record = RecordFile(Path(folder) / f"{time.time_ns()}.jsonl") if folder else None
+        except UserError as error:
+            self.unsaved = str(error)
+        if self.record is None:
+            return Recorder(shown)
+        kept = self.record.write
+
+        def write(event: Event) -> None:
+            kept(event)
+            shown(event)
+
+        return Recorder(write)
 
     def stop(self, code: int, message: str) -> None:
         """Ask for an end at the next tick."""

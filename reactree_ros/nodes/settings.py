@@ -96,7 +96,7 @@ class TaskSettings(RunOptions):
 
     planner: str = Field(default="reactree", description="planner by name, with options as NAME:OPTION=VALUE")
     working_memory: bool = Field(default=True, description="remember where things were seen, where the planner can")
-    save_to: str = Field(default="", description="folder in which each run is saved; empty: none is")
+    save_to: str = Field(default="", description="folder in which each run is recorded; empty: none is")
 
     @field_validator("planner")
     @classmethod

@@ -81,8 +81,8 @@ def test_an_instruction_arrives_as_it_was_written(processes: Processes, tmp_path
     instruction = "--put \"Käse\" 'n' $(env HOME) on\nthe table: 1 # apple"
     saving = parameters(tmp_path, planner={"save_to": str(tmp_path / "saved")})
     processes.launch(f"instruction:={instruction}", saving).end()
-    (saved,) = (tmp_path / "saved").glob("*/result.json")
-    assert json.loads(saved.read_text())["instruction"] == instruction
+    (saved,) = (tmp_path / "saved").glob("*.jsonl")
+    assert json.loads(saved.read_text().partition("\n")[0])["instruction"] == instruction
 
 
 # ------------------------------------------------------------------ arguments
@@ -93,7 +93,7 @@ def test_every_argument_says_what_it_is(processes: Processes) -> None:
     assert shown.end() == 0
     for name in ("instruction", "world", "house", "tasks", "task_id", "llm", "planner", "memory", "policy"):
         assert f"'{name}':" in shown.output
-    for name in ("params_file", "namespace", "use_viewer", "log_level", "use_sim_time", "respawn"):
+    for name in ("params_file", "namespace", "view", "view_port", "use_viewer", "log_level", "use_sim_time", "respawn"):
         assert f"'{name}':" in shown.output
     assert "no description given" not in shown.output
 

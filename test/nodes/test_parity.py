@@ -20,7 +20,8 @@ from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.plan import tidied
 from reactree_ros.planners.spec import planner
-from reactree_ros.record.saved_run import save_run
+from reactree_ros.record.reader import read_record
+from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.virtualhome.generator import generate_house, solution
@@ -67,7 +68,7 @@ def _line(*parts: Any) -> str:
 
 
 def in_this_process(
-    task: Task, folder: Path, *, name: str = "reactree_wm", model: LanguageModel | None = None
+    task: Task, path: Path, *, name: str = "reactree_wm", model: LanguageModel | None = None
 ) -> tuple[list[str], dict[str, Any]]:
     """Carry a task out without ROS; returns the decisions and the result."""
     decisions = Decisions()
@@ -77,18 +78,39 @@ def in_this_process(
         model=model or ExpertModel(),
         planner=planner(name),
         listener=decisions,
+        record=Recorder((file := RecordFile(path)).write),
         task_id=task.task_id,
         task_name=task.task_name,
     )
     result = episode.run()
-    save_run(episode, result, folder)
+    file.close()
     return decisions.lines, {"success": result.achieved, "reason": episode.reason(result)} | dataclasses.asdict(result)
 
 
-def saved(folder: Path) -> dict[str, list[str]]:
-    """The lines of every agent node's text and of the trajectory of a saved run."""
-    files = [folder / "trajectory.jsonl", folder / "tree.dot", *sorted((folder / "agent_nodes").iterdir())]
-    return {file.name: file.read_text(encoding="utf-8").splitlines() for file in files}
+#: What differs between two runs of the same: when, for how long, and who answered.
+DIFFERS = ("t", "seconds", "model_seconds", "answered_by")
+
+
+def recorded(path: Path) -> tuple[list[dict[str, Any]], dict[int, list[str]]]:
+    """What a record says of a run but for times: its events, and the status that each behaviour ended with.
+
+    Between which ticks a world answers is a matter of time, and so is with which others a status is told, and whether a
+    skill is seen to run.
+    """
+    events: list[dict[str, Any]] = []
+    statuses: dict[int, list[str]] = {}
+    for event in read_record(path).events:
+        if event["e"] == "status":
+            statuses |= {node: status for node, *status in event["of"]}
+        else:
+            events.append(without_times(event))
+    events[0] |= {"id": "", "started": ""}
+    events[-1]["result"] = without_times(events[-1]["result"])
+    return events, statuses
+
+
+def without_times(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in DIFFERS}
 
 
 class Comparison:
@@ -107,8 +129,8 @@ class Comparison:
 
     def __call__(self, task: Task, **options: Any) -> ExecuteTask.Result:
         self._heard.clear()
-        folder = self._folder / f"{task.task_id}"
-        decisions, expected = in_this_process(task, folder, **options)
+        path = self._folder / f"{task.task_id}.jsonl"
+        decisions, expected = in_this_process(task, path, **options)
         goal = {"planner": options["name"]} if "name" in options else {}
         result: ExecuteTask.Result = self._graph.task("", task_id=task.task_id, **goal).result
         self._graph.until(lambda: len(self._heard) >= len(decisions), "every decision was heard")
@@ -118,7 +140,7 @@ class Comparison:
         ]
         assert over_ros == decisions, task.instruction
         assert {name: getattr(result, name) for name in RESULT} == {name: expected[name] for name in RESULT}
-        assert saved(Path(result.saved_to)) == saved(folder), task.instruction
+        assert recorded(Path(result.saved_to)) == recorded(path), task.instruction
         assert (result.error_code, result.message) == (ExecuteTask.Result.NONE, expected["reason"])
         self.lines += len(decisions)
         return result
@@ -128,7 +150,7 @@ def test_the_same_tasks_give_the_same_over_ros_as_in_this_process(graph: Graph, 
     file = wah_nl / "tasks.json"
     graph.inference()
     graph.bridge(tasks=str(file))
-    graph.planner(save_to=str(tmp_path / "ros"))
+    graph.planner(planner="reactree_wm", save_to=str(tmp_path / "ros"))
     compare = Comparison(graph, tmp_path)
     for task in load_tasks(file)[:TASKS]:
         compare(task)

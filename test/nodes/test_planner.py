@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,8 @@ from reactree_ros.agent.turns import Said
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
 from reactree_ros.planners.spec import planner_names
+from reactree_ros.record.player import replay
+from reactree_ros.record.reader import read_record
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import RunOptions
@@ -329,14 +330,16 @@ def parents(tree: BehaviourTree) -> dict[str, str | None]:
 # ---------------------------------------------------------------------- saving
 
 
-def test_runs_are_saved_each_in_its_own_folder(graph: Graph, tmp_path: Path) -> None:
+def test_runs_are_recorded_each_in_its_own_file(graph: Graph, tmp_path: Path) -> None:
     graph.household({"root": ["Act: done"] * 2}, save_to=str(tmp_path))
-    folders = [Path(graph.task().result.saved_to) for _ in range(2)]
-    assert sorted(folders) == sorted(tmp_path.iterdir())
-    for folder in folders:
-        result = json.loads((folder / "result.json").read_text())
+    files = [Path(graph.task().result.saved_to) for _ in range(2)]
+    assert sorted(files) == sorted(tmp_path.iterdir())
+    for file in files:
+        record = read_record(file)
+        assert record.end is not None
+        result = record.end["result"]
         assert (result["instruction"], result["end"], result["status"]) == ("root", "done", "success")
-        assert {file.name for file in folder.iterdir()} > {"trajectory.jsonl", "tree.json", "tree.dot"}
+        assert replay(record).identical
 
 
 def test_a_run_that_cannot_be_saved_says_so(graph: Graph, tmp_path: Path) -> None:
@@ -388,7 +391,7 @@ def test_statistics_of_ticks_are_made_as_long_as_somebody_watches(graph: Graph) 
     planner = graph.household({"root": ["Act: open fridge 1", "Act: done"]}, world=world)
     goal = graph.task()
     graph.until(lambda: world.held)
-    assert len(planner._tree.time_series) == 0
+    assert len(planner._tree.time_series) == 0, "nobody watches"
     opened = graph.call(OpenSnapshotStream, "/reactree_planner/snapshot_streams/open")
     trees = graph.listen(BehaviourTree, opened.topic_name)
     graph.until(lambda: any(tree.statistics.tick_interval_average > 0 for tree in trees))

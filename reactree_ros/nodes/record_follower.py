@@ -1,0 +1,244 @@
+"""Follows a planner: copies the records of its runs into a folder while they are written, and steers the run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from action_msgs.srv import CancelGoal
+from rclpy.client import Client
+from rclpy.exceptions import InvalidTopicNameException
+from rclpy.node import Node
+from rclpy.task import Future
+from rclpy.validate_topic_name import validate_topic_name
+from reactree_interfaces.msg import RecordPart
+from reactree_interfaces.srv import ReadRecord
+from std_srvs.srv import Trigger
+
+from reactree_ros.errors import UserError
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.record_topic import QOS
+from reactree_ros.nodes.waiting import Wake
+from reactree_ros.view.steering import PAUSED, Course
+
+#: Records that are kept; the oldest goes where there are more.
+KEPT = 100
+#: How often is looked whether something is still to be asked for, in seconds.
+LOOK_PERIOD = 0.5
+#: Longest wait for an answer of the planner, in seconds.
+PATIENCE = 5.0
+#: What a person can want of a run that a planner carries out.
+COMMANDS = ("pause", "go on", "cancel")
+#: What the id of a record is; it becomes a file's name.
+ID = re.compile("[0-9a-f]{32}")
+
+
+@dataclass
+class _Copy:
+    """The copy of a record.
+
+    Attributes:
+        path: The file.
+        goal_id: Of the run that it is of.
+        size: Bytes that are copied.
+        known: Bytes that there are, as far as was heard.
+        line: What came of a line that is not whole yet.
+    """
+
+    path: Path
+    goal_id: Any
+    size: int = 0
+    known: int = 0
+    line: str = ""
+
+
+@dataclass
+class _Call:
+    """A call that is not answered yet, until when its answer is waited for, and what gives it up."""
+
+    client: Client
+    until: float
+    given_up: Callable[[], None]
+
+
+class RecordFollower(Node):
+    """Follows a planner by its topic, from the beginning of its run also where it joins late, and over its restarts.
+
+    It is a :class:`reactree_ros.view.steering.Helm`: the page's threads ask it how the run is steered and what a person
+    wants; all else happens where the node is spun.
+
+    Subscribes to:
+        ``PLANNER/record`` (RecordPart): the records as they are written.
+
+    Uses:
+        ``PLANNER/read_record`` (ReadRecord) for what it has not heard, ``PLANNER/pause`` and ``PLANNER/resume``
+        (std_srvs/Trigger), and the cancel of ``PLANNER/execute_task``.
+
+    Args:
+        planner: Name of the planner node, relative to this node's namespace.
+        folder: Where the copies are kept.
+        kwargs: Passed on to :class:`rclpy.node.Node`.
+
+    Raises:
+        UserError: That is no node's name.
+    """
+
+    def __init__(self, planner: str, folder: Path, **kwargs: Any) -> None:
+        try:
+            validate_topic_name(planner)
+        except InvalidTopicNameException as error:
+            raise UserError(f"{planner!r} is no node's name, which is like /robot1/reactree_planner") from error
+        super().__init__("record_follower", start_parameter_services=False, **kwargs)
+        self._planner = self.resolve_topic_name(planner)
+        self._folder = folder
+        self._copies: dict[str, _Copy] = {}
+        self._current: Path | None = None  # the copy of the run that goes on, or went on last
+        self._course = Course(ended=True, commands=COMMANDS)  # of that run
+        self._wanted: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._calls: dict[Future, _Call] = {}
+        self._reading = False
+        self._reader = self.create_client(ReadRecord, f"{planner}/read_record")
+        self._pauser = self.create_client(Trigger, f"{planner}/pause")
+        self._resumer = self.create_client(Trigger, f"{planner}/resume")
+        self._canceler = self.create_client(CancelGoal, f"{planner}/execute_task/_action/cancel_goal")
+        self.create_subscription(RecordPart, f"{planner}/record", self._heard, QOS)
+        self._wake = Wake(self, self._do_what_is_wanted)
+        steady.every(self, LOOK_PERIOD, self._look)
+
+    # ------------------------------------------------------------------ the records
+
+    def _heard(self, part: RecordPart) -> None:
+        """Take in a part of a record, where it goes on from what is there; what lacks is asked for."""
+        if not ID.fullmatch(part.run):
+            self.get_logger().warning(f"a record's id is {part.run[:60]!r}; it is not followed", once=True)
+            return
+        copy = self._copies.get(part.run) or self._begin(part.run, part.goal_id)
+        copy.known = max(copy.known, part.begin + len(part.data))
+        if part.begin <= copy.size:
+            self._append(copy, part.data[copy.size - part.begin :])
+        self._read()
+
+    def _begin(self, run: str, goal_id: Any) -> _Copy:
+        copy = self._copies[run] = _Copy(self._folder / f"{run}.jsonl", goal_id)
+        for oldest in list(self._copies)[:-KEPT]:
+            self._copies.pop(oldest).path.unlink(missing_ok=True)
+        self._course = Course(commands=COMMANDS)
+        self._current = copy.path
+        return copy
+
+    def _append(self, copy: _Copy, data: str) -> None:
+        try:
+            with copy.path.open("a", encoding="ascii") as file:
+                file.write(data)
+        except OSError as error:
+            raise UserError(f"{copy.path}: {error.strerror}; make room there, then start the page again") from error
+        copy.size += len(data)
+        copy.known = max(copy.known, copy.size)
+        *lines, copy.line = (copy.line + data).split("\n")
+        if copy.path == self._current:
+            for line in lines:
+                if line.startswith(('{"e":"held"', '{"e":"end"')):
+                    self._took(json.loads(line))
+
+    def _took(self, event: Mapping[str, Any]) -> None:
+        """Take in what an event of the current run says of its course."""
+        if event["e"] == "end":
+            self._course = Course(ended=True, commands=COMMANDS)
+        elif event["reason"] in ("", PAUSED):
+            self._course = replace(self._course, paused=bool(event["reason"]))
+
+    def _read(self) -> None:
+        """Ask for what lacks of a record, one part after the other."""
+        lacking = next(((run, copy) for run, copy in self._copies.items() if copy.size < copy.known), None)
+        if lacking is None or self._reading or not self._reader.service_is_ready():
+            return
+        run, copy = lacking
+        self._reading = True
+        request = ReadRecord.Request(run=run, begin=copy.size)
+        self._call(self._reader, request, lambda answer: self._told(copy, answer), given_up=self._read_no_more)
+
+    def _told(self, copy: _Copy, answer: ReadRecord.Response) -> None:
+        self._reading = False
+        if answer.data:
+            self._append(copy, answer.data)
+        else:  # the planner does not have it any more: another one has its name now
+            copy.known = copy.size
+        self._read()
+
+    def _read_no_more(self) -> None:
+        self._reading = False
+
+    # ------------------------------------------------------------------ calls
+
+    def _call(
+        self, client: Client, request: Any, answered: Callable[[Any], None], *, given_up: Callable[[], None]
+    ) -> None:
+        future = client.call_async(request)
+        self._calls[future] = _Call(client, steady.now() + PATIENCE, given_up)
+        future.add_done_callback(partial(self._answered, answered))
+
+    def _answered(self, answered: Callable[[Any], None], future: Future) -> None:
+        if self._calls.pop(future, None) is not None:
+            answered(future.result())
+
+    def _look(self) -> None:
+        """Give calls up that are not answered in time, and ask again for what lacks."""
+        for future, call in list(self._calls.items()):
+            if steady.now() > call.until:
+                del self._calls[future]
+                call.client.remove_pending_request(future)
+                call.given_up()
+        self._read()
+
+    # ------------------------------------------------------------------ the person's hand, from other threads
+
+    def course_of(self, record: Path) -> Course:
+        """See :meth:`Helm.course_of`."""
+        return self._course if record == self._current else Course(ended=True, commands=COMMANDS)
+
+    def commands(self, record: Path) -> Mapping[str, Callable[[str], None]]:
+        """See :meth:`Helm.commands`."""
+        return {name: partial(self._want, record, name) for name in COMMANDS}
+
+    def _want(self, record: Path, command: str, words: str) -> None:
+        if self.course_of(record).ended:
+            raise UserError("the run has ended; there is nothing to steer")
+        self._wanted.put(partial(self._do, record, command))
+        self._wake.trigger()
+
+    def _do_what_is_wanted(self) -> None:
+        while not self._wanted.empty():
+            self._wanted.get()()
+
+    def _do(self, record: Path, command: str) -> None:
+        if self.course_of(record).ended:  # meanwhile
+            return
+        client = {"pause": self._pauser, "go on": self._resumer, "cancel": self._canceler}[command]
+        if not client.service_is_ready():
+            self._notice(f"there is no planner {self._planner}; start it, or name another one with --planner-node")
+            return
+        request = client.srv_type.Request()
+        if command == "cancel":
+            request.goal_info.goal_id = self._copies[record.stem].goal_id
+        silent = f"the planner {self._planner} has not answered within {PATIENCE:g} s"
+        done = partial(self._done, record, command)
+        self._call(client, request, done, given_up=lambda: self._notice(silent))
+
+    def _done(self, record: Path, command: str, answer: Any) -> None:
+        if record != self._current:
+            return
+        if command == "cancel":
+            refused = answer.return_code != CancelGoal.Response.ERROR_NONE
+            self._notice("the planner does not cancel it: its goal has ended already" if refused else "")
+        else:
+            self._course = replace(self._course, paused=command == "pause")
+            self._notice(answer.message if command == "go on" and "when it may" in answer.message else "")
+
+    def _notice(self, words: str) -> None:
+        self._course = replace(self._course, notice=words)

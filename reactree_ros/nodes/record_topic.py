@@ -1,0 +1,69 @@
+"""Publishes the record of a planner's run while it is written; what came before is told to whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from reactree_interfaces.msg import RecordPart
+from reactree_interfaces.srv import ReadRecord
+
+from reactree_ros.record.schema import Event
+from reactree_ros.record.writer import encoded
+
+#: Parts that who comes late, or is slow, is sent; what was before them is asked for.
+QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+#: Longest part of a message, in bytes.
+LONGEST = 1 << 18
+#: Records that are kept: that of the run, and that of the one before, whose end somebody may not have heard yet.
+KEPT = 2
+
+
+class RecordTopic:
+    """Publishes records in parts on ``~/record``, and reads from the last ones on ``~/read_record``.
+
+    A part that is too long for a message is only announced, so that a picture does not wait in a queue ten times.
+
+    Args:
+        node: The planner.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._publisher = node.create_publisher(RecordPart, "~/record", QOS)
+        node.create_service(ReadRecord, "~/read_record", self._read)
+        self._records: dict[str, bytearray] = {}
+        self._latest = RecordPart()  # up to where it is published, and whose it is
+
+    def begin(self, goal_id: Any) -> Callable[[Event], None]:
+        """Begin the record of a goal's run; returns what takes its events."""
+        self.publish()
+
+        def write(event: Event) -> None:
+            if event["e"] == "run":
+                self._latest = RecordPart(run=event["id"], goal_id=goal_id)
+                self._records[event["id"]] = bytearray()
+                for run in list(self._records)[:-KEPT]:
+                    del self._records[run]
+            self._records[self._latest.run] += f"{encoded(event)}\n".encode("ascii")
+
+        return write
+
+    def publish(self) -> None:
+        """Publish what is new."""
+        record, begin = self._records.get(self._latest.run, b""), self._latest.begin
+        if len(record) == begin:
+            return
+        told = len(record) - begin <= LONGEST
+        data = record[begin:].decode("ascii") if told else ""
+        place = begin if told else len(record)
+        self._publisher.publish(RecordPart(run=self._latest.run, goal_id=self._latest.goal_id, begin=place, data=data))
+        self._latest.begin = len(record)
+
+    def _read(self, request: ReadRecord.Request, response: ReadRecord.Response) -> ReadRecord.Response:
+        record = self._records.get(request.run)
+        response.found = record is not None
+        if record is not None:
+            response.data = record[request.begin : request.begin + LONGEST].decode("ascii")
+        return response

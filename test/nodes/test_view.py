@@ -1,0 +1,327 @@
+"""A planner that is followed for the page: its runs' records are copied as they are written, and the run is steered."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.request import Request, urlopen
+
+import pytest
+from command_line import Cli
+from doubles import ScriptedModel
+from processes import PATIENCE, Process, Processes
+
+from reactree_ros.errors import UserError
+
+if importlib.util.find_spec("rclpy"):
+    from action_msgs.msg import GoalStatus
+    from reactree_interfaces.msg import RecordPart
+    from ros_graph import HeldWorld
+    from std_srvs.srv import Trigger
+
+    from reactree_ros.nodes import record_follower, record_topic
+    from reactree_ros.nodes.record_follower import RecordFollower
+
+if TYPE_CHECKING:
+    from ros_graph import Graph
+
+pytestmark = pytest.mark.ros
+
+APPLE = "Put 1 apple on the coffee table"
+THREE = {"root": ["Think: first", "Act: open fridge 1", "Act: done"]}
+
+
+def follow(graph: Graph, folder: Path, planner: str = "reactree_planner") -> RecordFollower:
+    folder.mkdir(exist_ok=True)
+    return graph.add(RecordFollower(planner, folder, context=graph.context))
+
+
+def copies(folder: Path) -> list[Path]:
+    """The copies, the first run's first."""
+    return sorted(folder.iterdir(), key=lambda path: path.stat().st_ctime_ns)
+
+
+def ended(folder: Path, runs: int = 1) -> bool:
+    found = copies(folder)
+    return len(found) == runs and all(kinds(path)["end"] for path in found)
+
+
+def events(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+
+
+def kinds(path: Path) -> Counter[str]:
+    return Counter(event["e"] for event in events(path))
+
+
+def saved(result: Any) -> bytes:
+    return Path(result.saved_to).read_bytes()
+
+
+# ------------------------------------------------------------------ the record
+
+
+def test_a_copy_is_the_record_as_the_planner_saves_it(graph: Graph, tmp_path: Path) -> None:
+    graph.household(THREE, save_to=str(tmp_path / "saved"))
+    follow(graph, tmp_path / "copies")
+    result = graph.task().result
+    graph.until(lambda: ended(tmp_path / "copies"), "the end has come")
+    assert copies(tmp_path / "copies")[0].read_bytes() == saved(result)
+
+
+def test_without_a_folder_to_save_to_the_record_is_published_all_the_same(graph: Graph, tmp_path: Path) -> None:
+    graph.household(THREE)
+    follow(graph, tmp_path / "copies")
+    assert graph.task().result.saved_to == ""
+    graph.until(lambda: ended(tmp_path / "copies"), "the end has come")
+    assert events(copies(tmp_path / "copies")[0])[-1]["result"]["end"] == "done"
+
+
+def test_growth_is_followed_while_the_run_goes_on(graph: Graph, tmp_path: Path) -> None:
+    world = HeldWorld()
+    graph.household(THREE, world=world)
+    follow(graph, tmp_path)
+    goal = graph.task()
+    graph.until(lambda: world.held, "the skill runs")
+    graph.until(lambda: copies(tmp_path) and kinds(copies(tmp_path)[0])["skill"] == 1, "it is followed so far")
+    world.finish()
+    assert goal.result.success
+    graph.until(lambda: ended(tmp_path), "the end has come")
+
+
+@pytest.mark.parametrize("longest", [100, 1 << 18], ids=["in parts", "at once"])
+def test_who_joins_late_has_all_of_it(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, longest: int
+) -> None:
+    monkeypatch.setattr(record_topic, "LONGEST", longest)
+    thoughts = [f"Think: {number}" for number in range(3 * record_topic.QOS.depth)]
+    graph.household({"root": [*thoughts, "Act: done"]}, save_to=str(tmp_path / "saved"), repeated_thoughts=1000)
+    result = graph.task().result
+    follow(graph, tmp_path / "copies")
+    graph.until(lambda: ended(tmp_path / "copies"), "the end has come")
+    assert copies(tmp_path / "copies")[0].read_bytes() == saved(result)
+
+
+def test_each_of_many_runs_is_followed_to_its_end(graph: Graph, tmp_path: Path) -> None:
+    graph.household({"root": [*THREE["root"]] * 12}, save_to=str(tmp_path / "saved"))
+    follow(graph, tmp_path / "copies")
+    results = [graph.task().result for _ in range(12)]
+    graph.until(lambda: ended(tmp_path / "copies", 12), "every end has come")
+    assert {path.read_bytes() for path in copies(tmp_path / "copies")} == set(map(saved, results))
+
+
+def test_of_very_many_runs_the_oldest_copies_go(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_follower, "KEPT", 3)
+    graph.household({"root": [*THREE["root"]] * 5}, save_to=str(tmp_path / "saved"))
+    follow(graph, tmp_path / "copies")
+    results = [graph.task().result for _ in range(5)]
+    kept = set(map(saved, results[-3:]))
+    graph.until(lambda: {path.read_bytes() for path in copies(tmp_path / "copies")} == kept, "the last are there")
+
+
+def test_the_planner_keeps_no_more_than_the_last_records(graph: Graph) -> None:
+    planner = graph.household({"root": [*THREE["root"]] * 5})
+    for _ in range(5):
+        assert graph.task().result.success
+    assert len(planner._record._records) == record_topic.KEPT
+
+
+def test_a_planner_that_is_started_again_is_followed_on(graph: Graph, tmp_path: Path) -> None:
+    world = HeldWorld()
+    graph.inference(ScriptedModel({"root": [*THREE["root"]] * 2}))
+    graph.bridge(world)
+    follower = follow(graph, tmp_path)
+    planner = graph.planner()
+    graph.task()
+    graph.until(lambda: world.held and copies(tmp_path), "a run is followed")
+    (first,) = copies(tmp_path)
+    planner.begin_stop()
+    graph.until(planner.stopped, "the planner has stopped")
+    graph.nodes.remove(planner)
+    graph._executors[None].remove_node(planner)
+    planner.destroy_node()
+    graph.until(lambda: not follower.count_publishers("/reactree_planner/record"), "the planner is gone")
+    graph.planner()
+    graph.task()
+    graph.until(lambda: len(copies(tmp_path)) == 2, "the run of the second one is followed")
+    (second,) = set(copies(tmp_path)) - {first}
+    assert (follower.course_of(first).ended, follower.course_of(second).ended) == (True, False)
+
+
+def test_what_is_no_id_becomes_no_file(graph: Graph, tmp_path: Path) -> None:
+    follow(graph, tmp_path / "copies")
+    heard = graph.probe.create_publisher(RecordPart, "/reactree_planner/record", record_topic.QOS)
+    graph.until(heard.get_subscription_count, "it is followed")
+    heard.publish(RecordPart(run="../evil", data="{}\n"))
+    heard.publish(RecordPart(run="a" * 32, data="{}\n"))
+    graph.until(lambda: copies(tmp_path / "copies"), "what came after it is there")
+    assert [path.name for path in copies(tmp_path / "copies")] == [f"{'a' * 32}.jsonl"]
+    assert list(tmp_path.iterdir()) == [tmp_path / "copies"]
+
+
+def test_where_a_copy_cannot_be_written_it_is_said_where(graph: Graph, tmp_path: Path) -> None:
+    folder = tmp_path / "copies"
+    follower = follow(graph, folder)
+    folder.rmdir()
+    with pytest.raises(UserError, match=r"copies.*No such file or directory; make room there"):
+        follower._heard(RecordPart(run="a" * 32, data="{}\n"))
+
+
+def test_what_is_no_nodes_name_is_refused(graph: Graph, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="'my planner' is no node's name"):
+        follow(graph, tmp_path, "my planner")
+
+
+# ------------------------------------------------------------------ the person's hand
+
+
+def want(follower: RecordFollower, record: Path, command: str) -> None:
+    follower.commands(record)[command]("")
+
+
+def test_a_run_is_paused_goes_on_and_is_cancelled_by_the_planner(graph: Graph, tmp_path: Path) -> None:
+    world = HeldWorld()
+    graph.household({"root": ["Act: open fridge 1"] * 3}, world=world)
+    follower = follow(graph, tmp_path)
+    goal = graph.task()
+    graph.until(lambda: world.held and copies(tmp_path), "the skill runs")
+    (record,) = copies(tmp_path)
+    want(follower, record, "pause")
+    graph.until(lambda: follower.course_of(record).paused, "it is paused")
+    graph.until(lambda: not world.held, "the skill is cancelled")
+    want(follower, record, "go on")
+    graph.until(lambda: not follower.course_of(record).paused and world.held, "it goes on")
+    want(follower, record, "cancel")
+    assert goal.status == GoalStatus.STATUS_CANCELED
+    graph.until(lambda: follower.course_of(record).ended, "its end has come")
+    with pytest.raises(UserError, match="has ended"):
+        want(follower, record, "cancel")
+
+
+def test_a_pause_by_somebody_else_is_seen(graph: Graph, tmp_path: Path) -> None:
+    world = HeldWorld()
+    graph.household({"root": ["Act: open fridge 1"] * 2}, world=world)
+    graph.task()
+    graph.until(lambda: world.held, "the skill runs")
+    graph.call(Trigger, "/reactree_planner/pause")
+    follower = follow(graph, tmp_path)
+    graph.until(lambda: copies(tmp_path) and follower.course_of(copies(tmp_path)[0]).paused, "who joins late sees it")
+    graph.call(Trigger, "/reactree_planner/resume")
+    graph.until(lambda: not follower.course_of(copies(tmp_path)[0]).paused, "it goes on")
+
+
+def test_where_there_is_no_planner_any_more_the_page_says_so(graph: Graph, tmp_path: Path) -> None:
+    follower = follow(graph, tmp_path)
+    heard = graph.probe.create_publisher(RecordPart, "/reactree_planner/record", record_topic.QOS)
+    graph.until(heard.get_subscription_count, "it is followed")
+    heard.publish(RecordPart(run="a" * 32, data='{"e":"run"}\n'))
+    graph.until(lambda: copies(tmp_path), "a run is followed")
+    (record,) = copies(tmp_path)
+    want(follower, record, "pause")
+    graph.until(lambda: follower.course_of(record).notice, "it is said")
+    assert follower.course_of(record).notice.startswith("there is no planner /reactree_planner;")
+
+
+def test_a_planner_that_does_not_answer_is_not_waited_for_without_end(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_follower, "PATIENCE", 0.2)
+    silent = graph.add_node("silent", alone=True)
+    silent.create_service(Trigger, "/reactree_planner/pause", lambda request, response: response)
+    graph.halt(silent)
+    follower = follow(graph, tmp_path)
+    heard = graph.probe.create_publisher(RecordPart, "/reactree_planner/record", record_topic.QOS)
+    graph.until(heard.get_subscription_count, "it is followed")
+    graph.until(follower._pauser.service_is_ready, "the service is there")
+    heard.publish(RecordPart(run="a" * 32, data='{"e":"run"}\n'))
+    graph.until(lambda: copies(tmp_path), "a run is followed")
+    (record,) = copies(tmp_path)
+    want(follower, record, "pause")
+    graph.until(lambda: "has not answered within 0.2 s" in follower.course_of(record).notice, "it is said")
+    assert follower._calls == {}
+
+
+# ------------------------------------------------------------------ the commands
+
+
+def url_of(process: Process) -> str:
+    process.wait_for("The page is at ")
+    process.wait_for("#/latest")
+    found = re.search(r"http://[^\s#]+", process.output)
+    assert found
+    return found[0]
+
+
+def asked(url: str, path: str, command: dict[str, str] | None = None) -> bytes:
+    headers = {"Origin": url.rstrip("/"), "Content-Type": "application/json"} if command else {}
+    body = json.dumps(command).encode() if command else None
+    with urlopen(Request(f"{url}{path}", body, headers), timeout=PATIENCE) as answer:
+        return bytes(answer.read())
+
+
+def told(url: str, *, runs: int = 1) -> Sequence[dict[str, Any]]:
+    """Follow the latest of so many runs to its end as the page does."""
+    deadline = time.monotonic() + PATIENCE
+    while len(found := json.loads(asked(url, "api/runs"))["runs"]) < runs:
+        assert time.monotonic() < deadline, f"{len(found)} runs are followed, not {runs}"
+    lines = asked(url, f"api/events?run={found[0]['run']}").splitlines()
+    return [event for event in map(json.loads, filter(None, lines)) if event["e"] != "steering"]
+
+
+@pytest.fixture
+def page() -> None:
+    pytest.importorskip("starlette")
+    pytest.importorskip("uvicorn")
+
+
+@pytest.mark.usefixtures("page")
+def test_a_launch_shows_its_runs_on_a_page(processes: Processes) -> None:
+    launch = processes.launch("view:=true")
+    url = url_of(launch)
+    task = processes.start("ros2", "run", "reactree_ros", "execute_task", APPLE)
+    assert task.end() == 0
+    found = told(url)
+    assert (found[0]["instruction"], found[-1]["result"]["end"]) == (APPLE, "done")
+    launch.interrupt()
+    assert launch.end() in (0, 1)
+    assert "Traceback" not in launch.output
+    assert launch.left() == []
+
+
+@pytest.mark.usefixtures("page")
+def test_a_page_stays_when_the_planner_is_killed_and_started_again(processes: Processes) -> None:
+    launch = processes.launch("view:=true", "respawn:=true")
+    url = url_of(launch)
+    for runs in (1, 2):
+        if runs == 2:
+            os.kill(launch.pid_of("planner_node"), signal.SIGKILL)
+            launch.wait_for("process has died")
+        assert processes.start("ros2", "run", "reactree_ros", "execute_task", APPLE).end() == 0
+        assert told(url, runs=runs)[-1]["result"]["end"] == "done"
+
+
+@pytest.mark.usefixtures("page")
+def test_the_command_joins_late_and_ends_by_an_interrupt(processes: Processes) -> None:
+    launch = processes.launch()
+    task = processes.start("ros2", "run", "reactree_ros", "execute_task", APPLE)
+    assert task.end() == 0
+    view = processes.start("python3", "-m", "reactree_ros.cli", "view", "--ros")
+    assert told(url_of(view))[-1]["result"]["end"] == "done"
+    view.interrupt()
+    assert view.ended_cleanly(130)
+    launch.interrupt()
+    launch.end()
+
+
+def test_a_path_and_ros_are_refused_together(cli: Cli, tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    refused = cli("view", tmp_path, "--ros")
+    assert (refused.code, "leave the path out, or --ros" in refused.err) == (2, True)
