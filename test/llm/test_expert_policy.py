@@ -323,3 +323,18 @@ def _reaches(task: Task, *, recall: bool, expand: bool) -> bool:
     name = f"{'reactree' if expand else 'react'}{'_wm' if recall else ''}"
     world = SymbolicWorld(task)
     return Episode(task.instruction, world=world, model=ExpertModel(), planner=planner(name)).run().gsr == 1.0
+
+
+# ---- interrupted
+
+
+@pytest.mark.parametrize("stopped", ["You were stopped before you had done it", "You could not put down the pie (1)"])
+def test_an_act_that_a_stop_has_interrupted_is_tried_again(stopped: str) -> None:
+    task, pie = "find the fridge and put down the pie", "pie (1)"
+    seen = "The fridge (1) is open. You see fridge (1) You hold pie (1)."
+    there = (
+        *("Act: go to fridge 1", f"You arrive at the fridge (1). {seen}"),
+        *("Act: put down pie 1", f"{stopped}: the emergency stop is engaged. You may go on. {start(holding=pie)}"),
+    )
+    assert said(task, *there, begin=start(holding=pie)) == "Act: go to fridge 1"
+    assert said(task, *there, *there[:2], begin=start(holding=pie)) == "Act: put down pie 1"

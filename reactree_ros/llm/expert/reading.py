@@ -19,6 +19,8 @@ _RECALLED = re.compile(
 _EFFECTS = tuple(
     f"You {verb} " for verb in ("are in", "move", "arrive", "pick up", "put down", "open", "close", "turn on")
 )
+#: Ends what is said where a stop or a pause has interrupted an act; what is to be seen then follows.
+_GO_ON = " You may go on. "
 _CONTROL_FLOWS = ("sequence", "fallback", "parallel")
 _DECISIONS = ("Think: ", "Act: ", "Expand:")
 
@@ -79,16 +81,26 @@ class Situation:
     def start(self, line: str) -> None:
         """Takes in the observation that an agent node starts with."""
         match = _START.match(line)
+        if match is not None:
+            self.rooms = instances(match["rooms"])
+            self._look_up(line)
+
+    def _look_up(self, line: str) -> None:
+        """Takes in a look around, from wherever the agent is now."""
+        match = _START.match(line)
         if match is None:
             return
-        self.rooms = instances(match["rooms"])
         here = instances(line[match.end() :])
-        self.room = here[0] if here else ""
+        self.room, self.near, self.at = here[0] if here else "", (), ""
         self._look_around(line)
         self._feel(line)
 
     def act(self, skill: str, line: str) -> None:
-        """Takes in a skill and the line that came of it."""
+        """Takes in a skill and the line that came of it; one that was interrupted may be tried again."""
+        _, interrupted, seen = line.partition(_GO_ON)
+        if interrupted:
+            self._look_up(seen)
+            return
         verb, thing = split_skill(skill, _VERBS)
         held_before = self.held
         self._feel(line)
