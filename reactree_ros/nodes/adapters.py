@@ -68,6 +68,7 @@ class RosWorld(World):
     def __init__(self, node: Node, bridge: str, calls: Calls, heartbeat: Heartbeat) -> None:
         self._node, self._calls, self._bridge, self._heartbeat = node, calls, bridge, heartbeat
         self._full_name = str(node.resolve_topic_name(bridge))
+        self._life: int | None = None  # of the bridge that the task has begun with
         self._skill: Pending[Observation] | None = None
         self._now: tuple[str, ...] = ()  # the skills that may be tried, as long as nothing has happened since
         self._last: Pending[None] = Pending.of(None)  # the end of the skill that was cancelled last
@@ -104,9 +105,10 @@ class RosWorld(World):
     def learn(self) -> Pending[Household]:
         """Ask what the household is, and wait until the bridge has said whether anything may move.
 
-        To be asked anew for each task, because another world may be there since.
+        To be asked anew for each task, because another world may be there since. From then on the bridge has to stay:
+        one that was restarted knows nothing any more of what was done, held or seen, and what it says would mislead.
         """
-        asked = self._asked(self._describe, DescribeHousehold.Request(), self._take_household)
+        asked = self._asked(self._describe, DescribeHousehold.Request(), self._take_household, anew=True)
         learnt: Pending[Household] = Pending(on_cancel=asked.cancel)
 
         def go_on(answer: Any) -> None:
@@ -124,7 +126,20 @@ class RosWorld(World):
         except ValueError as error:
             raise WorldError(f"{self._bridge}: {error}") from error
         self.recallable = tuple(msg.recallable)
+        self._life = self._calls.life(self._full_name)
         return self.household
+
+    def _check_life(self) -> None:
+        """Make sure that the bridge is the one that the task has begun with.
+
+        Raises:
+            WorldError: It was restarted.
+        """
+        life = self._calls.life(self._full_name)
+        if self._life is None:  # its heartbeat was not heard yet
+            self._life = life
+        elif life is not None and life != self._life:
+            raise WorldError(f"{self._bridge} was restarted; what it knew of the task is lost")
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         """Bring the world back to where its task starts."""
@@ -134,7 +149,7 @@ class RosWorld(World):
         """Bring the world to the start of one of its tasks; -1: the task it has."""
         self._now = ()
         request = ResetWorld.Request(task_id=task_id, seed=-1 if seed is None else seed)
-        return self._asked(self._reset, request, lambda msg: msg)
+        return self._asked(self._reset, request, lambda msg: msg, anew=True)
 
     def observe(self) -> Pending[Observation]:
         """Look around; what may be tried is asked anew, too: somebody else may have been at work."""
@@ -165,10 +180,12 @@ class RosWorld(World):
         request = EvaluateGoal.Request(instruction=instruction)
         return self._asked(self._evaluate, request, lambda msg: Score(msg.gsr, msg.ssr) if msg.has_goal else None)
 
-    def _asked(self, client: Client, request: Any, read: Callable[[Any], Any]) -> Pending[Any]:
-        """Call a service of the bridge; an error code of it is an error here."""
+    def _asked(self, client: Client, request: Any, read: Callable[[Any], Any], *, anew: bool = False) -> Pending[Any]:
+        """Call a service of the bridge; an error code of it, or another life of it if not anew, is an error here."""
 
         def take(msg: Any) -> Any:
+            if not anew:
+                self._check_life()
             if msg.error_code == ResetWorld.Response.UNKNOWN_TASK:  # only a reset has this code
                 raise UserError(f"{msg.message}; task_id must be one of the tasks of the bridge's world")
             if msg.error_code != type(msg).NONE:
@@ -195,6 +212,11 @@ class RosWorld(World):
             self._wake.trigger()
 
         def send() -> None:
+            try:
+                self._check_life()
+            except WorldError as error:
+                pending.fail(error)
+                return
             self._skills.send(goal, self._heartbeat.goal(self._skills.name, goal.over.done))
 
         def servers() -> int:

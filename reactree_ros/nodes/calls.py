@@ -161,6 +161,10 @@ class Calls:
         self.wait(Waiting(client.srv_name, servers, send, stop, pending, steady.now(), gone=gone, lost=lost, node=of))
         return pending
 
+    def life(self, node: str) -> int | None:
+        """Return which life of a node with a heartbeat speaks; None where it is silent, or was not heard yet."""
+        return None if self._lives is None else self._lives.life(node)
+
     def later(self, seconds: float, call: Callable[[], object]) -> None:
         """Call a function after so many seconds."""
         self._later.append((steady.now() + seconds, call))
@@ -229,7 +233,7 @@ class Calls:
 
     def _life(self, waiting: Waiting) -> int | None:
         """Return the life of the node that would answer now; None where it is silent, or has no heartbeat."""
-        return None if self._lives is None or not waiting.node else self._lives.life(waiting.node)
+        return self.life(waiting.node) if waiting.node else None
 
     def _lives_on(self, waiting: Waiting) -> bool:
         return self._lives is not None and any(waiting.life == said.life for said in self._lives.living(waiting.node))

@@ -348,6 +348,7 @@ class RobotWorld(World):
             if self._errand is errand:
                 self._errand = None
             self._note_departure(errand)
+            self._expect_late(errand)
             if not errand.underway.over:
                 errand.server.stop(errand.underway)
 
@@ -390,6 +391,7 @@ class RobotWorld(World):
             return
         if errand.end is not None:
             if underway.over:
+                self._take_late(errand)
                 self._finish(errand, *errand.end)
             elif now - errand.end_since > self._stop_timeout:
                 self._fail(errand, f"{errand.end[1]} It did not stop within {self._stop_timeout:g} s.")
@@ -504,8 +506,25 @@ class RobotWorld(World):
 
     def _fail(self, errand: _Errand, reason: str) -> None:
         self._errand = None
+        if not errand.underway.over:
+            self._expect_late(errand)
         self._note_departure(errand)
         errand.pending.fail(WorldError(reason))
+
+    def _expect_late(self, errand: _Errand) -> None:
+        """Take in what comes of a skill that nobody waits for any more."""
+        if errand.done is None:  # otherwise that is known
+            errand.underway.result.add_done_callback(lambda _: self._take_late(errand))
+
+    def _take_late(self, errand: _Errand) -> None:
+        """Take in what a skill has changed after all that was done before it could be stopped."""
+        answer = errand.underway.result
+        if not answer.done() or answer.cancelled() or answer.exception() is not None:
+            return
+        outcome, _, _ = errand.mapped.verdict(*answer.take())
+        if outcome is Outcome.DONE:
+            self._node.get_logger().warning(f"'{errand.text}' was done before it could be stopped")
+            self._map().apply(errand.skill, self._senses.now())
 
     def _note_departure(self, errand: _Errand) -> None:
         """Note that the robot has left where it was, where it may have begun to go somewhere else."""

@@ -233,3 +233,35 @@ def test_a_stop_that_is_pressed_while_a_skill_is_tried_again_holds_it(house: Any
     house.graph.until(lambda: waits(house)() and house.bridge._hosted._errand.again_at, "it is tried again")
     house.press(True)
     assert goal.result.outcome == Result.HALTED
+
+
+# ---------------------------------------------------------------------- done although it was to be stopped
+
+
+def test_what_was_picked_up_although_the_skill_was_cancelled_is_known_to_be_held(house: Any) -> None:
+    robot = house.add_robot()
+    house.start()
+    house.does("go to kitchen table 1")
+    robot.behave["arm"] = ["deaf"]
+    goal = house.skill("pick up pudding 1")
+    house.graph.until(lambda: "arm: deaf" in robot.log, "the arm moves")
+    goal.cancel()
+    house.graph.until(lambda: "cancel: arm" in robot.log, "it is told to stop")
+    robot._running[0][1].forever = False  # it does what it was asked for
+    assert goal.result.outcome == Result.CANCELED
+    assert robot.house.held == "pudding"
+    assert [thing.name for thing in map(house.map.things.get, house.map.held)] == ["pudding 1"]
+
+
+def test_what_was_picked_up_although_the_stop_was_pressed_is_told(house: Any) -> None:
+    robot = house.add_robot()
+    house.start(stop_timeout=600.0)
+    house.does("go to kitchen table 1")
+    robot.behave["arm"] = ["deaf"]
+    goal = house.skill("pick up pudding 1")
+    house.graph.until(lambda: "arm: deaf" in robot.log, "the arm moves")
+    house.press(True)
+    house.graph.until(lambda: "cancel: arm" in robot.log, "it is told to stop")
+    robot._running[0][1].forever = False
+    assert goal.result.outcome == Result.HALTED
+    assert goal.result.observation.text.endswith(" You hold pudding (1).")
