@@ -1,36 +1,49 @@
 """Goals in a row with random faults, on a simulated robot: what moves, how each goal ends, and what the nodes hold.
 
-python benchmarks/chaos.py [--goals 100] [--seed 0] [--minutes 30]
+python benchmarks/chaos.py [--goals 1000] [--faults 0.22] [--seed 0] [--minutes 50]
 
-Needs ROS 2 with nav2_msgs and the built workspace, sourced. Each goal meets one fault at a random moment: a node or the
-robot's servers are killed and started again, the emergency stop is pressed and released, the goal is canceled, or
-/clock stands still. It ends with 1 where the base moved for longer after a stop, a cancel, an end or a kill than it
-may, or where a goal did not end, or ended without a reason.
+Needs ROS 2 with nav2_msgs and the built workspace, sourced, and a middleware that speaks over the loopback; `unshare`
+and `ip` with the rights of root for the fault "network", which is left out otherwise. A part of the goals meets a
+fault: a node, the navigation server or the rest of the robot is killed and started again, the emergency stop is
+pressed and released, the goal is canceled, /clock stands still, or the loopback is gone for 5 s; before the goal is
+accepted, while it is decided, while the base drives, or while the arm moves. The table says how long the base moved
+after what stops it, how goals ended, and what the nodes held; Ctrl-C prints it for what there is. It ends with 1 where
+the base moved for longer than it may, where a goal did not end, ended without a reason, or was given up by the agent,
+or where memory or files of a node grow.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import rclpy
+from action_msgs.msg import GoalInfo
+from action_msgs.srv import CancelGoal
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.action import ActionClient
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.signals import SignalHandlerOptions
 from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.msg import Decision, SkillEnded
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Bool
-from tf2_msgs.msg import TFMessage
+from std_srvs.srv import Trigger
+from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.nodes.heartbeat import Lives
 
@@ -39,50 +52,147 @@ TEST = ROOT / "test" / "nodes"
 sys.path.insert(0, str(TEST))
 
 from processes import Process, Processes  # noqa: E402
+from robot_servers import House, StateFile  # noqa: E402
 
-INSTRUCTIONS = (
-    "Turn on the table lamp",
-    "Put 1 pudding on the coffee table",
-    "Put 1 apple on the coffee table",
-    "Put 1 cup on the kitchen table",
-)
-NODES = {"robot_bridge": "robot_bridge_node", "planner": "planner_node", "inference": "inference_node"}
+THINGS = {"apple": "apple", "pudding": "pudding", "cup": "mug"}
+PLACES = ("coffee table", "kitchen table", "kitchen counter")
+#: Instructions that take a second; the others take two to four.
+SHORT = ("Turn on the table lamp", "Open the fridge", "Close the fridge")
+#: Share of the short ones.
+OFTEN = 0.7
+PROCESSES = ("robot", "navigation", "watchdog", "robot_bridge", "planner", "inference")
 NAMES = {"planner": "reactree_planner"}
-FAULTS = ("nothing", "stop", "cancel", "clock", *(f"kill {name}" for name in (*NODES, "watchdog", "robot")))
+PHASES = ("sent", "deciding", "driving", "manipulating")
+FAULTS = ("stop", "cancel", "clock", "network", *(f"kill {name}" for name in PROCESSES))
 #: Longest time from a fault to the base's standstill, in seconds: what is silent is noticed after 1.5 s.
-STILL_WITHIN = defaultdict(lambda: 1.0, {"kill robot_bridge": 3.0, "kill planner": 3.0})
+STILL_WITHIN = defaultdict(lambda: 1.0, {"nothing": 0.3, "kill robot_bridge": 3.0, "kill planner": 3.0})
+#: The same where the network was gone, from when it was back: requests are sent again by the middleware.
+STILL_AFTER_NETWORK = 3.0
 #: Longest wait for a goal to end, or for a node to be there, in seconds.
 BOUND = 90.0
-#: A base that moved less than this between two transforms stands, in metres.
-STANDS = 0.001
-#: Metres per second of the simulated base.
-SPEED = "5.0"
-#: How long the base is watched after the end of a goal, in seconds.
-WATCH = 0.6
+#: Metres per second of the simulated base, seconds of a movement of its arm, and of a decision.
+SPEED, ARM, DECISION = "20.0", "0.15", "0.02"
+#: How many of its last lines each process shows after a violation.
+LAST_LINES = 15
+#: How long the base is watched after the time within which it may come to a standstill, in seconds.
+WATCH = 0.5
+#: For how long the loopback is gone, in seconds.
+GONE = 5.0
+#: From how many goals in one life on growth is a violation, in kB for each goal; the first goals warm a node up.
+LONG_LIFE, WARM, GROWTH = 100, 20, 20.0
+IN_NAMESPACE = "--in-namespace"
 
 
 class Base:
-    """Where the simulated base is, by tf; tells when it moved last."""
+    """Where the simulated base is and when it moved last, by the robot's own file: seen also without a network."""
 
-    def __init__(self, node: Node) -> None:
-        self.moved_at = float("-inf")
-        self.metres = 0.0
-        self._at: tuple[float, float] | None = None
-        node.create_subscription(TFMessage, "/tf", self._hear, 100)
+    def __init__(self, file: StateFile) -> None:
+        self._file = file
 
-    def replaced(self) -> None:
-        """The robot was started anew, somewhere else."""
-        self._at = None
+    @property
+    def moved_at(self) -> float:
+        """When it moved last, in seconds of the monotonic clock, which is the same for all processes."""
+        return float(self._file.read().get("moved_at", 0.0))
 
-    def _hear(self, msg: TFMessage) -> None:
-        for transform in msg.transforms:
-            if transform.child_frame_id == "base_link":
-                at = (transform.transform.translation.x, transform.transform.translation.y)
-                step = 0.0 if self._at is None else abs(at[0] - self._at[0]) + abs(at[1] - self._at[1])
-                if step > STANDS:
-                    self.moved_at = time.monotonic()
-                    self.metres += step
-                self._at = at
+    @property
+    def metres(self) -> float:
+        """How far it has driven."""
+        return float(self._file.read().get("metres", 0.0))
+
+    def instruction(self, random: random.Random, *, arm: bool) -> str:
+        """Choose what is asked for; what the robot is to bring is not there yet, and is what it holds, if anything.
+
+        Args:
+            random: Chooses.
+            arm: Whether the arm has to move for it.
+        """
+        state, places = self._file.read(), House().places
+        if not state["held"] and not arm and random.random() < OFTEN:
+            return random.choice(SHORT)
+        thing = state["held"] or random.choice(sorted(THINGS))
+        x, y, _ = state["objects"][thing]
+        far = {place: abs(places[f"{place} 1"].pose.x - x) + abs(places[f"{place} 1"].pose.y - y) for place in PLACES}
+        place = random.choice([place for place in PLACES if state["held"] or far[place] > 1.0])
+        return f"Put 1 {THINGS[thing]} on the {place}"
+
+
+class Held:
+    """What processes held over their lives: memory in kB and file descriptors, after each goal."""
+
+    def __init__(self) -> None:
+        self.lives: dict[str, list[list[tuple[int, int, int]]]] = defaultdict(list)
+
+    def begin(self, name: str) -> None:
+        """A process has begun to live."""
+        self.lives[name].append([])
+
+    def note(self, name: str, pid: int, goal: int) -> None:
+        """Note what a process holds after a goal."""
+        folder = Path(f"/proc/{pid}")
+        status = (folder / "status").read_text()
+        self.lives[name][-1].append(
+            (goal, int(status.partition("VmRSS:")[2].split()[0]), len(os.listdir(folder / "fd")))
+        )
+
+    def longest(self, name: str) -> list[tuple[int, int, int]]:
+        """Return a process's longest life."""
+        return max(self.lives[name], key=len, default=[])
+
+    def slope(self, name: str) -> float | None:
+        """Return by how many kB a goal a process grew over its longest life; None where that was too short."""
+        life = self.longest(name)
+        if len(life) < LONG_LIFE:
+            return None
+        points = [(goal, kb) for goal, kb, _ in life[WARM:]]
+        goals, size = (sum(point[i] for point in points) / len(points) for i in (0, 1))
+        return sum((goal - goals) * (kb - size) for goal, kb in points) / sum((goal - goals) ** 2 for goal, _ in points)
+
+    def lines(self) -> list[str]:
+        """Return a line for each process."""
+        lines = [
+            f"{'process':<14} {'lives':>5} {'longest':>7}  {'first: MB, files':<17} {'last: MB, files':<17} kB a goal"
+        ]
+        for name in PROCESSES:
+            life, slope = self.longest(name), self.slope(name)
+            first, last = (f"{kb / 1024:.1f}, {files}" for _, kb, files in (life[0], life[-1])) if life else ("-", "-")
+            grown = "-" if slope is None else f"{slope:.1f}"
+            lines.append(f"{name:<14} {len(self.lives[name]):>5} {len(life):>7}  {first:<17} {last:<17} {grown}")
+        return lines
+
+    def violations(self) -> list[str]:
+        """Say which processes grow."""
+        found = []
+        for name in PROCESSES:
+            slope, life = self.slope(name), self.longest(name)
+            if slope is not None and slope > GROWTH:
+                found.append(f"{name} grows by {slope:.1f} kB a goal, may {GROWTH:g}")
+            if slope is not None and life[-1][2] > life[WARM][2] + 3:
+                found.append(f"{name} has {life[-1][2]} files open after {len(life)} goals, {life[WARM][2]} before")
+        return found
+
+
+class Deck:
+    """Faults with their phases, shuffled: each comes as often as any other.
+
+    Args:
+        random: Shuffles.
+        faults: Kinds of fault.
+    """
+
+    def __init__(self, random: random.Random, faults: Sequence[str]) -> None:
+        self._random = random
+        self._all = [(fault, phase) for fault in faults for phase in PHASES]
+        self._left: list[tuple[str, str]] = []
+
+    def draw(self) -> tuple[str, str]:
+        """Take a fault."""
+        if not self._left:
+            self._left = self._random.sample(self._all, len(self._all))
+        return self._left.pop()
+
+    def give_back(self, card: tuple[str, str]) -> None:
+        """Put a fault back whose phase did not come."""
+        self._left.insert(self._random.randrange(len(self._left) + 1), card)
 
 
 class Chaos:
@@ -91,11 +201,18 @@ class Chaos:
     Args:
         domain: ROS domain.
         seed: Of everything that is random.
+        share: Of the goals that meet a fault.
+        faults: Kinds of fault.
+        folder: For the state of the simulated robot.
+        asked: Signals that ask for an end.
     """
 
-    def __init__(self, domain: int, seed: int) -> None:
-        self._random = random.Random(seed)
-        rclpy.init(domain_id=domain)
+    def __init__(
+        self, domain: int, seed: int, share: float, faults: Sequence[str], folder: Path, asked: list[int]
+    ) -> None:
+        self._random, self._share, self._asked = random.Random(seed), share, asked
+        self._deck = Deck(self._random, faults)
+        rclpy.init(domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
         self._node = Node("chaos")
         self._executor = SingleThreadedExecutor()
         self._executor.add_node(self._node)
@@ -105,36 +222,47 @@ class Chaos:
         self._clock = self._node.create_publisher(Clock, "/clock", 10)
         self._ticking, self._ticked_at = True, 0.0
         self._lives = Lives(self._node)
-        self._base = Base(self._node)
+        self._said: list[str] = []  # of the goal that runs: decisions and what came of skills
+        self._skills = 0  # how many of its skills have ended
+        self._node.create_subscription(Decision, "/reactree_planner/decisions", self._hear_decision, 100)
+        self._node.create_subscription(SkillEnded, "/robot_bridge/skill_ended", self._hear_skill, 10)
+        self._state = folder / "robot.json"
+        self.base = Base(StateFile(self._state))
         self._client = ActionClient(self._node, ExecuteTask, "reactree_planner/execute_task")
+        self._cancel = self._node.create_client(CancelGoal, "reactree_planner/execute_task/_action/cancel_goal")
         self._clients: dict[str, Any] = {}
         self._started = Processes(domain)
         self.processes: dict[str, Process] = {}
-        self.lives = Counter[str]()
-        self.ends: dict[str, Counter[str]] = {fault: Counter() for fault in FAULTS}
-        self.still: dict[str, list[float]] = {fault: [] for fault in FAULTS}
+        self.held = Held()
+        self.ends: dict[str, Counter[str]] = defaultdict(Counter)
+        self.still: dict[str, list[float]] = defaultdict(list)
+        self.phases: dict[str, Counter[str]] = defaultdict(Counter)
         self.violations: list[str] = []
-        self.held: dict[str, tuple[int, int]] = {}  # what each process held in its life: kB, descriptors
 
     # ------------------------------------------------------------------ the nodes
 
     def start(self, name: str) -> None:
-        """Start a node, or the robot, and bring it up."""
-        self.lives[name] += 1
-        if name == "robot":
-            self._base.replaced()
-            arguments = (str(TEST / "robot_servers.py"), "--speed", SPEED, "--without", "button")
-            self.processes[name] = self._started.start(sys.executable, *arguments)
-            return
-        own = {
-            "robot_bridge": [f"robot_config:={ROOT / 'config/robot.yaml'}"],
-            "planner": ["bridge:=robot_bridge", "tick_rate:=50.0"],
-        }
-        given = [part for one in [*own.get(name, []), "use_sim_time:=true"] for part in ("-p", one)]
-        self.processes[name] = self._started.node(NODES.get(name, name), "--ros-args", *given)
+        """Start a process."""
+        self.held.begin(name)
+        test = (sys.executable, str(TEST / f"{'robot_servers' if name == 'robot' else name}.py"))
+        parts = ("--without", "nav,button", "--arm-seconds", ARM, "--state", str(self._state))
+        of_planner = ("-p", "bridge:=robot_bridge", "-p", "tick_rate:=50.0")
+        command = {
+            "robot": (*test, *parts),
+            "navigation": (*test, "--speed", SPEED),
+            "watchdog": (sys.executable, "-m", "reactree_ros.nodes.watchdog", "--ros-args"),
+            "robot_bridge": (
+                *(sys.executable, "-m", "reactree_ros.nodes.robot_bridge_node", "--ros-args"),
+                *("-p", f"robot_config:={ROOT / 'config/robot.yaml'}"),
+            ),
+            "planner": (sys.executable, "-m", "reactree_ros.nodes.planner_node", "--ros-args", *of_planner),
+            "inference": (sys.executable, str(TEST / "slow_inference.py"), DECISION, "--ros-args"),
+        }[name]
+        clock = ("-p", "use_sim_time:=true") if "--ros-args" in command else ()
+        self.processes[name] = self._started.start(*command, *clock)
 
     def bring_up(self, name: str) -> None:
-        """Wait until a node lives; bring it to its active state where it has one."""
+        """Wait until a process lives; bring it to its active state where it has one."""
         pid, full = self.processes[name].pid, f"/{NAMES.get(name, name)}"
         self.until(lambda: any(said.pid == pid for said in self._lives.living(full)), f"{name} lives")
         while name in ("robot_bridge", "inference"):
@@ -152,18 +280,14 @@ class Chaos:
         client = self._clients[name]
         self.until(client.service_is_ready, f"{name} is there")
         answer = client.call_async(request)
-        end = time.monotonic() + 2.0
-        self.until(lambda: answer.done() or time.monotonic() > end, "")
-        if answer.done():
+        if self.until(answer.done, "", 2.0):
             return answer.result()
         client.remove_pending_request(answer)
         return None
 
-    def held_by(self, name: str) -> tuple[int, int]:
-        """Return what a process holds: memory in kB, file descriptors."""
-        folder = Path(f"/proc/{self.processes[name].pid}")
-        status = (folder / "status").read_text()
-        return int(status.partition("VmRSS:")[2].split()[0]), len(list((folder / "fd").iterdir()))
+    def _kill(self, name: str) -> None:
+        self.processes[name].signal(signal.SIGKILL)
+        self.processes[name].end()
 
     # ------------------------------------------------------------------ time
 
@@ -171,6 +295,8 @@ class Chaos:
         """Spin until something is so; returns whether it was within the bound."""
         end = time.monotonic() + bound
         while not done():
+            if self._asked:
+                raise KeyboardInterrupt
             if time.monotonic() > end:
                 if what:
                     raise TimeoutError(f"not within {bound:g} s: {what}")
@@ -181,94 +307,167 @@ class Chaos:
     def step(self) -> None:
         """Spin once; /clock goes on where it is not halted."""
         now = time.monotonic()
-        if self._ticking and now - self._ticked_at > 0.01:
+        if self._ticking and now - self._ticked_at > 0.02:
             self._ticked_at, stamp = now, time.time_ns()
             msg = Clock()
             msg.clock.sec, msg.clock.nanosec = stamp // 10**9, stamp % 10**9
             self._clock.publish(msg)
         self._lives.ended()
-        self._executor.spin_once(timeout_sec=0.01)
+        self._executor.spin_once(timeout_sec=0.02)
 
     def pass_time(self, seconds: float) -> None:
         """Spin for so many seconds."""
-        end = time.monotonic() + seconds
-        self.until(lambda: time.monotonic() > end, "", seconds + 1.0)
+        self.until(lambda: False, "", seconds)
+
+    # ------------------------------------------------------------------ what is heard
+
+    def _hear_decision(self, msg: Decision) -> None:
+        self._said.append(f"{'refused: ' if msg.kind == Decision.REFUSED else ''}{msg.text}")
+
+    def _hear_skill(self, msg: SkillEnded) -> None:
+        self._skills += 1
+        self._said.append(f"    {msg.observation.text} {msg.message}")
+
+    def _under_way(self, server: str) -> bool:
+        """Whether the bridge has a goal under way on a server."""
+        service = f"/{server}/_action/cancel_goal"
+        return any(
+            goal.cancel_service == service for said in self._lives.living("/robot_bridge") for goal in said.goals
+        )
 
     # ------------------------------------------------------------------ one goal
 
     def goal(self, number: int) -> None:
-        """Send a goal, strike, and see how it ends and when the base stands."""
-        fault = self._random.choice(FAULTS)
-        instruction, delay = self._random.choice(INSTRUCTIONS), self._random.uniform(0.0, 4.0)
-        handle = self._sent(instruction)
-        asked = handle.get_result_async()
-        struck_at = time.monotonic() + delay
-        self.until(lambda: asked.done() or time.monotonic() > struck_at, "", delay + 1.0)
-        since = time.monotonic()
-        self._strike(fault, handle)
-        if fault in ("stop", "kill robot_bridge", "kill planner", "kill robot"):
-            self._see_it_stand(number, fault, since)
-        self._mend(fault)
-        if fault == "kill planner":
-            self.ends[fault]["the planner was killed"] += 1
-            return
-        if not self.until(asked.done, "", BOUND):
-            self.violations.append(f"goal {number} ({fault}): '{instruction}' has not ended within {BOUND:g} s")
-            handle.cancel_goal_async()
-            self.until(asked.done, "a goal that is canceled ends")
-            return
-        result = asked.result().result
-        if fault == "cancel":
-            self._see_it_stand(number, fault, since)
+        """Send a goal, perhaps strike, and see how it ends and when the base stands."""
+        card = self._deck.draw() if self._random.random() < self._share else ("nothing", "")
+        goal = Goal(self, self._client, self.base.instruction(self._random, arm=card[1] == "manipulating"))
+        self._said, self._skills, found = [goal.instruction], 0, len(self.violations)
+        if card[0] != "nothing" and not self._comes(card[1], goal):
+            self._deck.give_back(card)
+            card = ("nothing", "")
+        fault, phase = card
+        where = f"goal {number} ({' while '.join(filter(None, card))})"
+        killed = f"kill {fault.removeprefix('kill ')}" if fault == "kill planner" else ""
+        if fault == "nothing":
+            self._see_end(where, fault, goal)
         else:
-            self._see_it_stand(number, "nothing", time.monotonic())
-        self.ends[fault][result.end or "?"] += 1
-        if not result.end or (result.error_code and not result.message):
-            self.violations.append(f"goal {number} ({fault}): ended without a reason: {result}")
-        if result.end == "bug":
-            self.violations.append(f"goal {number} ({fault}): {result.message}")
+            self.phases[fault][phase] += 1
+            since = time.monotonic()
+            self._strike(where, fault, goal)
+            if not killed:
+                self._see_end(where, fault, goal, since)
+        if killed:
+            self.ends[fault]["the planner was killed"] += 1
+        for name, process in self.processes.items():
+            self.held.note(name, process.pid, number)
+            if len(self.violations) > found:
+                print(f"--- {name}", *process.output.splitlines()[-LAST_LINES:], sep="\n", flush=True)
+        for violation in self.violations[found:]:
+            print(f"VIOLATION {violation}", flush=True)
 
-    def _sent(self, instruction: str) -> Any:
-        while True:
-            self.until(self._client.server_is_ready, "the planner offers its action")
-            answer = self._client.send_goal_async(ExecuteTask.Goal(instruction=instruction))
-            if self.until(answer.done, "", 3.0) and answer.result().accepted:
-                return answer.result()
+    def _comes(self, phase: str, goal: Goal) -> bool:
+        """Wait for a phase of a goal, and a random while in it; returns False where it does not come."""
+        if phase == "sent":
+            return True
+        self.until(lambda: goal.accepted or goal.ended, "the goal is answered")
+        skills = self._random.randrange(4) if phase == "deciding" else 0
+        moment = self._random.uniform(0.0, 0.03 if phase == "deciding" else 0.2)
+        there = {
+            "deciding": lambda: self._skills >= skills and len(self._said) > 1,
+            "driving": lambda: self._under_way("navigate_to_pose"),
+            "manipulating": lambda: self._under_way("arm"),
+        }[phase]
+        if not self.until(lambda: there() or goal.ended, "", BOUND):
+            return False
+        self.until(lambda: goal.ended, "", moment)
+        return not goal.ended
 
-    def _strike(self, fault: str, handle: Any) -> None:
+    def _strike(self, where: str, fault: str, goal: Goal) -> None:
+        """Do what a fault is, see the base stand where it has to, and mend it."""
+        since = time.monotonic()
         if fault == "stop":
             self._button.publish(Bool(data=True))
-        elif fault == "cancel":
-            handle.cancel_goal_async()
-        elif fault == "clock":
-            self._ticking = False
-        elif fault.startswith("kill "):
-            name = fault.removeprefix("kill ")
-            self.held.setdefault(name, self.held_by(name))
-            self.processes[name].signal(signal.SIGKILL)
-            self.processes[name].end()
-
-    def _mend(self, fault: str) -> None:
-        if fault == "stop":
-            self.pass_time(self._random.uniform(0.0, 1.0))
+            self._see_it_stand(where, fault, since)
             self._button.publish(Bool(data=False))
+        elif fault == "cancel":
+            goal.cancel()
+            self._see_it_stand(where, fault, since)
         elif fault == "clock":
-            self.pass_time(self._random.uniform(0.5, 2.0))
-            self._ticking = True
-        elif fault.startswith("kill "):
-            name = fault.removeprefix("kill ")
-            self.start(name)
-            if name != "robot":
-                self.bring_up(name)
+            self._halt_clock(where, goal)
+        elif fault == "network":
+            self._take_network(goal)
+        else:
+            self._kill_and_start(where, fault, fault.removeprefix("kill "), since)
 
-    def _see_it_stand(self, number: int, fault: str, since: float) -> None:
+    def _halt_clock(self, where: str, goal: Goal) -> None:
+        """Halt /clock; in half of the cases the goal is canceled while it stands."""
+        self._ticking = False
+        self.pass_time(self._random.uniform(0.2, 1.0))
+        if self._random.random() < 0.5:
+            since = time.monotonic()
+            goal.cancel()
+            self._see_it_stand(where, "clock", since)
+        self._ticking = True
+
+    def _take_network(self, goal: Goal) -> None:
+        """Take the loopback down and up again; in half of the cases the goal is canceled meanwhile."""
+        until = time.monotonic() + GONE
+        _loopback("down")
+        if self._random.random() < 0.5:
+            self.pass_time(self._random.uniform(0.0, GONE - 1.0))
+            goal.cancel()
+        self.pass_time(until - time.monotonic())
+        _loopback("up")
+
+    def _kill_and_start(self, where: str, fault: str, name: str, since: float) -> None:
+        """Kill a process and start it again, at once or later; a new bridge finds the house as it was at first."""
+        self._kill(name)
+        stops = name in ("robot_bridge", "planner", "navigation")
+        at_once = name != "navigation" and self._random.random() < 0.5
+        if at_once:
+            self.start(name)
+        if stops:
+            self._see_it_stand(where, fault, since)
+        if not at_once:
+            self.start(name)
+        if name == "robot_bridge":
+            self._ask(Trigger, "/put_back", Trigger.Request())
+        self.bring_up(name)
+
+    def _see_end(self, where: str, fault: str, goal: Goal, since: float = 0.0) -> None:
+        """See how a goal ends, and that the base stands then."""
+        if not self.until(lambda: goal.ended, "", BOUND):
+            self.violations.append(f"{where}: '{goal.instruction}' has not ended within {BOUND:g} s: {self._said}")
+            goal.cancel()
+            self.until(lambda: goal.ended, "a goal that is canceled ends")
+            return
+        result, ended = goal.result, time.monotonic()
+        if fault == "network":
+            self._see_it_stand(where, "network, then the end", ended, STILL_AFTER_NETWORK)
+        else:
+            self._see_it_stand(where, "end", ended, STILL_WITHIN["nothing"] if fault == "nothing" else 1.0)
+        end = f"{result.end}" + (f" ({result.message})" if result.end not in ("success", "interrupted") else "")
+        self.ends[fault][result.end or "?"] += 1
+        print(f"{where}: {goal.instruction}: {end}, {result.steps} steps, {result.seconds:.1f} s", flush=True)
+        if not result.end or (result.error_code and not result.message):
+            self.violations.append(f"{where}: ended without a reason: {result}")
+        if result.end in ("bug", "failure"):
+            self.violations.append(f"{where}: {result.end}: {result.message}: {self._said}")
+            print("\n".join(self._said), flush=True)
+
+    def _see_it_stand(self, where: str, fault: str, since: float, bound: float | None = None) -> None:
         """Watch the base after something that ends its motion; note how long it went on."""
-        bound = STILL_WITHIN[fault]
-        self.pass_time(bound + WATCH)
-        moved = max(0.0, self._base.moved_at - since)
+        bound = STILL_WITHIN[fault] if bound is None else bound
+        end = since + bound + WATCH
+        # After an end it is enough that it has stood for a while; after a fault something may yet set it going.
+        quick = fault == "end"
+        self.until(
+            lambda: quick and time.monotonic() - max(since, self.base.moved_at) > bound, "", end - time.monotonic()
+        )
+        moved = max(0.0, self.base.moved_at - since)
         self.still[fault].append(moved)
         if moved > bound:
-            self.violations.append(f"goal {number} ({fault}): the base moved for {moved:.2f} s, may {bound:g} s")
+            self.violations.append(f"{where}: the base moved for {moved:.2f} s after {fault}, may {bound:g} s")
 
     def close(self) -> None:
         """End everything."""
@@ -279,48 +478,123 @@ class Chaos:
 
     # ------------------------------------------------------------------ the table
 
-    def table(self, goals: int, minutes: float, began: dict[str, tuple[int, int]]) -> str:
+    def table(self, goals: int, minutes: float) -> str:
         """Return what came of it."""
-        lines = [f"{goals} goals in {minutes:.1f} min; the base drove {self._base.metres:.0f} m", ""]
-        lines.append(f"{'fault':<18} {'goals':>5}  {'still after, worst / bound':<27} ends")
-        for fault in FAULTS:
-            still = self.still[fault]
-            worst = f"{max(still):.2f} s / {STILL_WITHIN[fault]:g} s ({len(still)})" if still else "-"
+        lines = [f"{goals} goals in {minutes:.1f} min; the base drove {self.base.metres:.0f} m", ""]
+        lines.append(f"{'fault':<18} {'goals':>5}  {'sent/deciding/driving/manipulating':<34}  ends")
+        for fault in ("nothing", *FAULTS):
+            phases = "/".join(str(self.phases[fault][phase]) for phase in PHASES)
             ends = ", ".join(f"{end} {count}" for end, count in self.ends[fault].most_common())
-            lines.append(f"{fault:<18} {self.ends[fault].total():>5}  {worst:<27} {ends}")
-        lines += ["", f"{'process':<18} {'lives':>5}  {'first: MB, files':<18} last: MB, files"]
-        for name, (first, files) in began.items():
-            now, open_now = self.held_by(name)
-            lines.append(
-                f"{name:<18} {self.lives[name]:>5}  {f'{first / 1024:.1f}, {files}':<18} {now / 1024:.1f}, {open_now}"
-            )
-        lines += ["", f"violations: {len(self.violations) or 'none'}", *self.violations]
-        return "\n".join(lines)
+            lines.append(f"{fault:<18} {self.ends[fault].total():>5}  {phases:<34}  {ends}")
+        lines += ["", f"{'after':<22} {'seen':>5}  the base moved for at most"]
+        for fault, still in self.still.items():
+            lines.append(f"{fault:<22} {len(still):>5}  {max(still):.2f} s")
+        violations = [*self.violations, *self.held.violations()]
+        return "\n".join([*lines, "", *self.held.lines(), "", f"violations: {len(violations) or 'none'}", *violations])
+
+
+class Goal:
+    """A goal, sent as a client does that sends it until it is accepted.
+
+    Attributes:
+        instruction: What it is.
+        accepted: Whether it was accepted.
+    """
+
+    def __init__(self, chaos: Chaos, client: ActionClient, instruction: str) -> None:
+        self._chaos, self._client, self.instruction = chaos, client, instruction
+        self.accepted, self._canceled = False, False
+        self._handle: Any = None
+        self._asked: Any = None
+        chaos.until(client.server_is_ready, "the planner offers its action")
+        self._send()
+
+    def _send(self) -> None:
+        self._id = UUID(uuid=list(os.urandom(16)))
+        goal = ExecuteTask.Goal(instruction=self.instruction)
+        self._sent_at = time.monotonic()
+        self._client.send_goal_async(goal, goal_uuid=self._id).add_done_callback(self._answered)
+
+    def _answered(self, future: Any) -> None:
+        handle = future.result()
+        if self.accepted:
+            handle.cancel_goal_async()
+        elif handle.accepted:
+            self.accepted, self._handle = True, handle
+            self._asked = handle.get_result_async()
+            if self._canceled:
+                handle.cancel_goal_async()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended; where nobody answered it is sent again."""
+        if not self.accepted and time.monotonic() - self._sent_at > 3.0 and self._client.server_is_ready():
+            self._send()
+        return self._asked is not None and self._asked.done()
+
+    @property
+    def result(self) -> Any:
+        """What came of it."""
+        return self._asked.result().result
+
+    def cancel(self) -> None:
+        """Cancel it, also before it is accepted."""
+        self._canceled = True
+        if self._handle is not None:
+            self._handle.cancel_goal_async()
+        else:
+            self._chaos._cancel.call_async(CancelGoal.Request(goal_info=GoalInfo(goal_id=self._id)))
+
+
+def _loopback(state: str) -> None:
+    subprocess.run(("ip", "link", "set", "lo", state), check=True)
+
+
+def _in_a_namespace(arguments: list[str]) -> None:
+    """Run the script in a network namespace of its own, where that is allowed; otherwise return."""
+    tools = shutil.which("unshare") and shutil.which("ip")
+    try_it = ("unshare", "-n", "ip", "link", "set", "lo", "up")
+    if tools and subprocess.run(try_it, check=False, capture_output=True).returncode == 0:
+        os.execvp("unshare", ("unshare", "-n", sys.executable, *arguments, IN_NAMESPACE))
+    print("the fault 'network' is left out: no right to a network namespace (unshare -n, ip)", flush=True)
 
 
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--goals", type=int, default=100)
+    parser.add_argument("--goals", type=int, default=1000)
+    parser.add_argument("--faults", type=float, default=0.22, help="share of the goals that meet a fault")
+    parser.add_argument("--only", default="", help="the only kind of fault, one of: " + ", ".join(FAULTS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many minutes")
     parser.add_argument("--domain", type=int, default=100, help="ROS domain")
+    parser.add_argument(IN_NAMESPACE, action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    chaos, done, began_at = Chaos(options.domain, options.seed), 0, time.monotonic()
-    try:
-        for name in ("robot", "watchdog", *NODES):
-            chaos.start(name)
-        for name in ("watchdog", *NODES):
-            chaos.bring_up(name)
-        chaos.pass_time(1.0)
-        began = {name: chaos.held_by(name) for name in chaos.processes}
-        while done < options.goals and time.monotonic() - began_at < 60.0 * options.minutes:
-            chaos.goal(done)
-            done += 1
-        print(chaos.table(done, (time.monotonic() - began_at) / 60.0, began))
-        sys.exit(1 if chaos.violations else 0)
-    finally:
-        chaos.close()
+    if options.in_namespace:
+        _loopback("up")
+    else:
+        _in_a_namespace(sys.argv)
+    faults = [options.only] if options.only else [one for one in FAULTS if options.in_namespace or one != "network"]
+    asked: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: asked.append(number))
+    with tempfile.TemporaryDirectory() as folder:
+        chaos = Chaos(options.domain, options.seed, options.faults, faults, Path(folder), asked)
+        done, began = 0, time.monotonic()
+        try:
+            for name in PROCESSES:
+                chaos.start(name)
+            for name in PROCESSES:
+                chaos.bring_up(name)
+            while done < options.goals and time.monotonic() - began < 60.0 * options.minutes:
+                chaos.goal(done)
+                done += 1
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        finally:
+            print(chaos.table(done, (time.monotonic() - began) / 60.0), flush=True)
+            chaos.close()
+    sys.exit(1 if chaos.violations or chaos.held.violations() or done < options.goals else 0)
 
 
 if __name__ == "__main__":

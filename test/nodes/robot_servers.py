@@ -1,6 +1,7 @@
 """A robot in a house of five rooms: servers that behave like Nav2 and an arm, a switch, tf and detections.
 
-    python robot_servers.py [--speed M_PER_S] [--behave SERVER=BEHAVIOUR,…] [--without nav|arm|button] [--ros-args …]
+    python robot_servers.py [--speed M_PER_S] [--behave SERVER=BEHAVIOUR,…] [--without nav,arm,button]
+        [--arm-seconds S] [--state FILE] [--ros-args …]
 
 Behaviours of a server, one for each goal in turn, then `succeed`:
 
@@ -14,11 +15,17 @@ Behaviours of a server, one for each goal in turn, then `succeed`:
     fail      end with success, but report a failure in the result
 
 It prints a line for everything that happens. The house is that of config/semantic_map.yaml.
+
+Without nav the base drives as `cmd_vel` says (geometry_msgs/Twist, in the map's frame), and stands where that has been
+silent for 0.3 s, as a real base does; navigation.py is what says it. With a state file a house and a base that are
+started again are as they were left, and whoever reads it sees where the base is and when it moved last, also where the
+network is gone.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 from collections import defaultdict
@@ -26,7 +33,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from geometry_msgs.msg import TransformStamped
+from geometry_msgs.msg import TransformStamped, Twist
 from nav2_msgs.action import DockRobot, DummyBehavior, NavigateToPose
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -35,10 +42,11 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
 from std_msgs.msg import Bool
-from std_srvs.srv import SetBool
+from std_srvs.srv import SetBool, Trigger
 from tf2_ros import StaticTransformBroadcaster, TransformBroadcaster
 from vision_msgs.msg import Detection3D, Detection3DArray, ObjectHypothesisWithPose
 
+from reactree_ros.nodes import steady
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.world.robot.map_file import load_map
@@ -50,13 +58,21 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 SIGHT = 1.6
 #: Where the camera is in the robot's frame.
 CAMERA = (0.2, 0.0, 0.5)
+#: For how long a base follows a velocity that it was told, in seconds.
+VELOCITY_LASTS = 0.3
 
 
 class House:
     """What is where, and what is open."""
 
     def __init__(self) -> None:
-        self.places = {entry.name: entry for entry in load_map(MAP).receptacles}
+        document = load_map(MAP)
+        self.places = {entry.name: entry for entry in document.receptacles}
+        self._classes = {word: name for name, word in document.objects.classes.items()}
+        self.put_back()
+
+    def put_back(self) -> None:
+        """Somebody brings everything back to where it was at first, and takes what the robot holds."""
         self.objects = {"apple": (9.6, 1.0, 0.9), "pudding": (7.6, 3.1, 0.8), "cup": (7.3, 2.9, 0.8)}
         self.open = set[str]()
         self.held = ""
@@ -75,16 +91,37 @@ class House:
 
     def do(self, verb: str, name: str, where: str) -> None:
         """Have the arm do something."""
+        thing = self._classes.get(name.rpartition(" ")[0], "")
         if verb == "pick up":
-            self.held = name.rpartition(" ")[0]
+            self.held = thing
         elif verb == "put down":
             pose, size = self.places[where].pose, self.places[where].size
-            self.objects[name.rpartition(" ")[0]] = (pose.x, pose.y + 0.2, pose.z + size[2])
+            self.objects[thing] = (pose.x, pose.y + 0.2, pose.z + size[2])
             self.held = ""
         elif verb == "open":
             self.open.add(name)
         elif verb == "close":
             self.open.discard(name)
+
+
+class StateFile:
+    """What outlasts the robot's process: where the base is, when it moved last, and the house.
+
+    Args:
+        path: The file; it is there at once, or whole again after a change.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> dict[str, Any]:
+        """Return what was written last; nothing before the first time."""
+        return json.loads(self._path.read_text()) if self._path.exists() else {}
+
+    def write(self, **state: Any) -> None:
+        new = self._path.with_suffix(".new")
+        new.write_text(json.dumps(state))
+        new.replace(self._path)
 
 
 class Robot(Node):
@@ -97,6 +134,8 @@ class Robot(Node):
         nav: Whether it navigates by itself.
         arm: Whether it has an arm.
         button: Whether it has an emergency stop, which is not pressed.
+        arm_seconds: How long the arm moves for a command.
+        state: What outlasts the process; None: nothing does.
     """
 
     def __init__(
@@ -110,6 +149,8 @@ class Robot(Node):
         arm: bool = True,
         button: bool = True,
         body: bool = True,
+        arm_seconds: float = 0.0,
+        state: StateFile | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(name, **kwargs)
@@ -117,6 +158,11 @@ class Robot(Node):
         self.behave = defaultdict(list, behave or {})
         self.speed, self.frame = speed, frame
         self.x, self.y, self.yaw = 2.5, 2.0, 0.0
+        self.arm_seconds, self._state = arm_seconds, state
+        self.moved_at, self.metres = 0.0, 0.0
+        self._velocity, self._told = Twist(), float("-inf")
+        if state is not None:
+            self._restore(state.read())
         self.goal: tuple[float, float, float] | None = None
         self.log: list[str] = []
         self.switched: list[bool] = []
@@ -146,6 +192,9 @@ class Robot(Node):
         ]
         if arm:
             self.create_service(SetBool, "switch", self._switch)
+            self.create_service(Trigger, "put_back", self._put_back)
+        if body and not nav:
+            self.create_subscription(Twist, "cmd_vel", self._drive, 1)
         self._stamped(self._static, "base_link", "camera_link", *CAMERA)
         if body:
             self.create_timer(PERIOD, self._tick)
@@ -172,7 +221,9 @@ class Robot(Node):
         self.say(f"cancel: {server}")
         return CancelResponse.ACCEPT
 
-    async def _ended(self, server: str, handle: Any, result: Any, *, moving: bool = False) -> bool:
+    async def _ended(
+        self, server: str, handle: Any, result: Any, *, moving: bool = False, seconds: float = 0.0
+    ) -> bool:
         """Behave as told; returns whether the goal is to be carried out."""
         behaviour = self.behave[server].pop(0) if self.behave[server] else "succeed"
         self.say(f"{server}: {behaviour}")
@@ -184,8 +235,9 @@ class Robot(Node):
             handle.abort()
             return False
         waiting = behaviour in ("hold", "deaf", "stubborn")
-        if waiting or moving:
+        if waiting or moving or seconds:
             future = Future()
+            future.until = steady.now() + seconds
             future.deaf, future.stubborn, future.forever = behaviour == "deaf", behaviour == "stubborn", waiting
             self._running.append((handle, future))
             await future
@@ -214,8 +266,10 @@ class Robot(Node):
         if verb not in ("pick up", "put down"):
             verb, _, rest = words.partition(" ")
         name, _, where = rest.partition(" on " if verb == "put down" else " at ")
-        if await self._ended("arm", handle, result):
+        if await self._ended("arm", handle, result, seconds=self.arm_seconds):
             self.house.do(verb, name, where)
+            if self._state is not None:  # before anybody is told
+                self._keep(self._state)
             self.say(f"arm: {words}")
         return result
 
@@ -236,13 +290,40 @@ class Robot(Node):
         self.switched.append(request.data)
         return response
 
+    def _put_back(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        self.house.put_back()
+        response.success = True
+        return response
+
     # ------------------------------------------------------------------ the body
 
+    def _restore(self, state: dict[str, Any]) -> None:
+        if state:
+            self.x, self.y, self.yaw, self.moved_at, self.metres = (
+                state[name] for name in ("x", "y", "yaw", "moved_at", "metres")
+            )
+            self.house.objects = {name: tuple(at) for name, at in state["objects"].items()}
+            self.house.open, self.house.held = set(state["open"]), state["held"]
+
+    def _keep(self, state: StateFile) -> None:
+        house = {"objects": self.house.objects, "open": sorted(self.house.open), "held": self.house.held}
+        state.write(x=self.x, y=self.y, yaw=self.yaw, moved_at=self.moved_at, metres=self.metres, **house)
+
+    def _drive(self, velocity: Twist) -> None:
+        self._velocity, self._told = velocity, steady.now()
+
     def _tick(self) -> None:
+        at = (self.x, self.y)
         self._move()
+        if (self.x, self.y) != at:
+            self.moved_at = steady.now()
+            self.metres += math.hypot(self.x - at[0], self.y - at[1])
+        if self._state is not None:
+            self._keep(self._state)
         for handle, future in list(self._running):
             canceled = handle.is_cancel_requested and not future.deaf
-            if not future.done() and (canceled or (self.goal is None and not future.forever)):
+            over = self.goal is None and steady.now() >= future.until
+            if not future.done() and (canceled or (over and not future.forever)):
                 future.set_result("canceled" if canceled else "done")
             elif isinstance(handle.request, NavigateToPose.Goal):
                 handle.publish_feedback(NavigateToPose.Feedback(distance_remaining=float(self._left())))
@@ -254,6 +335,10 @@ class Robot(Node):
         return 0.0 if self.goal is None else math.hypot(self.goal[0] - self.x, self.goal[1] - self.y)
 
     def _move(self) -> None:
+        if steady.now() - self._told < VELOCITY_LASTS:
+            self.x += PERIOD * self._velocity.linear.x
+            self.y += PERIOD * self._velocity.linear.y
+            self.yaw += PERIOD * self._velocity.angular.z
         left, step = self._left(), self.speed * PERIOD
         held = any(future.forever for _, future in self._running)
         if self.goal is None or (held and left <= step):
@@ -322,9 +407,13 @@ def main() -> None:
     parser.add_argument("--speed", type=float, default=20.0)
     parser.add_argument("--behave", action="append", default=[])
     parser.add_argument("--without", default="")
+    parser.add_argument("--arm-seconds", type=float, default=0.0)
+    parser.add_argument("--state", type=Path)
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])
-    only = {part: options.without != part for part in ("nav", "arm", "button")}
-    run_node(lambda: Robot(speed=options.speed, behave=behaviours(options.behave), **only))
+    only = {part: part not in options.without.split(",") for part in ("nav", "arm", "button")}
+    state = None if options.state is None else StateFile(options.state)
+    own = {"speed": options.speed, "arm_seconds": options.arm_seconds, "state": state}
+    run_node(lambda: Robot(behave=behaviours(options.behave), **own, **only))
 
 
 if __name__ == "__main__":
