@@ -286,7 +286,8 @@ class PlannerNode(Node):
                 examples=self._examples_of(options),
             )
             self._shown = task
-            self._tree.root.feedback_message = f"goal {id_of(task.goal_handle)}: {task.episode.instruction!r}"
+            carried_out = f"carries out {task.episode.instruction!r}, goal {id_of(task.goal_handle)}"
+            self._tree.root.feedback_message = carried_out
             self._board.begin(task.episode.instruction, task.episode.context)
             task.episode.context.wake = self._wake.trigger
             task.episode.context.paused = self._paused

@@ -79,9 +79,10 @@ class Reporter(Listener):
         msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
         msg.output_tokens = counted(reply.output_tokens)
         self._decisions.publish(msg)
-        self._tree.decided(node, text if not msg.reason else f"refused: {text}")
+        shown = _in_a_line(msg, text)
+        self._tree.decided(node, shown if not msg.reason else f"refused: {shown}")
         if self._task.episode is not None:
-            self._board.decided(node, text, self._task.episode.context)
+            self._board.decided(node, shown, self._task.episode.context)
         self._feedback.last_decision = text
         self._publish(node)
 
@@ -103,6 +104,12 @@ def _as_msg(decision: Decision | None) -> DecisionMsg:
         return DecisionMsg()
     flow = decision.control_flow.value
     return DecisionMsg(kind=DecisionMsg.EXPAND, control_flow=flow, subgoals=list(decision.subgoals))
+
+
+def _in_a_line(msg: DecisionMsg, text: str) -> str:
+    if msg.kind == DecisionMsg.EXPAND:
+        return f"Expand: {msg.control_flow} of {'; '.join(msg.subgoals)}"
+    return " ".join(text.split())
 
 
 def _path(node: GoalNode) -> list[str]:

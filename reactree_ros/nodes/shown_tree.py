@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +26,10 @@ from reactree_ros.tree.names import telling_names
 #: Of snapshots that tell nothing but a decision, those that take longer than QUICK (in seconds) get at most this share
 #: of the time.
 SHARE, QUICK = 0.1, 0.01
+#: Of what a behaviour says its box is sent so much, in characters; the viewer cuts that to some 15 to 25.
+DETAIL = 40
+#: Stands for ``<`` in whatever is shown.
+ANGLE = "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}"
 #: A snapshot is due where so much of its period is over.
 CLOSE_ENOUGH = 0.98
 
@@ -34,8 +39,15 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
 
     They are sent from the start, and also where nothing has changed but what an agent node has decided last, which is
     its feedback as long as it has nothing else to say. Siblings are named by what tells them apart. A goal node is a
-    selector that says of what class it is: its own kind in the colours of the viewer and the symbols of the watcher
-    (``[o]``; a fallback has memory, ``{o}``). The message's COMPOSITE ends that watcher with an error.
+    selector without memory, in the watcher ``[o]`` beside a fallback's ``{o}``. The message's COMPOSITE would have a
+    colour of its own in the viewer, but ends that watcher, and viewers before 0.3.0, with an error; of a DECORATOR the
+    watcher shows one child only.
+
+    A box of the viewer shows a name and a detail, some 15 characters of each. The detail of the root and of a skill is
+    what it says last; that of a goal node begins with its class: ``agent: open fridge 1``.
+
+    The root counts as visited, so that the viewer shows its blackboard, and the watcher what it says, from the start.
+    The viewer takes every text for HTML and runs the scripts in it: a ``<`` is sent as another character.
 
     A behaviour that has not changed is not converted again, so that large trees stay usable. Averages and variances of
     ticks go into snapshots only, and are made only while a stream is open, from the first tick after it was opened.
@@ -108,6 +120,8 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
                 msg.blackboard_on_visited_path = self._blackboard()
             if stream.parameters.blackboard_activity and Blackboard.activity_stream is not None:
                 msg.blackboard_activity = conversions.activity_stream_to_msgs()
+                for item in msg.blackboard_activity:
+                    item.current_value = _plain(item.current_value)
             stream.publisher.publish(msg)
             stream.last_snapshot_timestamp = now
         self._sent = steady.now()
@@ -134,7 +148,7 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
         own = {client.id() for client in self.root.blackboards}
         clients = self.snapshot_visitor.visited_blackboard_client_ids | own
         keys = sorted(Blackboard.keys_filtered_by_clients(clients))
-        return [KeyValue(key=key, value=str(Blackboard.storage.get(key, "-"))) for key in keys]
+        return [KeyValue(key=key, value=_plain(str(Blackboard.storage.get(key, "-")))) for key in keys]
 
     def _messages(self) -> list[BehaviourMsg]:
         """Return all behaviours as messages, those that are as they were as they were converted then."""
@@ -149,7 +163,7 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
             state = (
                 behaviour.status,
                 said,
-                behaviour.id in visited,
+                behaviour is self.root or behaviour.id in visited,
                 tips[behaviour.id],
                 None if current is None else current.id,
                 [child.id for child in behaviour.children],
@@ -161,11 +175,13 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
 
     def _message(self, behaviour: Behaviour, said: str) -> BehaviourMsg:
         msg = conversions.behaviour_to_msg(behaviour)
-        msg.name, msg.message = self._name(behaviour), said
-        msg.is_active = behaviour.id in self.snapshot_visitor.visited
+        msg.name, msg.message = _plain(self._name(behaviour)), _plain(said)
+        msg.is_active = behaviour is self.root or behaviour.id in self.snapshot_visitor.visited
         if isinstance(behaviour, GoalNode):
             msg.type = BehaviourMsg.SELECTOR
-            msg.additional_detail = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(behaviour).__name__).lower()
+            msg.additional_detail = _short(f"{_kind(behaviour)}: {said.removeprefix('Act: ')}").rstrip(": ")
+        elif behaviour is self.root or not behaviour.children:
+            msg.additional_detail = _short(said)
         return msg
 
     def _name(self, behaviour: Behaviour) -> str:
@@ -177,3 +193,17 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
             names = telling_names([child.name for child in parent.children])
             self._names |= {child.id: name for child, name in zip(parent.children, names, strict=True)}
         return self._names[behaviour.id]
+
+
+def _kind(node: GoalNode) -> str:
+    """Return what a goal node is, by its class: ``agent``, ``code runner``."""
+    return re.sub("(?<=[a-z])(?=[A-Z])", " ", type(node).__name__.removesuffix("Node")).lower()
+
+
+def _short(said: str) -> str:
+    return textwrap.shorten(_plain(said), DETAIL, placeholder=" ...")
+
+
+def _plain(text: str) -> str:
+    """Return a text in which there is no markup for the viewer."""
+    return text.replace("<", ANGLE)

@@ -9,8 +9,12 @@ from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.port import GONE, Observation
 
-#: What is on the board, under the node's name.
-KEYS = ("instruction", "subgoal", "decision", "decisions", "steps", "observation", "holding", "seen", "held")
+#: What is on the board, under the node's name, while there is nothing to be said.
+BLANK = {
+    **dict.fromkeys(("instruction", "subgoal", "decision", "decisions", "steps", "observation", "seen"), "-"),
+    "holding": "nothing",
+    "held_because": "it is not",
+}
 #: How many sightings are shown, the last ones.
 SIGHTINGS = 12
 
@@ -26,15 +30,15 @@ class TaskBoard:
     def __init__(self, root: Behaviour, name: str) -> None:
         self._board = root.attach_blackboard_client(name=name.lstrip("/"), namespace=name)
         self._places: dict[str, str] = {}
-        for key in KEYS:
+        for key, blank in BLANK.items():
             self._board.register_key(key, access=Access.WRITE)
-            self._board.set(key, "")
+            self._board.set(key, blank)
 
     def begin(self, instruction: str, context: RunContext) -> None:
         """Show a new task."""
         self._places = {}
-        for key in KEYS:
-            self._board.set(key, "")
+        for key, blank in BLANK.items():
+            self._board.set(key, blank)
         self._board.set("instruction", instruction)
         self._count(context)
 
@@ -52,13 +56,14 @@ class TaskBoard:
             self._places.pop(name, None)  # the latest sighting comes last
             if GONE not in seen.states:
                 self._places[name] = "held" if seen.held else seen.place or seen.room or "here"
-        self._board.set("holding", ", ".join(name for name, place in self._places.items() if place == "held"))
+        holding = ", ".join(name for name, place in self._places.items() if place == "held")
+        self._board.set("holding", holding or BLANK["holding"])
         last = list(self._places.items())[-SIGHTINGS:]
-        self._board.set("seen", ", ".join(f"{name} ({place})" for name, place in reversed(last)))
+        self._board.set("seen", ", ".join(f"{name} ({place})" for name, place in reversed(last)) or BLANK["seen"])
 
     def held(self, reason: str) -> None:
         """Show why the task holds; empty where it goes on."""
-        self._board.set("held", reason)
+        self._board.set("held_because", reason or BLANK["held_because"])
 
     def close(self) -> None:
         """Take the keys off the blackboard."""

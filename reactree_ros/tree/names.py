@@ -13,7 +13,8 @@ def telling_names(goals: Sequence[str]) -> list[str]:
     """Return a name for each goal, such that the first words tell them apart.
 
     What a goal begins with as another one does comes last, in parentheses: ``find and pick up apple`` beside ``find and
-    pick up juice`` is ``apple (find and pick up ...)``. Where that does not tell them apart, their numbers do, from 1.
+    pick up juice`` is ``apple (find and pick up ...)``. A number stays with the word before it: ``bedroom 1``.
+    Where that does not tell them apart, their numbers do, from 1.
     """
     words = [goal.split() for goal in goals]
     shared = [_shared(mine, [other for other in words if other != mine]) for mine in words]
@@ -28,6 +29,8 @@ def telling_names(goals: Sequence[str]) -> list[str]:
 def _shared(mine: Sequence[str], others: Sequence[Sequence[str]]) -> int:
     """Return how many words at the beginning of a goal are those of another one; 0 where that is little, or all."""
     count = max((_common(mine, other) for other in others), default=0)
+    if 0 < count < len(mine) and mine[count].isdigit():
+        count -= 1
     return count if count < len(mine) and len(" ".join(mine[:count])) >= LONG else 0
 
 

@@ -22,6 +22,7 @@ if importlib.util.find_spec("rclpy"):
     from ros_graph import HeldWorld, activate
     from std_srvs.srv import Trigger
 
+    from reactree_ros.nodes.shown_tree import ANGLE
     from reactree_ros.nodes.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -170,7 +171,11 @@ def test_a_viewer_that_comes_before_the_first_goal_sees_a_tree(graph: Graph) -> 
     graph.household({})
     viewer = Viewer(graph)
     graph.until(lambda: viewer.trees, "a snapshot is there")
-    assert [(name, one.message) for name, one in viewer.last.items()] == [("reactree_planner", "waits for a goal")]
+    assert list(viewer.last) == ["reactree_planner"]
+    root = viewer.last["reactree_planner"]
+    assert (root.message, root.additional_detail) == ("waits for a goal", "waits for a goal")
+    assert root.is_active  # or the viewer's blackboard panel is empty, and the watcher does not tell what it says
+    assert viewer.board()["holding"] == "nothing"
 
 
 def test_the_last_decision_is_seen_as_the_nodes_feedback_and_is_sent_when_it_changes(graph: Graph) -> None:
@@ -182,6 +187,7 @@ def test_the_last_decision_is_seen_as_the_nodes_feedback_and_is_sent_when_it_cha
         graph.until(lambda: model.in_flight, "the model is asked")
         model.settle_all()
         graph.until(lambda said=said: viewer.says("root", said), f"'{said}' is seen")
+        assert viewer.last["root"].additional_detail == f"agent: {said}"
     graph.until(lambda: model.in_flight, "the model is asked")
     model.settle_all()
     assert goal.result.success
@@ -208,16 +214,20 @@ def test_siblings_are_told_apart_by_their_first_words_and_kinds_by_type_and_deta
     graph.until(lambda: viewer.says("reactree_planner", "reached"), "the end is seen")
     apple, juice = "apple (find and pick up ...)", "juice (find and pick up ...)"
     assert {name: (one.type, one.additional_detail) for name, one in viewer.last.items()} == {
-        "reactree_planner": (Behaviour.SEQUENCE, "WithMemory"),
-        "root": (Behaviour.SELECTOR, "agent node"),
+        "reactree_planner": (Behaviour.SEQUENCE, "reached (done): 'root'"),
+        "root": (Behaviour.SELECTOR, "agent: parallel ended in success"),
         "parallel": (Behaviour.PARALLEL, "Majority"),
-        apple: (Behaviour.SELECTOR, "agent node"),
-        "go to kitchen 1": (Behaviour.BEHAVIOUR, ""),
-        "open fridge 1": (Behaviour.BEHAVIOUR, ""),
-        juice: (Behaviour.SELECTOR, "agent node"),
-        "put them down": (Behaviour.SELECTOR, "agent node"),
+        apple: (Behaviour.SELECTOR, "agent: done"),
+        "go to kitchen 1": (Behaviour.BEHAVIOUR, "You go to kitchen 1."),
+        "open fridge 1": (Behaviour.BEHAVIOUR, "You open fridge 1."),
+        juice: (Behaviour.SELECTOR, "agent: done"),
+        "put them down": (Behaviour.SELECTOR, "agent: failure"),
     }
+    details = {one.message: one.additional_detail for one in viewer.seen("root")}
+    assert details[""] == "agent"
+    assert details[f"Expand: parallel of {'; '.join(SIBLINGS)}"] == "agent: Expand: parallel of find and ..."
     ended = {name: (one.status, one.message) for name, one in viewer.last.items()}
+    assert "agent: open fridge 1" in [one.additional_detail for one in viewer.seen(apple)]
     assert ended["go to kitchen 1"] == (Behaviour.SUCCESS, "You go to kitchen 1.")
     assert ended["open fridge 1"] == (Behaviour.SUCCESS, "You open fridge 1.")
     assert (ended[apple], ended["put them down"]) == ((Behaviour.SUCCESS, "done"), (Behaviour.FAILURE, "failure"))
@@ -265,10 +275,29 @@ def test_the_blackboard_tells_instruction_decisions_budgets_and_what_is_held_and
         "observation": "You pick up apple 2.",
         "holding": "apple 2",
         "seen": "apple 2 (held), fridge 1 (kitchen 1)",
-        "held": "",
+        "held_because": "it is not",
     }
     written = {(item.key, item.current_value) for tree in viewer.trees for item in tree.blackboard_activity}
     assert written & {("/reactree_planner/decision", decision) for decision in decisions}
+
+
+def test_no_text_is_markup_or_script_for_the_viewer(graph: Graph) -> None:
+    said = "Think: <img src=x onerror='alert(1)'>"
+    graph.household({"<b>root</b>": [said, "Act: open <i>fridge 1"]}, world=SeenWorld(skills=["open <i>fridge 1"]))
+    viewer = Viewer(graph)
+    graph.task("<b>root</b>")
+    graph.until(lambda: viewer.says("reactree_planner", "not reached"), "the end is seen")
+    boxes = [text for tree in viewer.trees for one in tree.behaviours for text in texts_of(one)]
+    board = [one.value for tree in viewer.trees for one in tree.blackboard_on_visited_path]
+    activity = [one.current_value for tree in viewer.trees for one in tree.blackboard_activity]
+    for texts in (boxes, board, activity):
+        assert any(f"{ANGLE}b>root" in text for text in texts)
+        assert any("onerror" in text for text in texts)
+        assert not any("<" in text for text in texts)
+
+
+def texts_of(behaviour: Behaviour) -> tuple[str, ...]:
+    return behaviour.name, behaviour.additional_detail, behaviour.message
 
 
 def test_the_watcher_of_py_trees_ros_can_read_every_snapshot(graph: Graph) -> None:

@@ -24,6 +24,10 @@ from reactree_ros.tree.names import telling_names
             ["find and pick up", "find and pick up juice"],
             ["find and pick up", "juice (find and pick up ...)"],
         ),
+        (
+            ["find and pick up it in bedroom 1", "find and pick up it in bedroom 2"],
+            ["bedroom 1 (find and pick up it in ...)", "bedroom 2 (find and pick up it in ...)"],
+        ),
         (["pick up a plate", "pick up a plate"], ["#1 pick up a plate", "#2 pick up a plate"]),
         (
             ["look in kitchen for apple", "look in kitchen for juice", "look in bedroom for apple"],
