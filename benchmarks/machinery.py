@@ -171,7 +171,7 @@ def expansions(size: int) -> list[Pair]:
 
 
 def records() -> None:
-    """Print what writing the record costs a decision: the same run with and without, in turns."""
+    """Print what writing the record costs a decision: medians of the same run's ticks with and without, in turns."""
     print(f"\n{'behaviours':>10} {'decision':>9} {'without':>9} {'with':>9} {'above':>9}   (us; target 50)")
     for size in SIZES:
         for name, said in (("Think", "Think: go on"), ("Act", "Act: go to place 7")):
@@ -179,11 +179,13 @@ def records() -> None:
                 model = InstantModel()
                 plain = grown(size, model)
                 file = RecordFile(Path(folder, "run.jsonl"))
-                recorded = grown(size, model, Recorder(file.write))
+                recorded = grown(size, model, Recorder(file.write, flush=file.flush))
                 model.say = partial(str, said)
-                without, with_record = microseconds(plain.tick, recorded.tick, times=100)
+                found = pairs(plain.tick, recorded.tick)
                 file.close()
-            print(f"{size:>10} {name:>9} {without:>9.1f} {with_record:>9.1f} {with_record - without:>9.1f}")
+            without, with_record = (statistics.median(one) for one in zip(*found, strict=True))
+            above = statistics.median(ours - bare for bare, ours in found)
+            print(f"{size:>10} {name:>9} {without:>9.1f} {with_record:>9.1f} {above:>9.1f}")
 
 
 def lengths() -> None:

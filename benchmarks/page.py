@@ -88,7 +88,7 @@ def carry_out(path: Path, agents: int, rate: float) -> None:
         model=Spreading(),
         planner=planner("reactree"),
         options=TreeOptions(max_depth=0, max_decisions=10**9, max_steps=10**9),
-        record=Recorder(file.write),
+        record=Recorder(file.write, flush=file.flush),
     )
     begin = time.monotonic()
     while not run.finished:

@@ -94,7 +94,7 @@ class JobRunner:
 
     def _carry_out(self, job: Job) -> Finished:
         key, task, events = job.key, job.task, list[Event]()
-        about = {"world": {"suite": key.suite, "settings": self._settings.suite_settings}, "llm": self._settings.llm}
+        place = {"suite": key.suite, "settings": self._settings.suite_settings}
         with self._suite.make_world(task) as world:
             episode = Episode(
                 task.instruction,
@@ -105,7 +105,7 @@ class JobRunner:
                 options=TreeOptions(seed=key.seed, **self._settings.options),
                 task_id=key.task_id,
                 task_name=task.task_name,
-                record=Recorder(events.append, **about),
+                record=Recorder(events.append, world=place, llm=self._settings.llm),
             )
             result = episode.run()
             files = {RECORD: "".join(f"{encoded(event)}\n" for event in events).encode("ascii")}

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.opening import (
+    flush_of,
     model_of,
     open_memory,
     open_model,
@@ -67,14 +68,15 @@ def go_on_from(
     with (
         open_model(chosen) as model,
         open_memory(memory) if memory else nullcontext() as episodic,
-        open_record(save) as write,
+        open_record(save) as file,
         world_of(record) as world,
-        shown_events(write, save, as_json=as_json) as events,
+        shown_events(file, save, as_json=as_json) as events,
     ):
         given: dict[str, Any] = {
             "world": world,
             "model": model,
             "write": events or _nowhere,
+            "flush": flush_of(file),
             "about": {
                 "world": record.run["world"],
                 "llm": without_credentials(model_to_dict(chosen.spec, chosen.settings)),

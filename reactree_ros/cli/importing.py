@@ -40,7 +40,7 @@ def import_(
     with progress("Importing") as advance:
         for number, (path, run) in enumerate(recorded, 1):
             file = RecordFile(out / path.stem / f"{run.run}.jsonl")
-            episode_of(run, chosen[path], record=Recorder(file.write)).run()
+            episode_of(run, chosen[path], record=Recorder(file.write, flush=file.flush)).run()
             file.close()
             if file.problem:
                 raise UserError(file.problem)

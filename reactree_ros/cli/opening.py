@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from reactree_ros.memory.episodic import EpisodicMemory
     from reactree_ros.record.reader import Record
     from reactree_ros.record.schema import Event
+    from reactree_ros.record.writer import RecordFile
     from reactree_ros.world.port import World
     from reactree_ros.world.spec import WorldSettings
 
@@ -69,8 +70,8 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float], N
 
 
 @contextmanager
-def open_record(path: Path | None) -> Iterator[Callable[[Event], None] | None]:
-    """Open a new record; yields what takes its events, None where there is no path.
+def open_record(path: Path | None) -> Iterator[RecordFile | None]:
+    """Open a new record; yields its file, None where there is no path.
 
     Raises:
         UserError: It is there already, or cannot be made.
@@ -82,9 +83,14 @@ def open_record(path: Path | None) -> Iterator[Callable[[Event], None] | None]:
         return
     file = RecordFile(path)
     try:
-        yield file.write
+        yield file
     finally:
         file.close()
+
+
+def flush_of(record: RecordFile | None) -> Callable[[], None]:
+    """Return what makes safe what a record took; without one, nothing."""
+    return (lambda: None) if record is None else record.flush
 
 
 def described(world: Chosen, llm: Chosen, *, scored: bool) -> dict[str, Any]:
@@ -144,22 +150,22 @@ def model_of(record: Record) -> Chosen:
 
 @contextmanager
 def shown_events(
-    write: Callable[[Event], None] | None, save: Path | None, *, as_json: bool
+    record: RecordFile | None, save: Path | None, *, as_json: bool
 ) -> Iterator[Callable[[Event], None] | None]:
     """Show a run in the terminal, unless JSON is printed; yields what takes its events, None where nobody does.
 
     Args:
-        write: What takes them, too.
+        record: Takes them, too.
         save: Where they are written, for what can be done next.
         as_json: Whether nothing is shown.
     """
     from reactree_ros.terminal import Terminal
 
     if as_json:
-        yield write
+        yield None if record is None else record.write
         return
     with Terminal(Console(), record=save) as terminal:
-        takers = [write, terminal.take] if write else [terminal.take]
+        takers = [terminal.take] if record is None else [record.write, terminal.take]
 
         def take(event: Event) -> None:
             for one in takers:

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.opening import described, open_memory, open_model, open_record, print_json, shown_events
+from reactree_ros.cli.opening import described, flush_of, open_memory, open_model, open_record, print_json, shown_events
 from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, takes
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
@@ -68,11 +68,12 @@ def run(
         open_model(llm) as model,
         open_memory(memory) if memory else nullcontext() as episodic,
         kept_for_the_page(save) if view else nullcontext(save) as record,
-        open_record(record) as write,
+        open_record(record) as file,
         place.make(task, scored=task_id is not None) as household,
-        shown_events(write, save, as_json=as_json) as events,
+        shown_events(file, save, as_json=as_json) as events,
     ):
         steering = Steering(model, paused=paused) if view else None
+        about = described(world, llm, scored=task_id is not None)
         episode = Episode(
             (instruction or (task.instruction if task else "")).strip(),
             world=household,
@@ -80,7 +81,7 @@ def run(
             planner=chosen,
             memory=episodic,
             options=TreeOptions(**dict(options)),
-            record=None if events is None else Recorder(events, **described(world, llm, scored=task_id is not None)),
+            record=None if events is None else Recorder(events, flush=flush_of(file), **about),
             task_id=task_id,
             task_name=task.task_name if task and task_id is not None else "instruction",
         )

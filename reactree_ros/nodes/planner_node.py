@@ -516,7 +516,7 @@ class Task:
             kept(event)
             shown(event)
 
-        return Recorder(write)
+        return Recorder(write, flush=self.record.flush)
 
     def stop(self, code: int, message: str) -> None:
         """Ask for an end at the next tick."""

@@ -137,6 +137,7 @@ def go_on(
     world: World,
     model: LanguageModel,
     write: Callable[[Event], None],
+    flush: Callable[[], None] = lambda: None,
     about: Mapping[str, Any],
     limits: Mapping[str, int] | None = None,
     examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None,
@@ -154,6 +155,7 @@ def go_on(
         world: Where, standing where the task starts.
         model: Decides from there on.
         write: Takes the events of the new record.
+        flush: Makes them safe; see :class:`Recorder`.
         about: What the new record says of world and language model; see :class:`Recorder`.
         limits: Options ``max_decisions`` and ``max_steps`` of the run.
         examples: Finds examples from there on.
@@ -164,7 +166,7 @@ def go_on(
         UserError: The run cannot be brought there.
     """
     script = Script(followed(record)[:until], also=write, carries_out=True, goes_live=True, looks_anew=not says)
-    recorder = Recorder(script.write, **about, parent=parent_of(record, until))
+    recorder = Recorder(script.write, flush=flush, **about, parent=parent_of(record, until))
     timeout = TreeOptions.model_validate(record.run["options"]).skill_timeout
     live = SaysFirst(says, model) if says else model
     episode: Episode | None = None
@@ -222,6 +224,7 @@ def begin_otherwise(
     world: World,
     model: LanguageModel,
     write: Callable[[Event], None],
+    flush: Callable[[], None] = lambda: None,
     about: Mapping[str, Any],
     memory: EpisodicMemory | None = None,
     differs: Callable[[str, str, str], None] = lambda what, recorded, now: None,
@@ -235,6 +238,7 @@ def begin_otherwise(
         world: Where, standing where the task starts.
         model: Decides.
         write: Takes the events of the new record.
+        flush: Makes them safe; see :class:`Recorder`.
         about: What the new record says of world and language model.
         memory: Where examples come from.
         differs: Told of each skill that came to something else.
@@ -252,7 +256,7 @@ def begin_otherwise(
         planner=chosen,
         memory=memory,
         options=options,
-        record=Recorder(write, **about, parent=parent_of(record, until)),
+        record=Recorder(write, flush=flush, **about, parent=parent_of(record, until)),
         task_id=run["task_id"],
         task_name=run["task_name"],
     )

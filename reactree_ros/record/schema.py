@@ -9,6 +9,9 @@ import base64
 import binascii
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import compress, count
+from operator import ne
 from typing import Any
 
 from reactree_ros.agent.decision import ControlFlow
@@ -34,7 +37,7 @@ SCHEMA = 1
 
 Event = dict[str, Any]
 #: What of a reply is left out where it is as it is by default.
-_REPLY = tuple(field for field in dataclasses.fields(Reply) if field.name not in ("text", "said"))
+_REPLY = tuple((field.name, field.default) for field in dataclasses.fields(Reply) if field.name not in ("text", "said"))
 #: What an exception is that a failure of this kind stands for.
 _ERRORS: Mapping[FailureKind, type[Exception]] = {
     FailureKind.GAVE_UP: GaveUp,
@@ -57,8 +60,7 @@ def turns_to_list(turns: Sequence[Turn]) -> list[dict[str, Any]]:
 def may_say_to_dict(may_say: MaySay) -> Event:
     """Return what a reply is held to; of the skills, which ``skills`` events tell, only how many there are."""
     if isinstance(may_say, DecisionGrammar):
-        flows = [flow.value for flow in may_say.control_flows]
-        return {"kind": "decision", "skills": len(may_say.skills), "control_flows": flows}
+        return {"kind": "decision", "skills": len(may_say.skills), "control_flows": _flows(may_say.control_flows)}
     if isinstance(may_say, SubgoalGrammar):
         return {"kind": "subgoal", "skills": len(may_say.skills)}
     if isinstance(may_say, Choice):
@@ -67,11 +69,23 @@ def may_say_to_dict(may_say: MaySay) -> Event:
     return {"kind": "text", "stops": list(may_say.stops)}
 
 
+@cache
+def _flows(control_flows: tuple[ControlFlow, ...]) -> tuple[str, ...]:
+    return tuple(flow.value for flow in control_flows)
+
+
 def sampling_of(request: DecisionRequest, options: Mapping[str, Any]) -> Event:
     """Return what of a request is not as the run's options say."""
-    given = (("max_tokens", request.max_tokens), ("temperature", request.temperature), ("seed", request.seed))
-    different: Event = {name: value for name, value in given if value != options[name]}
-    return different if request.top_p == 1.0 else different | {"top_p": request.top_p}
+    different: Event = {}
+    if request.max_tokens != options["max_tokens"]:
+        different["max_tokens"] = request.max_tokens
+    if request.temperature != options["temperature"]:
+        different["temperature"] = request.temperature
+    if request.seed != options["seed"]:
+        different["seed"] = request.seed
+    if request.top_p != 1.0:
+        different["top_p"] = request.top_p
+    return different
 
 
 def reply_to_dict(reply: Reply) -> Event:
@@ -79,15 +93,15 @@ def reply_to_dict(reply: Reply) -> Event:
     values: Event = {"text": reply.text}
     if reply.said:
         values["said"] = turns_to_list(reply.said)
-    for field in _REPLY:
-        if (value := getattr(reply, field.name)) != field.default:
-            values[field.name] = value
+    for name, default in _REPLY:
+        if (value := getattr(reply, name)) != default:
+            values[name] = value
     return values
 
 
 def reply_from_dict(values: Event) -> Reply:
     """Read a reply back."""
-    known = {field.name: values[field.name] for field in _REPLY if field.name in values}
+    known = {name: values[name] for name, _ in _REPLY if name in values}
     said = tuple(turn for one in values.get("said", ()) if isinstance(turn := turn_from_dict(one), Said))
     return Reply(values["text"], said=said, **known)
 
@@ -176,8 +190,8 @@ def skills_difference(old: Sequence[str], new: Sequence[str]) -> Event:
     if old == new:
         return {}
     most = min(len(old), len(new))
-    at = next((i for i in range(most) if old[i] != new[i]), most)
-    same = next((i for i in range(most - at) if old[-1 - i] != new[-1 - i]), most - at)
+    at = next(compress(count(), map(ne, old, new)), most)
+    same = min(next(compress(count(), map(ne, reversed(old), reversed(new))), most), most - at)
     changed = {"added": list(new[at : len(new) - same]), "removed": list(old[at : len(old) - same])}
     changes: Event = {name: skills for name, skills in changed.items() if skills}
     return {"at": at, **changes} if changes else {}

@@ -9,7 +9,7 @@ import os
 import platform
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cache
 from importlib import metadata
@@ -21,7 +21,6 @@ from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.composites import Selector
 from py_trees.composites import Sequence as SequenceComposite
-from py_trees.visitors import VisitorBase
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import About, Prompt, Said, Told, Turn, decision_to_dict, turn_to_dict
@@ -52,7 +51,11 @@ if TYPE_CHECKING:
     from reactree_ros.episode import Episode, EpisodeResult
 
 _log = logging.getLogger(__name__)
-_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False)
+#: What :meth:`json.JSONEncoder.encode` would make anew for each event, which takes longer than to write one.
+_pieces: Callable[[Event, int], Sequence[str]] = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
+    None, _JSON.default, json.encoder.encode_basestring_ascii, None, ":", ",", False, False, True
+)
 _STATUSES = {
     Status.RUNNING: "running",
     Status.SUCCESS: "success",
@@ -63,11 +66,15 @@ _STATUSES = {
 
 def encoded(event: Event) -> str:
     """Write an event as its line, without the line's end; in ASCII, so that half a character survives, too."""
-    return _encode(event)
+    return "".join(_pieces(event, 0))
+
+
+#: The kind of a behaviour that says nothing of what it does.
+_OTHER = "other"
 
 
 class RecordFile:
-    """The file of a record; each event is in it when :meth:`write` returns, so that a kill loses nothing before.
+    """The file of a record: events are in it after :meth:`flush`, so that a kill loses nothing that was before.
 
     Where it cannot be written any more (a full disk, a folder that is gone), that is logged once, and no more is
     written: the run goes on.
@@ -86,6 +93,7 @@ class RecordFile:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.problem = ""
+        self._events: list[Event] = []  # those that are not in the file yet
         if self.path.exists():
             raise UserError(f"{path}: is there already; name a new file, so that no record is lost")
         try:
@@ -95,22 +103,28 @@ class RecordFile:
             raise UserError(f"{path}: cannot be made: {error.strerror}") from error
 
     def write(self, event: Event) -> None:
-        """Write an event, where that can still be done."""
-        if self.problem:
+        """Take an event, to be written with those before and after it."""
+        self._events.append(event)
+
+    def flush(self) -> None:
+        """Write what was taken, where that can still be done."""
+        events, self._events = self._events, []
+        if not events or self.problem:
             return
-        line = f"{_encode(event)}\n".encode("ascii")
+        left = "".join([f"{encoded(event)}\n" for event in events]).encode("ascii")
         try:
-            while (written := self._file.write(line)) < len(line):
-                line = line[written:]
-            if event["e"] == "request" and os.fstat(self._file.fileno()).st_nlink == 0:
+            while (written := self._file.write(left)) < len(left):
+                left = left[written:]
+            if events[-1]["e"] == "request" and os.fstat(self._file.fileno()).st_nlink == 0:
                 raise FileNotFoundError(2, "the file is gone")
         except OSError as error:
             self.problem = f"the run is not recorded any more: {self.path}: {error.strerror}"
             _log.warning("%s", self.problem)
-            self.close()
+            self._file.close()
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
+        """Write what was taken, and close the file; a second call does nothing."""
+        self.flush()
         self._file.close()
 
 
@@ -119,6 +133,8 @@ class Recorder(Listener):
 
     Args:
         write: Takes each event, at once.
+        flush: Called after every tick, and before anything is asked of the model or done in the world: what was
+            written is to be safe then.
         world: What the world is, for whoever resumes the run: ``{"name": …, "settings": …}``; no secrets.
         llm: What the language model is, as :func:`reactree_ros.llm.settings.model_to_dict` writes it.
         parent: The record that this one goes on from: ``{"id": …, "path": …, "decision": …}``; None: it begins anew.
@@ -128,26 +144,26 @@ class Recorder(Listener):
         self,
         write: Callable[[Event], None],
         *,
+        flush: Callable[[], None] = lambda: None,
         world: Mapping[str, Any] | None = None,
         llm: Mapping[str, Any] | None = None,
         parent: Mapping[str, Any] | None = None,
     ) -> None:
-        self._send = write
+        self._send, self._flush = write, flush
         self._about = {"world": dict(world or {}), "llm": dict(llm or {}), "parent": parent and dict(parent)}
         self._clock: Callable[[], float] = time.monotonic
         self._begin = 0.0
         self._options: Mapping[str, Any] = {}
         self._numbers: dict[Behaviour, int] = {}
         self._statuses: dict[Behaviour, Status] = {}
-        self._leaves: dict[Behaviour, SkillLeaf] = {}  # the latest of each goal node
-        self._changed: list[list[Any]] = []
+        self._touched: dict[Behaviour, None] = {}  # what may have changed its status in this tick
+        self._unheard: list[Behaviour] = []  # what may change its status without a word
         self._texts: dict[tuple[Turn, ...], int] = {}
         self._turns: dict[GoalNode, int] = {}  # how many of its turns are written
         self._last_text: tuple[tuple[Turn, ...], int] = (), -1
         self._skills: Sequence[str] = ()
         self._counted: list[int] = []
         self._episode: Episode | None = None
-        self._visitor: VisitorBase
 
     def begin(self, episode: Episode, planner: object) -> None:
         """Write what the run is, and the tree that it begins with."""
@@ -175,22 +191,22 @@ class Recorder(Listener):
             }
         )
         self._grow(episode.root, None)
-        self._visitor = _StatusVisitor(self)
-        episode.tree.add_visitor(self._visitor)
+        self._flush()
+        episode.tree.add_post_tick_handler(self._after_tick)
 
     def interrupted(self, *, in_tick: bool = False) -> None:
         """Write that somebody stops the run; ``in_tick``: in the middle of a tick, as Ctrl-C may."""
         self._write({"e": "interrupted", "in_tick": True} if in_tick else {"e": "interrupted"})
+        self._flush()
 
     def end(self, result: EpisodeResult, failures: Sequence[Failure]) -> None:
         """Write what came of the run; the record's last event."""
         assert self._episode is not None  # it has begun
-        self._episode.tree.visitors.remove(self._visitor)
-        for behaviour in self._episode.root.iterate():
-            self.look(behaviour)
-        self.tell_statuses()
+        self._episode.tree.post_tick_handlers.remove(self._after_tick)
+        self._tell_statuses(self._episode.root.iterate())
         told = [{"kind": failure.kind.value, "message": failure.message} for failure in failures]
         self._write({"e": "end", "result": dataclasses.asdict(result), "failures": told})
+        self._flush()
 
     def differs(self, node: GoalNode, text: str) -> None:
         """Write that what was carried out again came to something else than what is recorded."""
@@ -200,41 +216,65 @@ class Recorder(Listener):
 
     def grown(self, parent: Behaviour, subtree: Behaviour) -> None:
         """See :meth:`Listener.grown`."""
-        self._grow(subtree, self._numbers[parent])
+        above = self._numbers[parent]
+        if type(subtree) is SkillLeaf:  # as most are
+            number = self._number_of(subtree)
+            self._write(
+                {"e": "grow", "nodes": [{"node": number, "parent": above, "kind": "skill", "name": subtree.name}]}
+            )
+        else:
+            self._grow(subtree, above)
+
+    def _number_of(self, behaviour: Behaviour) -> int:
+        """Give a behaviour that appears its number."""
+        number = self._numbers[behaviour] = len(self._numbers)
+        self._statuses[behaviour] = behaviour.status
+        return number
 
     def _grow(self, subtree: Behaviour, parent: int | None) -> None:
         nodes: list[Event] = []
         waiting: list[tuple[Behaviour, int | None]] = [(subtree, parent)]
         while waiting:
             behaviour, above = waiting.pop(0)
-            number = self._numbers[behaviour] = len(self._numbers)
-            self._statuses[behaviour] = behaviour.status
-            if isinstance(behaviour, SkillLeaf) and behaviour.parent is not None:
-                self._leaves[behaviour.parent] = behaviour
+            number = self._number_of(behaviour)
             nodes.append(_node_to_dict(behaviour, number, above))
+            if nodes[-1]["kind"] == _OTHER:
+                self._unheard.append(behaviour)
             waiting += [(child, number) for child in behaviour.children]
         self._write({"e": "grow", "nodes": nodes})
 
-    def look(self, behaviour: Behaviour) -> None:
-        """Look whether a behaviour's status has changed; what is not of this run has none."""
-        known = self._statuses.get(behaviour)
-        if known is None:
-            return
-        if (leaf := self._leaves.get(behaviour)) is not None and leaf.status is not self._statuses[leaf]:
-            self.look(leaf)  # it was stopped, and is not ticked any more
-        status = behaviour.status
-        if status is not known:
+    def _touch(self, node: GoalNode) -> None:
+        """Note that a goal node's status may have changed, and those of the composites between it and the next one."""
+        self._touched[node] = None
+        above = node.parent
+        while above is not None and not isinstance(above, GoalNode):
+            self._touched[above] = None
+            above = above.parent
+
+    def _touch_leaf(self, node: GoalNode) -> None:
+        if node.leaf is not None:
+            self._touched[node.leaf] = None
+
+    def _after_tick(self, tree: object) -> None:
+        """Write the statuses that the tick has changed."""
+        if self._touched or self._unheard:
+            touched, self._touched = self._touched, {}
+            self._tell_statuses([*self._unheard, *touched])
+        self._flush()
+
+    def _tell_statuses(self, behaviours: Iterable[Behaviour]) -> None:
+        """Write the statuses that are not as they were told last; what is not of this run has none."""
+        changed = []
+        for behaviour in behaviours:
+            known, status = self._statuses.get(behaviour), behaviour.status
+            if known is None or status is known:
+                continue
             self._statuses[behaviour] = status
-            change = [self._numbers[behaviour], _STATUSES[status]]
+            changed.append([self._numbers[behaviour], _STATUSES[status]])
             # What a skill came to is told by its observation.
             if behaviour.feedback_message and not isinstance(behaviour, SkillLeaf):
-                change.append(behaviour.feedback_message)
-            self._changed.append(change)
-
-    def tell_statuses(self) -> None:
-        """Write the statuses that have changed."""
-        if self._changed:
-            changed, self._changed = self._changed, []
+                changed[-1].append(behaviour.feedback_message)
+        if changed:
             self._write({"e": "status", "of": changed})
 
     # ------------------------------------------------------------------ goal nodes
@@ -242,6 +282,7 @@ class Recorder(Listener):
     def node_started(self, node: GoalNode) -> None:
         """See :meth:`Listener.node_started`."""
         self._turns[node] = 0
+        self._touch(node)
         self._write({"e": "started", "node": self._numbers[node], "index": node.index, "decision": node.start})
 
     def turned(self, node: GoalNode, turn: Turn, *, anew: bool = False) -> None:
@@ -251,7 +292,9 @@ class Recorder(Listener):
         self._catch_up(node, len(node.turns) - 1)
         self._turns[node] = len(node.turns)
         event = {"e": "turn", "node": self._numbers[node], **turn_to_dict(turn)}
-        self._write(event | {"anew": True} if anew else event)
+        if anew:
+            event["anew"] = True
+        self._write(event)
 
     def _catch_up(self, node: GoalNode, count: int) -> None:
         """Write those of a node's first turns that nobody told of: a planner may have appended them itself."""
@@ -275,11 +318,13 @@ class Recorder(Listener):
 
     def held(self, node: GoalNode, reason: str) -> None:
         """See :meth:`Listener.held`."""
+        self._touch_leaf(node)  # it was stopped
         self._write({"e": "held", "node": self._numbers[node], "reason": reason})
 
     def node_ended(self, node: GoalNode) -> None:
         """See :meth:`Listener.node_ended`."""
         failure = node.failure
+        self._touch(node)
         self._catch_up(node, len(node.turns))
         self._write(
             {
@@ -311,6 +356,7 @@ class Recorder(Listener):
         if request.begun:
             event["begun"] = request.begun
         self._write(event | sampling_of(request, self._options))
+        self._flush()
 
     def _text(self, start: tuple[Turn, ...]) -> int:
         """Return the number of a prompt's start, which is written where it is new."""
@@ -325,7 +371,9 @@ class Recorder(Listener):
 
     def sent(self, node: GoalNode, skill: str) -> None:
         """See :meth:`Listener.sent`."""
+        self._touch_leaf(node)
         self._write({"e": "skill", "node": self._numbers[node], "skill": skill})
+        self._flush()
 
     def came(self, node: GoalNode, call: Call, answer: Any) -> None:
         """See :meth:`Listener.came`."""
@@ -340,10 +388,12 @@ class Recorder(Listener):
             found = [experience_to_dict(experience) for experience in answer]
             self._write({"e": "retrieved", "node": number, "experiences": found})
         else:
+            self._touch_leaf(node)  # of the skill that it is of, or that was stopped before
             self._write({"e": "observation", "node": number, "of": call.of, **observation_to_dict(answer)})
 
     def call_failed(self, node: GoalNode, call: Call, error: Exception, *, late: bool = False) -> None:
         """See :meth:`Listener.call_failed`."""
+        self._touch_leaf(node)
         event = {"e": "failed", "node": self._numbers[node], "of": call.of, **error_to_dict(error)}
         if call.id:
             event["id"] = call.id
@@ -364,16 +414,8 @@ class Recorder(Listener):
         if self._counted:
             counted, self._counted = self._counted, []
             self._write({"e": "counted", "tokens": counted})
-        event["t"] = round(self._clock() - self._begin, 3)
+        event["t"] = int((self._clock() - self._begin) * 1000) / 1000
         self._send(event)
-
-
-class _StatusVisitor(VisitorBase):
-    """Has a recorder look at what is ticked."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__(full=False)
-        self.run, self.finalise = recorder.look, recorder.tell_statuses  # type: ignore[method-assign]
 
 
 def _is_start(turn: Turn) -> bool:
@@ -393,7 +435,7 @@ def _kind(behaviour: Behaviour) -> str:
     if isinstance(behaviour, GoalNode):
         return "agent" if isinstance(behaviour, AgentNode) else "goal"
     kinds = ((SkillLeaf, "skill"), (SequenceComposite, "sequence"), (Selector, "fallback"), (Parallel, "parallel"))
-    return next((kind for one, kind in kinds if isinstance(behaviour, one)), "other")
+    return next((kind for one, kind in kinds if isinstance(behaviour, one)), _OTHER)
 
 
 def _planner_to_dict(planner: object) -> Event:

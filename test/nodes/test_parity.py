@@ -78,7 +78,7 @@ def in_this_process(
         model=model or ExpertModel(),
         planner=planner(name),
         listener=decisions,
-        record=Recorder((file := RecordFile(path)).write),
+        record=Recorder((file := RecordFile(path)).write, flush=file.flush),
         task_id=task.task_id,
         task_name=task.task_name,
     )

@@ -58,7 +58,7 @@ def run_into(path: Path) -> EpisodeResult:
         world=SymbolicWorld(TASK),
         model=ExpertModel(),
         planner=planner("reactree_wm"),
-        record=Recorder(file.write),
+        record=Recorder(file.write, flush=file.flush),
     )
     result = episode.run()
     file.close()
@@ -171,7 +171,7 @@ def test_where_the_folder_vanishes_the_run_goes_on_and_says_so_once(
         world=ScriptedWorld(),
         model=Vanishing(SCRIPT),
         planner=planner("reactree_wm"),
-        record=Recorder(file.write),
+        record=Recorder(file.write, flush=file.flush),
     )
     with caplog.at_level(logging.WARNING):
         assert episode.run().end == "done"

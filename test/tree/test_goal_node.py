@@ -228,7 +228,9 @@ def test_a_memory_that_fails_or_is_late_ends_the_tree(pending: Pending[tuple[Exp
 
 def test_half_an_emoji_in_a_reply_is_something_that_files_take(tmp_path: Path) -> None:
     file = RecordFile(tmp_path / "run.jsonl")
-    run = run_of(says, model=ScriptedModel({"root": ["Think: \ud83d ok"]}), record=Recorder(file.write))
+    run = run_of(
+        says, model=ScriptedModel({"root": ["Think: \ud83d ok"]}), record=Recorder(file.write, flush=file.flush)
+    )
     run.run()
     assert "Think: ? ok" in file.path.read_text(encoding="utf-8")
     assert node_of(run).text == "Your task is to: root\nThink: ? ok\n"

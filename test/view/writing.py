@@ -35,7 +35,9 @@ def household() -> World:
 
 
 def recorder(path: Path) -> Recorder:
-    return Recorder(RecordFile(path).write, world={"name": "virtualhome", "settings": {}}, llm={"llm": "expert"})
+    file = RecordFile(path)
+    about = {"world": {"name": "virtualhome", "settings": {}}, "llm": {"llm": "expert"}}
+    return Recorder(file.write, flush=file.flush, **about)
 
 
 def demo(path: Path, *, name: str = "reactree_wm", model: LanguageModel | None = None, **given: Any) -> Episode:
