@@ -19,7 +19,6 @@ from reactree_ros.cli.opening import (
     open_record,
     print_json,
     shown_events,
-    without_credentials,
     world_of,
 )
 
@@ -79,7 +78,7 @@ def go_on_from(
             "flush": flush_of(file),
             "about": {
                 "world": record.run["world"],
-                "llm": without_credentials(model_to_dict(chosen.spec, chosen.settings)),
+                "llm": model_to_dict(chosen.spec, chosen.settings),
             },
             "differs": differs,
         }

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from reactree_ros.record.writer import RecordFile
     from reactree_ros.world.port import World
     from reactree_ros.world.spec import WorldSettings
-
-#: A name and a password in an address.
-_CREDENTIALS = re.compile(r"//[^/@\s]*@")
 
 
 @contextmanager
@@ -94,19 +90,14 @@ def flush_of(record: RecordFile | None) -> Callable[[], None]:
 
 
 def described(world: Chosen, llm: Chosen, *, scored: bool) -> dict[str, Any]:
-    """Return what a record says of a world and a language model that were chosen, without secrets."""
+    """Return what a record says of a world and a language model that were chosen."""
     from reactree_ros.llm.settings import model_to_dict
 
     settings = world.settings.model_dump(mode="json", exclude_defaults=True)
     return {
-        "world": without_credentials({"name": world.spec.name, "settings": settings, "scored": scored}),
-        "llm": without_credentials(model_to_dict(llm.spec, llm.settings)),
+        "world": {"name": world.spec.name, "settings": settings, "scored": scored},
+        "llm": model_to_dict(llm.spec, llm.settings),
     }
-
-
-def without_credentials(values: Mapping[str, Any]) -> Any:
-    """Return settings without the names and passwords in addresses; keys are never in settings."""
-    return json.loads(_CREDENTIALS.sub("//", json.dumps(values)))
 
 
 def world_of(record: Record) -> World:
@@ -172,6 +163,14 @@ def shown_events(
                 one(event)
 
         yield take
+
+
+def no_ros(error: ImportError) -> UserError:
+    """Return the error of a command that was asked for ``--ros`` where ROS 2 is not there."""
+    return UserError(
+        f"--ros needs ROS 2 and this package's workspace, built and sourced ({error}): source "
+        "/opt/ros/DISTRO/setup.bash, then ros2_ws/install/setup.bash"
+    )
 
 
 def print_json(result: EpisodeResult) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from reactree_ros.cli.going_on import go_on_from
+from reactree_ros.cli.opening import no_ros
 from reactree_ros.cli.options import Chosen, OtherModel, takes
+from reactree_ros.errors import UserError
+
+if TYPE_CHECKING:
+    from reactree_ros.record.reader import Record
 
 app = typer.Typer(add_completion=False)
+#: Longest wait for the planner node, in seconds.
+PATIENCE = 30.0
 
 
 @app.command()
@@ -22,17 +30,59 @@ def resume(
     max_steps: Annotated[int, typer.Option(min=0, help="Steps allowed; 0: twice the limit it met.")] = 0,
     memory: Annotated[Path | None, typer.Option(help="An episodic memory that examples come from.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    ros: Annotated[
+        bool,
+        typer.Option(
+            "--ros",
+            help="Go on by a planner node on ROS 2, from what its robot sees now: no skill is carried out again. The "
+            "record is read there, too.",
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --ros: do not ask first.")] = False,
+    planner_node: Annotated[str, typer.Option(help="With --ros: the planner node's name.")] = "reactree_planner",
     *,
     llm: Chosen | None,
 ) -> None:
     """Go on with a run where it stopped: its skills are carried out again, and what comes of them is compared.
 
+    On a robot (--ros) they are not: it is asked first, and the run goes on from what the robot sees then.
+
     Exit codes as of `reactree run`.
     """
     from reactree_ros.record.going_on import more_than, stop_of
     from reactree_ros.record.reader import read_record
+    from reactree_ros.world.spec import ROBOT
 
     record = read_record(run)
     given = {name: value for name, value in (("max_decisions", max_decisions), ("max_steps", max_steps)) if value}
     until, limits = stop_of(record), more_than(record, given)
+    if ros:
+        if llm or save or memory or as_json:
+            raise UserError("--ros: model, memory and record are the planner node's own; leave their options out")
+        _go_on_over_ros(record, until, given, planner_node, yes=yes)
+    if record.run["world"].get("name") == ROBOT:
+        raise UserError(
+            f"{run}: a robot carried this run out; `reactree resume {run} --ros` goes on from what it sees now"
+        )
     go_on_from(record, until, llm=llm, limits=limits, memory=memory, save=save, as_json=as_json)
+
+
+def _go_on_over_ros(record: Record, until: int, limits: Mapping[str, int], planner: str, *, yes: bool) -> NoReturn:
+    """Let a planner node go on with a run, once somebody has agreed.
+
+    Raises:
+        UserError: ROS 2 is not there, or nobody agreed.
+    """
+    from reactree_ros.record.going_on import decisions_before, last_skill_of
+
+    try:
+        from reactree_ros.nodes.execute_task import carry_out, resuming
+    except ImportError as error:
+        raise no_ros(error) from error
+    instruction, last = record.run["instruction"], last_skill_of(record, until)
+    typer.echo(f"'{instruction}', after {decisions_before(record, until)} decisions; {last}", err=True)
+    question = f"The robot of {planner} goes on from what it sees now, and does nothing of that again. Go on?"
+    if not yes and not typer.confirm(question, err=True):
+        raise UserError("nothing was done; --yes goes on without asking")
+    assert record.path is not None  # it was read from there
+    raise typer.Exit(carry_out(planner, resuming(record.path.resolve(), limits), PATIENCE, args=[]))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 from rich.console import Console
 
+from reactree_ros.cli.opening import no_ros
 from reactree_ros.errors import UserError
 from reactree_ros.view import check_installed
 
@@ -59,10 +60,7 @@ def _follow(planner: str, host: str, port: int) -> NoReturn:
     try:
         from reactree_ros.nodes.view import serve
     except ImportError as error:
-        raise UserError(
-            f"--ros needs ROS 2 and this package's workspace, built and sourced ({error}): source "
-            "/opt/ros/DISTRO/setup.bash, then ros2_ws/install/setup.bash"
-        ) from error
+        raise no_ros(error) from error
     serve(planner, say=_say_where, host=host, port=port, args=[])
     raise KeyboardInterrupt
 

@@ -20,6 +20,7 @@ from reactree_interfaces.srv import (
     DescribeHousehold,
     EvaluateGoal,
     Generate,
+    ModelReady,
     Observe,
     ResetWorld,
 )
@@ -36,6 +37,7 @@ from reactree_ros.nodes.messages import (
     observation_from_msg,
     reply_from_msg,
     request_to_msg,
+    settings_from,
 )
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.skill_goals import SkillGoal, SkillGoals
@@ -70,6 +72,7 @@ class RosWorld(World):
         self._full_name = str(node.resolve_topic_name(bridge))
         self._life: int | None = None  # of the bridge that the task has begun with
         self._skill: Pending[Observation] | None = None
+        self.about: dict[str, Any] = {}  # which world it is and its settings, as far as the bridge knows
         self._now: tuple[str, ...] = ()  # the skills that may be tried, as long as nothing has happened since
         self._last: Pending[None] = Pending.of(None)  # the end of the skill that was cancelled last
         self._cancelled: deque[Callable[[], None]] = deque()
@@ -123,6 +126,7 @@ class RosWorld(World):
     def _take_household(self, msg: DescribeHousehold.Response) -> Household:
         try:
             self.household = household_from_msg(msg)
+            self.about = settings_from(msg.world)
         except ValueError as error:
             raise WorldError(f"{self._bridge}: {error}") from error
         self.recallable = tuple(msg.recallable)
@@ -307,6 +311,7 @@ class RosLanguageModel(LanguageModel):
         self._full_name = str(node.resolve_topic_name(inference))
         self._generate = node.create_client(Generate, f"{inference}/generate")
         self._abort = node.create_client(AbortGeneration, f"{inference}/abort")
+        self._ready = node.create_client(ModelReady, f"{inference}/ready")
         self._prefix = f"{node.get_fully_qualified_name()} {time.time_ns()}"
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
@@ -339,6 +344,11 @@ class RosLanguageModel(LanguageModel):
         ask()
         return reply
 
+    def about(self) -> Pending[dict[str, Any]]:
+        """Ask which language model it is and with which settings; nothing where the inference node does not know."""
+        response = self._calls.call(self._ready, ModelReady.Request(), gone=ServerUnavailable, of=self._full_name)
+        return mapped(response, lambda msg: settings_from(msg.settings))
+
     def _ask(self, request: DecisionRequest, time: int) -> Pending[Reply]:
         """Ask the inference node for the n-th time."""
         msg = request_to_msg(request)
@@ -364,5 +374,5 @@ class RosLanguageModel(LanguageModel):
 
     def close(self) -> None:
         """Take the clients out of the node."""
-        for client in (self._generate, self._abort):
+        for client in (self._generate, self._abort, self._ready):
             self._node.destroy_client(client)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,7 @@ from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.lifecycle import ManagedNode, told
-from reactree_ros.nodes.messages import OUTCOME_CODES, household_to_msg, observation_to_msg, picture_to_msg
+from reactree_ros.nodes.messages import OUTCOME_CODES, as_json, household_to_msg, observation_to_msg, picture_to_msg
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.settings import BridgeSettings
@@ -228,6 +228,10 @@ class Bridge(ManagedNode):
         Raises:
             UserError: They name none; the message says which parameter.
         """
+
+    def about(self) -> Mapping[str, Any]:
+        """Say which world it is, ``{"name": …, "settings": {…}}``; nothing where nobody knows."""
+        return {}
 
     def lacks(self) -> str:
         """Say what the world needs and is not there, or that there is none."""
@@ -440,6 +444,7 @@ class Bridge(ManagedNode):
     ) -> DescribeHousehold.Response:
         if self._ready(response) and self._world is not None:
             household_to_msg(self._world.household, self._world.recallable, response)
+            response.world = as_json(self.about())
         return response
 
     async def _on_evaluate(

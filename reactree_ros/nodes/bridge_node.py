@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from reactree_interfaces.srv import ResetWorld
@@ -54,6 +55,13 @@ class BridgeNode(Bridge):
         task_id = next(iter(place.tasks)) if settings.task_id == -1 else settings.task_id
         self._task = task_id, place.task(task_id)
         return place.make(self._task[1])
+
+    def about(self) -> Mapping[str, Any]:
+        """Say which world it is; nothing where it was given as it is."""
+        if self._place is None:
+            return {}
+        settings = self._place.settings.model_dump(mode="json", exclude_defaults=True)
+        return {"name": self._place.spec.name, "settings": settings}
 
     def change_task(self, task_id: int) -> World | None:
         """Return the world of another task."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rclpy.action import ActionClient
@@ -32,6 +34,7 @@ class TaskClient(Node):
         self._stop = False
         self._shown = (0, "", "")
         self._held = ""
+        self._compared = False
         self._client = ActionClient(self, ExecuteTask, f"{planner}/execute_task")
 
     def planner_is_there(self) -> bool:
@@ -64,6 +67,9 @@ class TaskClient(Node):
 
     def _show(self, msg: Any) -> None:
         feedback = msg.feedback
+        for difference in feedback.differences if not self._compared else ():
+            _say(f"not as it was: {difference}")
+            self._compared = True
         now = (feedback.decisions, feedback.last_decision, feedback.last_observation)
         if now[:2] != self._shown[:2]:
             _say(f"[{feedback.decisions}] {feedback.last_decision}")
@@ -103,11 +109,27 @@ def main() -> None:
     goal = ExecuteTask.Goal(
         instruction=options.instruction, task_id=options.task_id, planner=options.planner, seed=options.seed
     )
-    sys.exit(_carry_out(options.planner_node, goal, options.timeout))
+    sys.exit(carry_out(options.planner_node, goal, options.timeout))
 
 
-def _carry_out(planner: str, goal: ExecuteTask.Goal, timeout: float) -> int:
-    with interruptible() as asked:
+def resuming(record: Path, limits: Mapping[str, int]) -> ExecuteTask.Goal:
+    """Return the goal to go on with the run of a record, with limits of its own."""
+    return ExecuteTask.Goal(resume=str(record), **limits)
+
+
+def carry_out(planner: str, goal: ExecuteTask.Goal, timeout: float, *, args: Sequence[str] | None = None) -> int:
+    """Send a goal, print what happens and what came of it.
+
+    Args:
+        planner: Name of the planner node.
+        goal: The goal.
+        timeout: Longest wait for the planner, in seconds.
+        args: ROS arguments; by default the process's.
+
+    Returns:
+        The exit code.
+    """
+    with interruptible(args) as asked:
         node = TaskClient(planner, goal)
         with Spinner(node, asked) as spinner:
             if not spinner.spin_until(node.planner_is_there, seconds=timeout) and not asked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -10,18 +11,20 @@ from reactree_interfaces.srv import AbortGeneration, Generate, ModelReady
 
 from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel, Reply
-from reactree_ros.llm.settings import load_models_file, make_model
+from reactree_ros.llm.settings import load_models_file, make_model, model_to_dict
+from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.lifecycle import ManagedNode, told
-from reactree_ros.nodes.messages import failed, reply_to_msg, request_from_msg
+from reactree_ros.nodes.messages import as_json, failed, reply_to_msg, request_from_msg
 from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import InferenceNodeSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.pending import Pending
 from reactree_ros.registry import MODELS
+from reactree_ros.settings import Settings
 
 #: For how long the word that aborts a request may be there before the request, in seconds.
 OVERTAKING = 1.0
@@ -60,6 +63,7 @@ class InferenceNode(ManagedNode):
         """
         # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._given = model
+        self._about: Mapping[str, Any] = {}  # what it is and its settings; nothing where it was given as it is
         self._model: FairQueue | None = None
         self._ready: Pending[None] = Pending.of(None)
         self._active = False
@@ -81,9 +85,9 @@ class InferenceNode(ManagedNode):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start loading the language model, make the endpoints."""
         try:
-            settings = settings_of(self, InferenceNodeSettings)
-            model = self._given or self._make(settings)
-            self._model = model if isinstance(model, FairQueue) else FairQueue(model, settings.max_concurrent)
+            model = self._given or self._make()
+            at_once = settings_of(self, InferenceNodeSettings).max_concurrent
+            self._model = model if isinstance(model, FairQueue) else FairQueue(model, at_once)
             self._ready = self._model.ready()
         except Exception as error:  # of whoever wrote the language model, too
             self.get_logger().error(str(error) or type(error).__name__)
@@ -92,12 +96,18 @@ class InferenceNode(ManagedNode):
             self._offer()
         return TransitionCallbackReturn.SUCCESS
 
-    def _make(self, settings: InferenceNodeSettings) -> LanguageModel:
-        """Make what the parameters name; a file of settings outranks them."""
+    def _make(self) -> LanguageModel:
+        spec, settings = self._chosen()
+        self._about = model_to_dict(spec, settings)
+        return make_model(spec, settings)
+
+    def _chosen(self) -> tuple[ModelSpec, Settings]:
+        """Return what the parameters name; a file of settings outranks them."""
+        settings = settings_of(self, InferenceNodeSettings)
         if settings.models_file:
-            return make_model(*load_models_file(settings.models_file))
+            return load_models_file(settings.models_file)
         spec = MODELS.get(settings.llm)
-        return make_model(spec, settings_of(self, spec.settings))
+        return spec, settings_of(self, spec.settings)
 
     def _offer(self) -> None:
         """Make the endpoints; they stay, so that what is under way when the node is cleaned up can be answered."""
@@ -132,6 +142,7 @@ class InferenceNode(ManagedNode):
             response.message = f"{'stopped' if self._ready.cancelled() else error}"
         else:
             response.state, response.message = ModelReady.Response.READY, self._model.status().get("engine", "")
+        response.settings = as_json(self._about)
         return response
 
     @told

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import array
 import io
+import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from builtin_interfaces.msg import Time
 from reactree_interfaces.action import ExecuteSkill
@@ -33,6 +35,7 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
+from reactree_ros.record.schema import without_credentials
 
 #: Outcomes as the constants of ExecuteSkill.action.
 OUTCOME_CODES = {outcome: getattr(ExecuteSkill.Result, outcome.name) for outcome in Outcome}
@@ -91,6 +94,23 @@ def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -
         looked_into=msg.looked_into or None,
         rooms=tuple(msg.rooms),
     )
+
+
+def as_json(settings: Mapping[str, Any]) -> str:
+    """Return settings as a message has them, without secrets; empty where there are none."""
+    return json.dumps(without_credentials(settings)) if settings else ""
+
+
+def settings_from(text: str) -> dict[str, Any]:
+    """Return the settings of a message; nothing where it has none.
+
+    Raises:
+        ValueError: They are no JSON object.
+    """
+    settings = json.loads(text) if text else {}
+    if not isinstance(settings, dict):
+        raise ValueError(f"settings must be a JSON object, not {text[:80]!r}")
+    return settings
 
 
 def household_to_msg(

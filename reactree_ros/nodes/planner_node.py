@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import traceback
 from collections import deque
@@ -20,6 +21,7 @@ from std_srvs.srv import Trigger
 
 from reactree_ros.episode import Episode, EpisodeEnd, EpisodeResult
 from reactree_ros.errors import UserError
+from reactree_ros.llm.port import LanguageModelError
 from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
 from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.nodes import steady
@@ -38,7 +40,9 @@ from reactree_ros.nodes.task_board import TaskBoard
 from reactree_ros.nodes.waiting import Awaited, Wake, Waker
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import Planner, planner
-from reactree_ros.record.schema import Event
+from reactree_ros.record.going_on import WayBack, more_than, stop_of
+from reactree_ros.record.reader import Record, read_record
+from reactree_ros.record.schema import Event, household_to_dict
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import RunOptions, TreeOptions
@@ -55,8 +59,13 @@ ERROR_CODES = {
 }
 #: What a goal may say itself, where it is not 0.
 _OF_A_GOAL = ("max_decisions", "max_steps", "max_depth", "seed")
+_OF_A_RESUMED = ("max_decisions", "max_steps")
 #: How often it is looked at least whether bridge and inference node live, in seconds.
 LOOK_PERIOD = 0.1
+#: Longest wait for the inference node to say which language model it has, in seconds; a run begins without it, too.
+INTRODUCTION = 2.0
+#: How long a run is brought back to where its record was before others have their turn, in seconds.
+SLICE = 0.02
 #: Longest wait for the score of a task that was stopped, and for a server that is away at the end, in seconds.
 LAST_SCORE = 1.0
 
@@ -258,42 +267,96 @@ class PlannerNode(Node):
         goal, settings = task.goal_handle.request, settings_of(self, TaskSettings)
         chosen = planner(goal.planner or settings.planner)
         options, remember = _options_of(goal, settings, chosen)
+        record = _record_of(goal) if goal.resume else None
         instruction, task_id, task_name = goal.instruction, goal.task_id, "instruction"
         with suppress(WorldError):  # a bridge that is gone, or still busy, says so when it is asked for something
             await self._answered(task, self._world.at_rest(), settings.decision_timeout)
-        if not task.stopped and (task_id >= 0 or not instruction.strip()):
+        if not task.stopped and record is None and (task_id >= 0 or not instruction.strip()):
             reset = await self._answered(task, self._world.reset_to(task_id), settings.skill_timeout)
             instruction = instruction if instruction.strip() else reset.instruction
             task_id, task_name = reset.task_id, reset.task_name or task_name
-        if not task.stopped:
-            await self._answered(task, self._world.learn(), settings.decision_timeout)
+        about = await self._known(task, settings) if not task.stopped else {}
         if not task.stopped:
             self._tree.clear()
-            task.episode = Episode(
-                instruction.strip(),
-                world=self._world,
-                model=self._model,
-                planner=chosen,
-                memory=self._memory,
-                options=options,
-                working_memory=remember,
-                listener=Reporter(self, task, self._decisions, self._tree, self._board),
-                record=task.recorder(self._record, settings.save_to),
-                task_id=None if task_id < 0 else task_id,
-                task_name=task_name,
-                tree=self._tree,
-                growth=self._growth,
-                examples=self._examples_of(options),
-            )
+            given: dict[str, Any] = {
+                "world": self._world,
+                "model": self._model,
+                "memory": self._memory,
+                "listener": Reporter(self, task, self._decisions, self._tree, self._board),
+                "tree": self._tree,
+                "growth": self._growth,
+            }
+            if record is not None:
+                task.way = self._way_back(task, record, about, settings.save_to, given)
+                task.episode = task.way.episode
+            else:
+                task.episode = Episode(
+                    instruction.strip(),
+                    planner=chosen,
+                    options=options,
+                    working_memory=remember,
+                    record=Recorder(**task.writing(self._record, settings.save_to), **_with_score(about, task_id >= 0)),
+                    task_id=None if task_id < 0 else task_id,
+                    task_name=task_name,
+                    examples=self._examples_of(options),
+                    **given,
+                )
             self._shown = task
             carried_out = f"carries out {task.episode.instruction!r}, goal {id_of(task.goal_handle)}"
             self._tree.root.feedback_message = carried_out
             self._board.begin(task.episode.instruction, task.episode.context)
             task.episode.context.wake = self._wake.trigger
-            task.episode.context.paused = self._paused
+            if task.way is None:
+                task.episode.context.paused = self._paused
             self._wake.trigger()
             await task.ended
         return await self._concluded(task, settings)
+
+    async def _known(self, task: Task, settings: TaskSettings) -> dict[str, Any]:
+        """Learn what the world is, and ask which language model it is; returns what a record says of them.
+
+        Raises:
+            WorldError: The bridge does not say what its household is.
+        """
+        asked = self._model.about()
+        try:
+            await self._answered(task, self._world.learn(), settings.decision_timeout)
+            return {"world": self._world.about, "llm": await self._introduced(task, asked)}
+        finally:
+            asked.cancel()
+
+    async def _introduced(self, task: Task, asked: Pending[dict[str, Any]]) -> dict[str, Any]:
+        """Wait a moment for what the language model is; nothing where the inference node does not say it."""
+        try:
+            return dict(await self._answered(task, asked, INTRODUCTION))
+        except (LanguageModelError, WorldError, ValueError) as error:
+            why = f"no answer within {INTRODUCTION:g} s" if asked.cancelled() else error
+            self.get_logger().warning(f"the record does not say which language model it is: {why}")
+            return {}
+
+    def _way_back(
+        self, task: Task, record: Record, about: dict[str, Any], folder: str, given: dict[str, Any]
+    ) -> WayBack:
+        """Begin to bring a run to where its record ends; nothing of it is carried out again.
+
+        Raises:
+            UserError: It has nothing to go on with, or was in another household.
+        """
+        goal, household = task.goal_handle.request, self._world.household
+        if json.loads(json.dumps(household_to_dict(household))) != record.run["household"]:
+            raise UserError(f"{goal.resume}: was in another household than '{household.name}' of this bridge")
+        limits = more_than(record, {name: getattr(goal, name) for name in _OF_A_RESUMED if getattr(goal, name)})
+        self._log(task.goal_handle, f"goes on with the run {record.run['id']}; no skill is carried out again")
+        return WayBack(
+            record,
+            stop_of(record),
+            about=_with_score(about, record.run["task_id"] is not None),
+            limits=limits,
+            later=True,
+            examples=self._examples_of(TreeOptions.model_validate(record.run["options"])),
+            **task.writing(self._record, folder),
+            **given,
+        )
 
     async def _answered(self, task: Task, answer: Pending[Any], limit: float) -> Any:
         """Wait for the bridge, at most so many seconds, and no longer once the task is to stop.
@@ -320,6 +383,8 @@ class PlannerNode(Node):
             limit = LAST_SCORE if task.stopped else settings.decision_timeout
             goal = task.goal_handle.request
             asked = goal.instruction.strip() if goal.task_id < 0 else ""  # a task's goal is its own in any words
+            if goal.resume:
+                asked = episode.instruction
             try:
                 score = await self._answered(task, self._world.score_of(asked), limit)
             except WorldError as error:
@@ -381,7 +446,7 @@ class PlannerNode(Node):
         self._paused = reason
         running = self._task is not None
         episode = None if self._task is None else self._task.episode
-        if episode is not None:
+        if episode is not None and self._task is not None and not self._task.returning:
             episode.pause(reason) if reason else episode.resume()
         response.success = True
         task = "the task" if running else "no task runs; the next one"
@@ -433,14 +498,30 @@ class PlannerNode(Node):
             task.asked.cancel()
         if task is None or task.episode is None or task.ended.done():
             return
+        if task.returning and not task.stopped:
+            self._return(task)
         if task.stopped:
-            task.episode.interrupt()
-        else:
+            task.interrupt()
+        elif not task.returning:
             task.episode.tick()
         self._record.publish()
         if task.episode.finished:
             task.ended.set_result(None)
             self._waker.wake()
+
+    def _return(self, task: Task) -> None:
+        """Bring a run that is gone on with nearer to where it was."""
+        assert task.way is not None  # it is on it
+        until = steady.now() + SLICE
+        try:
+            while steady.now() < until:
+                if task.way.step():
+                    if self._paused:
+                        task.way.episode.pause(self._paused)
+                    break
+        except UserError as error:
+            task.stop(ExecuteTask.Result.INVALID_GOAL, str(error))
+        self._wake.trigger()
 
     # ------------------------------------------------------------------ the end
 
@@ -483,6 +564,7 @@ class Task:
     Attributes:
         goal_handle: The goal.
         episode: What it comes to; None before it has begun.
+        way: How a run that is gone on with comes to where it was; None: it begins anew.
         ended: Set when the episode has ended.
         stopped: Error code and message, where it is to stop before its end.
         asked: What the bridge is asked for outside of the episode; None: nothing.
@@ -494,6 +576,7 @@ class Task:
     def __init__(self, goal_handle: Any) -> None:
         self.goal_handle = goal_handle
         self.episode: Episode | None = None
+        self.way: WayBack | None = None
         self.ended = Awaited()
         self.stopped: tuple[int, str] | tuple[()] = ()
         self.asked: Pending[Any] | None = None
@@ -501,22 +584,38 @@ class Task:
         self.record: RecordFile | None = None
         self.unsaved = ""
 
-    def recorder(self, topic: RecordTopic, folder: str) -> Recorder:
-        """Begin a record: on the topic, and in a folder where there is one and it can be begun there."""
+    @property
+    def returning(self) -> bool:
+        """Whether it is not yet where the run was that it goes on with."""
+        return self.way is not None and not self.way.arrived
+
+    def interrupt(self) -> None:
+        """Stop whatever is in flight."""
+        if self.way is not None and self.returning:
+            self.way.give_up()
+        if self.episode is not None:
+            self.episode.interrupt()
+
+    def writing(self, topic: RecordTopic, folder: str) -> dict[str, Any]:
+        """Begin a record: on the topic, and in a folder where there is one and it can be begun there.
+
+        Returns:
+            What takes its events, ``write``, and what makes them safe, ``flush``.
+        """
         shown = topic.begin(self.goal_handle.goal_id)
         try:
             self.record = RecordFile(Path(folder) / f"{time.time_ns()}.jsonl") if folder else None
         except UserError as error:
             self.unsaved = str(error)
         if self.record is None:
-            return Recorder(shown)
+            return {"write": shown}
         kept = self.record.write
 
         def write(event: Event) -> None:
             kept(event)
             shown(event)
 
-        return Recorder(write, flush=self.record.flush)
+        return {"write": write, "flush": self.record.flush}
 
     def stop(self, code: int, message: str) -> None:
         """Ask for an end at the next tick."""
@@ -545,9 +644,29 @@ class Task:
 
 def _asked_for(goal: ExecuteTask.Goal) -> str:
     """Say what a goal asks for; without an instruction it is that of a task."""
+    if goal.resume:
+        return f"to go on with {goal.resume}"
     if goal.instruction.strip():
         return repr(goal.instruction.strip())
     return f"the instruction of task {goal.task_id}" if goal.task_id >= 0 else "the instruction of the bridge's task"
+
+
+def _with_score(about: dict[str, Any], scored: bool) -> dict[str, Any]:
+    """Return what a record says of world and language model, with whether the world's goal is what is asked for."""
+    return about | {"world": about["world"] and {**about["world"], "scored": scored}}
+
+
+def _record_of(goal: ExecuteTask.Goal) -> Record:
+    """Read the record that a goal goes on from.
+
+    Raises:
+        UserError: It cannot be read, or the goal asks for something else, too.
+    """
+    also = ("instruction", "planner", "max_depth", "seed", "working_memory")
+    given = [name for name in also if getattr(goal, name)] + (["task_id"] if goal.task_id != -1 else [])
+    if given:
+        raise UserError(f"resume: the run's own {given[0]} counts; leave {', '.join(given)} out")
+    return read_record(goal.resume)
 
 
 def _options_of(goal: ExecuteTask.Goal, settings: TaskSettings, chosen: Planner) -> tuple[TreeOptions, bool]:

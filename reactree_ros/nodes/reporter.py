@@ -43,6 +43,7 @@ class Reporter(Listener):
     def __init__(self, node: Node, task: Task, decisions: Publisher, tree: ShownTree, board: TaskBoard) -> None:
         self._node, self._task, self._decisions, self._tree, self._board = node, task, decisions, tree, board
         self._feedback = ExecuteTask.Feedback()
+        self._compared = False  # what a run that is gone on with sees with its record
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         """Publish a decision."""
@@ -60,9 +61,14 @@ class Reporter(Listener):
         self._publish(node)
 
     def saw(self, observation: Observation) -> None:
-        """Show what was seen."""
+        """Show what was seen, and once what a run that is gone on with sees otherwise than its record."""
         if self._task.episode is not None:
             self._board.saw(observation, self._task.episode.context)
+        if self._task.way is not None and not self._task.returning and not self._compared:
+            self._compared = True
+            self._feedback.differences = self._task.way.otherwise(observation)
+            for difference in self._feedback.differences:
+                self._node.get_logger().warning(f"not as it was: {difference}")
 
     def held(self, node: GoalNode, reason: str) -> None:
         """Tell that the task holds, or goes on."""
@@ -78,7 +84,8 @@ class Reporter(Listener):
         msg.text, msg.seconds, msg.answered_by = text, reply.seconds, reply.answered_by
         msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
         msg.output_tokens = counted(reply.output_tokens)
-        self._decisions.publish(msg)
+        if not self._task.returning:  # or it was taken, and told, before
+            self._decisions.publish(msg)
         shown = _in_a_line(msg, text)
         self._tree.decided(node, shown if not msg.reason else f"refused: {shown}")
         if self._task.episode is not None:
@@ -87,7 +94,7 @@ class Reporter(Listener):
         self._publish(node)
 
     def _publish(self, node: GoalNode) -> None:
-        if self._task.episode is None or not self._task.goal_handle.is_active:
+        if self._task.episode is None or self._task.returning or not self._task.goal_handle.is_active:
             return
         budget = self._task.episode.context.budget
         self._feedback.decisions, self._feedback.steps = budget.decisions, budget.steps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from reactree_ros.nodes.bridge import Bridge
@@ -11,6 +12,7 @@ from reactree_ros.nodes.settings import RobotBridgeSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.world.port import World
 from reactree_ros.world.robot.config import load_robot
+from reactree_ros.world.spec import ROBOT
 
 
 class RobotBridgeNode(Bridge):
@@ -50,6 +52,11 @@ class RobotBridgeNode(Bridge):
             server_timeout=settings.server_timeout,
             stop_timeout=self._settings.stop_timeout,
         )
+
+    def about(self) -> Mapping[str, Any]:
+        """Say that it is a robot, and by which configuration."""
+        settings = settings_of(self, RobotBridgeSettings).model_dump(mode="json", exclude_defaults=True)
+        return {"name": ROBOT, "settings": settings}
 
 
 def main() -> None:

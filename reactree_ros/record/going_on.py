@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import TimeoutError as NotInTime
-from contextlib import suppress
 from typing import Any
 
+from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.episode import Episode, EpisodeEnd
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
@@ -14,6 +14,7 @@ from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.experience import Experience
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
+from reactree_ros.record.moment import Moment
 from reactree_ros.record.player import (
     Departure,
     Script,
@@ -124,35 +125,34 @@ def decisions_before(record: Record, until: int) -> int:
     return int(counts[-1]) if counts else 0
 
 
+def last_skill_of(record: Record, until: int) -> str:
+    """Say what skill so many events end with, in words."""
+    events = followed(record)[:until]
+    at = next((at for at in range(len(events) - 1, -1, -1) if events[at]["e"] == "skill"), None)
+    if at is None:
+        return "no skill was begun"
+    ended = any(event["e"] == "observation" and event["of"] == "execute" for event in events[at:])
+    return f"'{events[at]['skill']}' {'was its last skill' if ended else 'was under way, and may be half done'}"
+
+
 def parent_of(record: Record, until: int) -> Event:
     """Return how a record names the one that it goes on from."""
     path = None if record.path is None else str(record.path)
     return {"id": record.run["id"], "path": path, "decision": decisions_before(record, until)}
 
 
-def go_on(
-    record: Record,
-    until: int,
-    *,
-    world: World,
-    model: LanguageModel,
-    write: Callable[[Event], None],
-    flush: Callable[[], None] = lambda: None,
-    about: Mapping[str, Any],
-    limits: Mapping[str, int] | None = None,
-    examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None,
-    says: str = "",
-    differs: Callable[[str, str, str], None] = lambda what, recorded, now: None,
-) -> Episode:
-    """Bring a run to where its record was, carrying its skills out again, and return it, to be gone on with live.
+class WayBack:
+    """Brings a run to where its record was, tick by tick, to be gone on with live.
 
-    The tree is given the recorded observations, which its decisions go with. Where one of them is another now, that is
-    told, stands in the new record, and the run looks around anew before its next decision.
+    The tree is given the recorded observations, which its decisions go with. The skills are carried out again beside
+    that; where one comes to something else, that is told, stands in the new record, and the run looks around anew
+    before its next decision. With ``later`` none is carried out again: the run goes on from what is there now, looks
+    around anew in any case, and what was under way counts as broken off.
 
     Args:
         record: The record.
         until: How many of its events it follows.
-        world: Where, standing where the task starts.
+        world: Where; standing where the task starts, or with ``later`` as it is.
         model: Decides from there on.
         write: Takes the events of the new record.
         flush: Makes them safe; see :class:`Recorder`.
@@ -160,35 +160,139 @@ def go_on(
         limits: Options ``max_decisions`` and ``max_steps`` of the run.
         examples: Finds examples from there on.
         says: What is said first, in place of the model's next reply; empty: nothing.
+        later: Whether nothing is carried out again.
+        given: What else the episode is given, such as the tree in which it grows.
+
+    Attributes:
+        episode: The run.
+
+    Raises:
+        UserError: What the run is cannot be used, or its planner is not here.
+    """
+
+    def __init__(
+        self,
+        record: Record,
+        until: int,
+        *,
+        world: World,
+        model: LanguageModel,
+        write: Callable[[Event], None],
+        flush: Callable[[], None] = lambda: None,
+        about: Mapping[str, Any],
+        limits: Mapping[str, int] | None = None,
+        examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None,
+        says: str = "",
+        later: bool = False,
+        **given: Any,
+    ) -> None:
+        self._record, self._events = record, followed(record)[:until]
+        self._script = Script(
+            self._events, also=write, carries_out=not later, goes_live=True, looks_anew=not says, later=later
+        )
+        timeout = TreeOptions.model_validate(record.run["options"]).skill_timeout
+        try:
+            self.episode = make_episode(
+                record,
+                self._script,
+                Recorder(self._script.write, flush=flush, **about, parent=parent_of(record, until)),
+                world=ScriptedWorld(self._script, record, _no_score, SkillTimeLimit(world, timeout)),
+                model=ScriptedModel(self._script, SaysFirst(says, model) if says else model),
+                examples=examples,
+                limits=limits,
+                **given,
+            )
+        except Departure:
+            raise self._lost() from None
+        self._ticks = follow_script(self.episode, self._script)
+        self._works = False
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the run goes on live."""
+        return self._script.live
+
+    @property
+    def differences(self) -> Sequence[tuple[str, str, str]]:
+        """What was carried out again and came to something else: skill, what is recorded, what came now."""
+        return self._script.differences
+
+    def step(self) -> bool:
+        """Tick once more; returns whether the run is there, and goes on live.
+
+        Raises:
+            UserError: It cannot be brought there.
+        """
+        try:
+            self._works = next(self._ticks)
+        except StopIteration:
+            if not self.arrived:
+                raise self._lost() from None
+        return self.arrived
+
+    def wait(self) -> None:
+        """Wait, not for long, where the run works something out by itself."""
+        if self._works:
+            self.episode.wait()
+
+    def give_up(self) -> None:
+        """Follow the record no more, so that the run can be stopped where it is."""
+        self._script.give_up()
+
+    def otherwise(self, observation: Observation) -> list[str]:
+        """Say which of the things in an observation the record saw last somewhere else, in words."""
+        before = Moment.after(self._events).known
+        return [
+            f"{seen.word} {seen.instance} is {_place_of(seen)}, the record has it {_place_of(known.seen)}"
+            for seen in observation.seen
+            if (known := before.get((seen.word, seen.instance))) is not None and _moved(known.seen, seen)
+        ]
+
+    def _lost(self) -> UserError:
+        return UserError(
+            f"{self._record.name}: the run cannot be brought to where it was: "
+            f"{self._script.difference or 'it ended before that'}; "
+            "`reactree replay` says whether this version makes it again"
+        )
+
+
+def go_on(
+    record: Record,
+    until: int,
+    *,
+    differs: Callable[[str, str, str], None] = lambda what, recorded, now: None,
+    **given: Any,
+) -> Episode:
+    """Bring a run to where its record was, and return it, to be gone on with live.
+
+    Args:
+        record: The record.
+        until: How many of its events it follows.
         differs: Told of each skill that came to something else: what it is, what is recorded, what came now.
+        given: See :class:`WayBack`.
 
     Raises:
         UserError: The run cannot be brought there.
     """
-    script = Script(followed(record)[:until], also=write, carries_out=True, goes_live=True, looks_anew=not says)
-    recorder = Recorder(script.write, flush=flush, **about, parent=parent_of(record, until))
-    timeout = TreeOptions.model_validate(record.run["options"]).skill_timeout
-    live = SaysFirst(says, model) if says else model
-    episode: Episode | None = None
-    with suppress(Departure):
-        episode = make_episode(
-            record,
-            script,
-            recorder,
-            world=ScriptedWorld(script, record, _no_score, SkillTimeLimit(world, timeout)),
-            model=ScriptedModel(script, live),
-            examples=examples,
-            limits=limits,
-        )
-        follow_script(episode, script)
-    for what, recorded, now in script.differences:
-        differs(what, recorded, now)
-    if episode is None or not script.live:
-        raise UserError(
-            f"{record.name}: the run cannot be brought to where it was: {script.difference or 'it ended before that'}; "
-            "`reactree replay` says whether this version makes it again"
-        )
-    return episode
+    way = WayBack(record, until, **given)
+    try:
+        while not way.step():
+            way.wait()
+    finally:
+        for what, recorded, now in way.differences:
+            differs(what, recorded, now)
+    return way.episode
+
+
+def _place_of(seen: Seen) -> str:
+    where = " in ".join(place for place in (seen.place, seen.room) if place)
+    return "held" if seen.held else f"at {where}" if where else "somewhere"
+
+
+def _moved(before: Seen, now: Seen) -> bool:
+    """Whether a thing is not where it was; a quick look into a room says nothing of the place in it."""
+    elsewhere = now.place is not None and before.place is not None and now.place != before.place
+    return before.held != now.held or before.room != now.room or elsewhere
 
 
 def _no_score() -> Pending[Score | None]:

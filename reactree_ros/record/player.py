@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -43,6 +43,8 @@ T = TypeVar("T")
 OWN_WORK_TIMEOUT = 60.0
 #: Why a run that went on from a record looks around anew.
 DIFFERENT = "not everything came to what is recorded when it was carried out again"
+#: Why a run looks around anew that went on from a record of which nothing was carried out again.
+LATER = "the run was broken off, perhaps in the midst of something, and goes on from what is there now"
 #: By how much the clock goes on where something did not come in time; longer than any limit.
 _LONG = 1e7
 #: Ticks in which nothing happens, although the tree waits for an answer, before it is taken for stuck.
@@ -93,6 +95,8 @@ class Script:
         context: Of the run, once it has begun.
         goes_live: Whether the run goes on without the record at its end.
         looks_anew: Whether it looks around anew then, if something came to something else.
+        later: Whether it looks around anew in any case, because nothing was carried out again; what was under way, a
+            skill or a reply, is broken off.
         interrupted: Whether it is to be interrupted where it is, as it was when it was recorded.
     """
 
@@ -106,12 +110,15 @@ class Script:
     context: RunContext | None = None
     goes_live: bool = False
     looks_anew: bool = False
+    later: bool = False
     interrupted: bool = False
     _asked: dict[Key, _Asked] = field(default_factory=dict)
     _counted: int = 0
     _skills: Sequence[str] = ()
     _differs: str | None = None
     _live_since: float | None = None
+    _looks_anew_for: str = ""
+    _broken_off: list[Pending[Any]] = field(default_factory=list)
 
     @property
     def next(self) -> Event | None:
@@ -136,8 +143,8 @@ class Script:
             Departure: It is another one, or the record is at its end.
         """
         if self.live:
-            if event["e"] == "held" and event["reason"] == DIFFERENT and self.context is not None:
-                self.context.paused = ""  # it looks around anew now
+            if event["e"] == "held" and event["reason"] == self._looks_anew_for:
+                self._look_anew()
             self.also(event)
             return
         expected = self.next
@@ -223,7 +230,7 @@ class Script:
             beside: What is asked for besides, where skills are carried out, in words; empty: it is not.
         """
         if self.live:
-            return live()
+            return self._to_be_broken_off() if self._breaks_off(key) else live()
         pending: Pending[Any] = Pending()
         real = live() if beside and self.carries_out else None
         if real is not None:
@@ -261,10 +268,32 @@ class Script:
         """Go on without the record: whoever would be asked is asked for what is not answered yet."""
         assert self.context is not None  # it runs
         self._live_since = time.monotonic()
-        self.context.paused = DIFFERENT if self.differences and self.looks_anew else ""
+        different = DIFFERENT if self.differences and self.looks_anew else ""
+        self.context.paused = self._looks_anew_for = LATER if self.later else different
         asked, self._asked = self._asked, {}
-        for one in asked.values():
-            pass_on(one.live() if one.real is None else one.real, one.pending)
+        for key, one in asked.items():
+            if self._breaks_off(key):
+                self._broken_off.append(one.pending)
+            else:
+                pass_on(one.live() if one.real is None else one.real, one.pending)
+
+    def _breaks_off(self, key: Key) -> bool:
+        """Whether nobody is asked for something, because the run, which holds, breaks it off at its next tick."""
+        return self._looks_anew_for == LATER and key[0] in ("reply", "execute")
+
+    def _to_be_broken_off(self) -> Pending[Any]:
+        self._broken_off.append(pending := Pending[Any]())
+        return pending
+
+    def _look_anew(self) -> None:
+        """Let the run, which holds, go on and look around, once all that was under way is broken off."""
+        if self.context is not None and all(pending.done() for pending in self._broken_off):
+            self.context.paused = self._looks_anew_for = ""
+
+    def give_up(self) -> None:
+        """Follow the record no more, and ask nobody else: the run is to be stopped."""
+        self._live_since = time.monotonic()
+        self._asked.clear()
 
 
 class ScriptedModel(LanguageModel):
@@ -379,7 +408,7 @@ def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
     with suppress(Departure):
         world = ScriptedWorld(script, record, recorded_score(events))
         episode = make_episode(record, script, Recorder(script.write), world=world, model=model, builder=builder)
-        if follow_script(episode, script):
+        if followed_to_the_end(episode, script):
             if episode.root.status == Status.INVALID:
                 episode.conclude()
             else:
@@ -404,6 +433,7 @@ def make_episode(
     builder: Builder | None = None,
     examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None,
     limits: Mapping[str, int] | None = None,
+    **given: Any,
 ) -> Episode:
     """Make the episode of a record anew, to be driven along a script.
 
@@ -416,6 +446,7 @@ def make_episode(
         builder: The planner; None: the one that the record names.
         examples: Finds examples after the record's end.
         limits: Options ``max_decisions`` and ``max_steps`` instead of the recorded ones.
+        given: What else the episode is given, such as the tree in which it grows.
 
     Raises:
         UserError: What the run is cannot be used, or its planner is not here.
@@ -436,6 +467,7 @@ def make_episode(
             task_name=run["task_name"],
             examples=script.examples(examples) if asks_memory or examples else None,
             clock=script.clock,
+            **given,
         )
     except (KeyError, TypeError, ValidationError) as error:
         raise RecordError(f"{record.name}: what the run is cannot be used: {' '.join(str(error).split())}") from error
@@ -444,8 +476,23 @@ def make_episode(
     return episode
 
 
-def follow_script(episode: Episode, script: Script) -> bool:
+def followed_to_the_end(episode: Episode, script: Script) -> bool:
+    """Tick an episode along its script as :func:`follow_script` does, and wait where it works something out."""
+    ticks = follow_script(episode, script)
+    while True:
+        try:
+            works = next(ticks)
+        except StopIteration as stop:
+            return bool(stop.value)
+        if works:
+            episode.wait()
+
+
+def follow_script(episode: Episode, script: Script) -> Generator[bool, None, bool]:
     """Tick an episode along its script, until it has ended, departs from it, or goes on live.
+
+    Yields:
+        After a tick: whether the run works something out by itself, so that the next tick may wait for that.
 
     Returns:
         Whether it has ended, or was interrupted as it is recorded.
@@ -464,13 +511,13 @@ def follow_script(episode: Episode, script: Script) -> bool:
             episode.tick()
             if script.position > before:
                 idle, since = 0, time.monotonic()
+                yield False
                 continue
             idle += 1
             if (script.waits_for_the_record and idle > _IDLE_TICKS) or time.monotonic() - since > OWN_WORK_TIMEOUT:
                 script.difference = f"event {before} ({event['e']}) did not come: {encoded(event)[:200]}"
                 return False
-            if not script.waits_for_the_record:
-                episode.wait()
+            yield not script.waits_for_the_record
     except Departure:
         if not script.interrupted:
             return False

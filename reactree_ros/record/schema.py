@@ -8,6 +8,8 @@ from __future__ import annotations
 import base64
 import binascii
 import dataclasses
+import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import compress, count
@@ -36,6 +38,8 @@ from reactree_ros.world.port import WorldError
 SCHEMA = 1
 
 Event = dict[str, Any]
+#: A name and a password in an address.
+_CREDENTIALS = re.compile(r"//[^/@\s\"]*@")
 #: What of a reply is left out where it is as it is by default.
 _REPLY = tuple((field.name, field.default) for field in dataclasses.fields(Reply) if field.name not in ("text", "said"))
 #: What an exception is that a failure of this kind stands for.
@@ -47,6 +51,11 @@ _ERRORS: Mapping[FailureKind, type[Exception]] = {
     FailureKind.HELD: Held,
     FailureKind.BUG: Exception,
 }
+
+
+def without_credentials(values: Mapping[str, Any]) -> Event:
+    """Return settings without the names and passwords in addresses; keys are never in settings."""
+    return dict(json.loads(_CREDENTIALS.sub("//", json.dumps(values))))
 
 
 def turns_to_list(turns: Sequence[Turn]) -> list[dict[str, Any]]:

@@ -39,6 +39,7 @@ from reactree_ros.record.schema import (
     sampling_of,
     skills_difference,
     turns_to_list,
+    without_credentials,
 )
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import Call, Listener
@@ -135,8 +136,9 @@ class Recorder(Listener):
         write: Takes each event, at once.
         flush: Called after every tick, and before anything is asked of the model or done in the world: what was
             written is to be safe then.
-        world: What the world is, for whoever resumes the run: ``{"name": …, "settings": …}``; no secrets.
-        llm: What the language model is, as :func:`reactree_ros.llm.settings.model_to_dict` writes it.
+        world: What the world is, for whoever resumes the run: ``{"name": …, "settings": …, "scored": …}``; names and
+            passwords in addresses are left out.
+        llm: What the language model is, as :func:`reactree_ros.llm.settings.model_to_dict` writes it; likewise.
         parent: The record that this one goes on from: ``{"id": …, "path": …, "decision": …}``; None: it begins anew.
     """
 
@@ -150,7 +152,8 @@ class Recorder(Listener):
         parent: Mapping[str, Any] | None = None,
     ) -> None:
         self._send, self._flush = write, flush
-        self._about = {"world": dict(world or {}), "llm": dict(llm or {}), "parent": parent and dict(parent)}
+        self._about = without_credentials({"world": world or {}, "llm": llm or {}})
+        self._parent = None if parent is None else dict(parent)
         self._clock: Callable[[], float] = time.monotonic
         self._begin = 0.0
         self._options: Mapping[str, Any] = {}
@@ -188,6 +191,7 @@ class Recorder(Listener):
                 "options": self._options,
                 "limits": {"decisions": budget.max_decisions, "steps": budget.max_steps},
                 **self._about,
+                "parent": self._parent,
             }
         )
         self._grow(episode.root, None)

@@ -13,6 +13,9 @@ from reactree_ros.registry import Spec
 from reactree_ros.settings import Settings
 from reactree_ros.world.port import Household, World
 
+#: What a robot is called in records; it is no world that can be made.
+ROBOT = "robot"
+
 
 class Task(Protocol):
     """What is to be done in a world, as far as nobody but the world itself has to know more."""

@@ -169,10 +169,12 @@ class Graph:
         node = InferenceNode(name, model=model, namespace=namespace, **self._given(parameters))
         return self.add(activate(node) if active else node, alone=alone)
 
-    def planner(self, *, name: str = "reactree_planner", namespace: str = "", **parameters: Any) -> PlannerNode:
+    def planner(
+        self, *, name: str = "reactree_planner", namespace: str = "", alone: bool = False, **parameters: Any
+    ) -> PlannerNode:
         """Make a planner that ticks often."""
         parameters = {"tick_rate": 50.0} | parameters
-        return self.add(PlannerNode(name, namespace=namespace, **self._given(parameters)))
+        return self.add(PlannerNode(name, namespace=namespace, **self._given(parameters)), alone=alone)
 
     def _given(self, parameters: dict[str, Any]) -> dict[str, Any]:
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]

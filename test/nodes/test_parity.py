@@ -14,6 +14,8 @@ from planners.test_recode_example import Author
 
 from reactree_ros.agent.decision import Act, Decision, Think
 from reactree_ros.agent.turns import Said
+from reactree_ros.cli.opening import described
+from reactree_ros.cli.options import Chosen
 from reactree_ros.episode import Episode
 from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
@@ -22,6 +24,7 @@ from reactree_ros.planners.plan import tidied
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.writer import Recorder, RecordFile
+from reactree_ros.registry import MODELS, WORLDS
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.virtualhome.generator import generate_house, solution
@@ -67,10 +70,17 @@ def _line(*parts: Any) -> str:
     return " | ".join(map(str, parts)).replace("\n", "\\n")
 
 
+def header(tasks: Path, model: LanguageModel | None) -> dict[str, Any]:
+    """What `reactree run` writes of the world and the language model; of a model that was given, nothing is known."""
+    world, expert = WORLDS.get("virtualhome"), MODELS.get("expert")
+    chosen = Chosen(world, world.settings(tasks=str(tasks))), Chosen(expert, expert.settings())
+    return described(*chosen, scored=True) | ({} if model is None else {"llm": {}})
+
+
 def in_this_process(
-    task: Task, path: Path, *, name: str = "reactree_wm", model: LanguageModel | None = None
+    task: Task, path: Path, *, tasks: Path, name: str = "reactree_wm", model: LanguageModel | None = None
 ) -> tuple[list[str], dict[str, Any]]:
-    """Carry a task out without ROS; returns the decisions and the result."""
+    """Carry a task of a file out without ROS; returns the decisions and the result."""
     decisions = Decisions()
     decisions.episode = episode = Episode(
         task.instruction,
@@ -78,7 +88,7 @@ def in_this_process(
         model=model or ExpertModel(),
         planner=planner(name),
         listener=decisions,
-        record=Recorder((file := RecordFile(path)).write, flush=file.flush),
+        record=Recorder((file := RecordFile(path)).write, flush=file.flush, **header(tasks, model)),
         task_id=task.task_id,
         task_name=task.task_name,
     )
@@ -87,8 +97,10 @@ def in_this_process(
     return decisions.lines, {"success": result.achieved, "reason": episode.reason(result)} | dataclasses.asdict(result)
 
 
-#: What differs between two runs of the same: when, for how long, and who answered.
+#: What differs between two runs of the same: when, for how long, and who answered (over ROS an inference node says it).
 DIFFERS = ("t", "seconds", "model_seconds", "answered_by")
+#: What of the header does: which run it is, and when it began. All else of it is the same, world and model, too.
+OWN = ("id", "started")
 
 
 def recorded(path: Path) -> tuple[list[dict[str, Any]], dict[int, list[str]]]:
@@ -104,7 +116,7 @@ def recorded(path: Path) -> tuple[list[dict[str, Any]], dict[int, list[str]]]:
             statuses |= {node: status for node, *status in event["of"]}
         else:
             events.append(without_times(event))
-    events[0] |= {"id": "", "started": ""}
+    events[0] = {name: value for name, value in events[0].items() if name not in OWN}
     events[-1]["result"] = without_times(events[-1]["result"])
     return events, statuses
 
@@ -119,10 +131,12 @@ class Comparison:
     Args:
         graph: Has a bridge, a planner that saves its runs, and an inference node.
         folder: Where the runs in this process are saved.
+        tasks: The file of tasks that the bridge has.
     """
 
-    def __init__(self, graph: Graph, folder: Path) -> None:
+    def __init__(self, graph: Graph, folder: Path, tasks: Path) -> None:
         self.lines = 0
+        self._tasks = tasks
         self._graph = graph
         self._folder = folder
         self._heard = graph.decisions()
@@ -130,7 +144,7 @@ class Comparison:
     def __call__(self, task: Task, **options: Any) -> ExecuteTask.Result:
         self._heard.clear()
         path = self._folder / f"{task.task_id}.jsonl"
-        decisions, expected = in_this_process(task, path, **options)
+        decisions, expected = in_this_process(task, path, tasks=self._tasks, **options)
         goal = {"planner": options["name"]} if "name" in options else {}
         result: ExecuteTask.Result = self._graph.task("", task_id=task.task_id, **goal).result
         self._graph.until(lambda: len(self._heard) >= len(decisions), "every decision was heard")
@@ -151,7 +165,7 @@ def test_the_same_tasks_give_the_same_over_ros_as_in_this_process(graph: Graph, 
     graph.inference()
     graph.bridge(tasks=str(file))
     graph.planner(planner="reactree_wm", save_to=str(tmp_path / "ros"))
-    compare = Comparison(graph, tmp_path)
+    compare = Comparison(graph, tmp_path, file)
     for task in load_tasks(file)[:TASKS]:
         compare(task)
     assert compare.lines > 10 * TASKS, "the tasks ask for something"
@@ -169,7 +183,7 @@ class Plans(LanguageModel):
 
 
 HOUSE = generate_house(seed=7, tasks=1)
-MODELS: dict[str, Callable[[], LanguageModel]] = {
+PLANNERS: dict[str, Callable[[], LanguageModel]] = {
     "react": ExpertModel,
     "hiagent": ExpertModel,
     "tree_planner:plans=3": lambda: Plans([tidied(skill) for skill in solution(HOUSE[0])]),
@@ -177,14 +191,14 @@ MODELS: dict[str, Callable[[], LanguageModel]] = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", PLANNERS)
 def test_every_planner_is_the_same_over_ros_as_in_this_process(graph: Graph, tmp_path: Path, name: str) -> None:
     if name == "recode":
         pytest.importorskip("pydantic_monty")
     file = tmp_path / "house.json"
     file.write_text(json.dumps(HOUSE), encoding="utf-8")
-    graph.inference(MODELS[name]())
+    graph.inference(PLANNERS[name]())
     graph.bridge(tasks=str(file))
     graph.planner(save_to=str(tmp_path / "ros"), working_memory=False)
-    result = Comparison(graph, tmp_path)(load_tasks(file)[0], name=name, model=MODELS[name]())
+    result = Comparison(graph, tmp_path, file)(load_tasks(file)[0], name=name, model=PLANNERS[name]())
     assert result.success

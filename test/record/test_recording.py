@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import multiprocessing
@@ -11,16 +12,16 @@ import resource
 import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from doubles import START, Builds, ScriptedModel, ScriptedWorld, expand
+from py_trees.common import Status
 from recorded_runs import Kept, assert_replays, recorded_episode
 
 from reactree_ros.agent.turns import Told
-from reactree_ros.cli.opening import without_credentials
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.llm.expert.model import ExpertModel
@@ -29,14 +30,14 @@ from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.record import reader
 from reactree_ros.record.export import experiences_of, training_lines
-from reactree_ros.record.going_on import decision_of, go_on, stop_of
+from reactree_ros.record.going_on import WayBack, decision_of, go_on, stop_of
 from reactree_ros.record.moment import Moment
-from reactree_ros.record.player import replay
+from reactree_ros.record.player import LATER, replay
 from reactree_ros.record.reader import Record, RecordError, follow, read_record
-from reactree_ros.record.schema import skills_after, skills_difference
+from reactree_ros.record.schema import skills_after, skills_difference, without_credentials
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.goal_node import GoalNode, Program
-from reactree_ros.world.port import Observation
+from reactree_ros.world.port import Observation, World
 from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import parse_tasks
@@ -412,3 +413,99 @@ def test_a_record_that_this_version_does_not_make_again_cannot_be_gone_on_with(
     next(event for event in events if event["e"] == "decided")["decisions"] = 7
     with SymbolicWorld(TASK) as world, pytest.raises(UserError, match="cannot be brought to where it was: event"):
         go_on(Record(events), 60, world=world, model=ExpertModel(), write=Kept().write, about={})
+
+
+# ---------------------------------------------------------------------- going on later, from what is there now
+
+
+class Counting(WorldWrapper):
+    """A world that tells what is done in it."""
+
+    def __init__(self, inner: World) -> None:
+        super().__init__(inner)
+        self.done: list[str] = []
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        self.done.append(skill)
+        return super().execute(skill)
+
+
+def left_of(count: int) -> tuple[Record, SymbolicWorld]:
+    """What a kill left after so many events: the record, and the world in which its skills were carried out."""
+    kept, world = Kept(), SymbolicWorld(TASK)
+
+    def write(event: dict[str, Any]) -> None:
+        if len(kept.lines) == count:
+            raise KeyboardInterrupt
+        kept.write(event)
+
+    episode = Episode(
+        TASK.instruction, world=world, model=ExpertModel(), planner=planner("reactree_wm"), record=Recorder(write)
+    )
+    with suppress(KeyboardInterrupt):
+        while not episode.finished:
+            episode.tick()
+    assert len(kept.lines) == count
+    return kept.record, world
+
+
+@pytest.mark.parametrize("count", [2, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 80, 120])
+def test_a_run_goes_on_later_without_doing_anything_again(count: int) -> None:
+    record, standing = left_of(count)
+    kept, world = Kept(), Counting(standing)
+    given: dict[str, Any] = {"world": world, "model": ExpertModel(), "write": kept.write, "about": {}}
+    episode = go_on(record, stop_of(record), later=True, **given)
+    stood = [node.status for node in episode.context.nodes]
+    before = len([event for event in record.events if event["e"] == "decided"])
+    assert not world.done
+    result = episode.run()
+    assert result.end == "done"
+    assert result.gsr == 1.0
+    assert len(world.done) == carried_out(kept.record) - carried_out(record)
+    assert result.decisions > before
+    ended = [node for node, status in zip(episode.context.nodes, stood, strict=False) if status == Status.SUCCESS]
+    assert all(node.status == Status.SUCCESS for node in ended)
+    assert any(LATER in event.get("saw", "") for event in kept.of("turn"))
+    assert replay(kept.record).identical
+
+
+def carried_out(record: Record) -> int:
+    return sum(event["e"] == "observation" and event["of"] == "execute" for event in record.events)
+
+
+def test_a_skill_that_was_under_way_is_told_to_be_broken_off_and_not_done_again() -> None:
+    count = next(at for at, event in enumerate(whole_events(), 1) if event["e"] == "skill")
+    record, standing = left_of(count)
+    kept, world = Kept(), Counting(standing)
+    episode = go_on(record, stop_of(record), world=world, model=ExpertModel(), write=kept.write, about={}, later=True)
+    episode.tick()
+    assert not world.done
+    assert kept.record.events[-1]["e"] in ("held", "status")
+    assert episode.run().end == "done"
+    seen = [event["saw"] for event in kept.of("turn") if "saw" in event]
+    assert any(words.startswith(f"You were stopped before you had done it: {LATER}") for words in seen)
+
+
+def whole_events() -> list[dict[str, Any]]:
+    kept = Kept()
+    Episode(
+        TASK.instruction,
+        world=SymbolicWorld(TASK),
+        model=ExpertModel(),
+        planner=planner("reactree_wm"),
+        record=Recorder(kept.write),
+    ).run()
+    return kept.record.events
+
+
+def test_what_is_not_where_the_record_has_it_is_told() -> None:
+    record, standing = left_of(60)
+    way = WayBack(
+        record, stop_of(record), world=standing, model=ExpertModel(), write=Kept().write, about={}, later=True
+    )
+    known = Moment.after(record.events).known
+    one, other = [thing.seen for thing in known.values() if thing.seen.room and not thing.seen.held][:2]
+    now = Observation("", seen=(one, dataclasses.replace(other, room="cellar 1", place=None)))
+    (told,) = way.otherwise(now)
+    assert told == f"{other.word} {other.instance} is at cellar 1, the record has it " + told.rpartition("has it ")[2]
+    assert str(other.room) in told
