@@ -53,6 +53,31 @@ class Seen:
 
 
 @dataclass(frozen=True)
+class Spot:
+    """Where something is, seen from above, in the world's own frame; for people who watch, not for the agent.
+
+    Attributes:
+        name: What is there, as the observation names it, e.g. ``fridge 1``; empty: the agent itself.
+        x: In metres, to the millimetre, as are all lengths.
+        y: See ``x``.
+        yaw: The angle from x towards y, in radians; None where it has none.
+        outline: Its corners on the floor, in order; empty where no size is known.
+    """
+
+    name: str
+    x: float
+    y: float
+    yaw: float | None = None
+    outline: tuple[tuple[float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("x", "y", "yaw"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, round(value, 3))
+        object.__setattr__(self, "outline", tuple((round(x, 3), round(y, 3)) for x, y in self.outline))
+
+
+@dataclass(frozen=True)
 class Observation:
     """What came back from a skill, or what an agent node starts with.
 
@@ -63,6 +88,8 @@ class Observation:
         looked_into: The open receptacle whose inside the observation shows, e.g. ``fridge 1``.
         rooms: The rooms of the house, e.g. ``kitchen 1``; only where the agent looked around.
         picture: What the agent's camera sees, a PNG; None where no pictures are taken.
+        spots: Of worlds with poses, where the agent is and what it sees; where it looked around, also rooms and what
+            stands in them.
     """
 
     text: str
@@ -71,3 +98,4 @@ class Observation:
     looked_into: str | None = None
     rooms: tuple[str, ...] = ()
     picture: bytes | None = field(default=None, repr=False)
+    spots: tuple[Spot, ...] = ()

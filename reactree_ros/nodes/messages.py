@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import io
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from builtin_interfaces.msg import Time
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import ObjectSighting, SpokenDecision
 from reactree_interfaces.msg import Observation as ObservationMsg
+from reactree_interfaces.msg import Spot as SpotMsg
 from reactree_interfaces.msg import Turn as TurnMsg
 from reactree_interfaces.srv import DescribeHousehold, Generate
 from sensor_msgs.msg import Image
@@ -20,7 +22,7 @@ from std_msgs.msg import Header
 from reactree_ros.agent.decision import Act, BeginSubgoal, ControlFlow, Decision, Expand, Think
 from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.observation import Observation, Outcome, Seen
+from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.llm.port import (
     Choice,
@@ -63,7 +65,19 @@ def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
             for seen in observation.seen
         ],
         looked_into=observation.looked_into or "",
+        spots=list(map(_spot_to_msg, observation.spots)),
+        picture=array.array("B", observation.picture or b""),
     )
+
+
+def _spot_to_msg(spot: Spot) -> SpotMsg:
+    outline = [length for corner in spot.outline for length in corner]
+    return SpotMsg(name=spot.name, x=spot.x, y=spot.y, yaw=math.nan if spot.yaw is None else spot.yaw, outline=outline)
+
+
+def _spot_from_msg(msg: SpotMsg) -> Spot:
+    corners = tuple(zip(msg.outline[::2], msg.outline[1::2], strict=True))
+    return Spot(msg.name, msg.x, msg.y, None if math.isnan(msg.yaw) else msg.yaw, corners)
 
 
 def picture_to_msg(picture: bytes, stamp: Time) -> Image:
@@ -93,6 +107,8 @@ def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -
         ),
         looked_into=msg.looked_into or None,
         rooms=tuple(msg.rooms),
+        picture=bytes(msg.picture) or None,
+        spots=tuple(map(_spot_from_msg, msg.spots)),
     )
 
 

@@ -105,7 +105,7 @@ def write_training_data(records: Iterable[Record], path: Path, *, chat: bool) ->
 
 
 def write_pictures(record: Record, folder: Path) -> int:
-    """Write what the camera saw after each skill of a run, as PNGs; return how many.
+    """Write what the camera saw after each skill and look of a run, as PNGs; return how many.
 
     Raises:
         OSError: They cannot be written.
@@ -118,7 +118,8 @@ def write_pictures(record: Record, folder: Path) -> int:
             skill = event["skill"]
         elif event["e"] == "observation" and "picture" in event:
             folder.mkdir(parents=True, exist_ok=True)
-            name = re.sub("[^a-zA-Z0-9]+", "_", skill).strip("_")
+            what = skill if event["of"] == "execute" else event["of"]
+            name = re.sub("[^a-zA-Z0-9]+", "_", what).strip("_")
             (folder / f"{step:03d}_{name}.png").write_bytes(base64.b64decode(event["picture"]))
             count += 1
     return count

@@ -19,7 +19,7 @@ from typing import Any
 from reactree_ros.agent.decision import ControlFlow
 from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.observation import Observation, Outcome, Seen
+from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
 from reactree_ros.agent.turns import Said, Turn, turn_from_dict, turn_to_dict
 from reactree_ros.llm.port import (
     Choice,
@@ -129,6 +129,8 @@ def observation_to_dict(observation: Observation) -> Event:
         values["rooms"] = list(observation.rooms)
     if observation.picture is not None:
         values["picture"] = base64.b64encode(observation.picture).decode()
+    if observation.spots:
+        values["spots"] = [_spot_to_dict(spot) for spot in observation.spots]
     return values
 
 
@@ -143,6 +145,20 @@ def _seen_to_dict(seen: Seen) -> Event:
     if seen.states:
         values["states"] = list(seen.states)
     return values
+
+
+def _spot_to_dict(spot: Spot) -> Event:
+    values: Event = {"name": spot.name, "x": spot.x, "y": spot.y}
+    if spot.yaw is not None:
+        values["yaw"] = spot.yaw
+    if spot.outline:
+        values["outline"] = [list(corner) for corner in spot.outline]
+    return values
+
+
+def _spot_from_dict(values: Event) -> Spot:
+    outline = tuple((x, y) for x, y in values.get("outline", ()))
+    return Spot(values["name"], values["x"], values["y"], values.get("yaw"), outline)
 
 
 def seen_from_dict(values: Event) -> Seen:
@@ -174,6 +190,7 @@ def observation_from_dict(values: Event) -> Observation:
         values.get("looked_into"),
         tuple(values.get("rooms", ())),
         picture,
+        tuple(map(_spot_from_dict, values.get("spots", ()))),
     )
 
 

@@ -23,6 +23,7 @@ from py_trees.composites import Selector
 from py_trees.composites import Sequence as SequenceComposite
 
 from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.turns import About, Prompt, Said, Told, Turn, decision_to_dict, turn_to_dict
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, Reply
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from reactree_ros.episode import Episode, EpisodeResult
 
 _log = logging.getLogger(__name__)
+#: Largest picture that is recorded, and most bytes of all of a run's, before they are written as base64.
+LARGEST_PICTURE, ALL_PICTURES = 4 << 20, 64 << 20
 _JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 #: What :meth:`json.JSONEncoder.encode` would make anew for each event, which takes longer than to write one.
 _pieces: Callable[[Event, int], Sequence[str]] = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
@@ -166,6 +169,8 @@ class Recorder(Listener):
         self._last_text: tuple[tuple[Turn, ...], int] = (), -1
         self._skills: Sequence[str] = ()
         self._counted: list[int] = []
+        self._pictures = 0  # bytes of those that are recorded
+        self._leaves_out = False
         self._episode: Episode | None = None
 
     def begin(self, episode: Episode, planner: object) -> None:
@@ -393,7 +398,25 @@ class Recorder(Listener):
             self._write({"e": "retrieved", "node": number, "experiences": found})
         else:
             self._touch_leaf(node)  # of the skill that it is of, or that was stopped before
-            self._write({"e": "observation", "node": number, "of": call.of, **observation_to_dict(answer)})
+            kept = self._with_a_picture_that_fits(answer)
+            self._write({"e": "observation", "node": number, "of": call.of, **observation_to_dict(kept)})
+
+    def _with_a_picture_that_fits(self, observation: Observation) -> Observation:
+        """Return an observation without its picture where that is too large, or the record has enough of them."""
+        size = len(observation.picture or b"")
+        if size <= LARGEST_PICTURE and self._pictures + size <= ALL_PICTURES:
+            self._pictures += size
+            return observation
+        if not self._leaves_out:
+            self._leaves_out = True
+            _log.warning(
+                "a picture of %d bytes is not recorded: each may have %d, those of a run together %d; "
+                "let the world take smaller ones, or none",
+                size,
+                LARGEST_PICTURE,
+                ALL_PICTURES,
+            )
+        return dataclasses.replace(observation, picture=None)
 
     def call_failed(self, node: GoalNode, call: Call, error: Exception, *, late: bool = False) -> None:
         """See :meth:`Listener.call_failed`."""

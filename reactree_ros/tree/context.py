@@ -129,7 +129,6 @@ class RunContext:
         nodes: Every goal node that started, in order.
         planner: Who asks; a language model that answers several planners is fair to each.
         replies: Every reply of the model, with the goal node's index and the decision's number, from 1.
-        pictures: What the agent's camera saw after a skill, PNGs, with the step's number and the skill.
         failures: What ended goal nodes before their programs did, in order, whatever became of the run.
         fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
         paused: Why a person has the run hold; empty: none has.
@@ -150,7 +149,6 @@ class RunContext:
     nodes: list[GoalNode] = field(default_factory=list)
     planner: str = ""
     replies: list[tuple[int, int, Reply]] = field(default_factory=list)
-    pictures: list[tuple[int, str, bytes]] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     fatal: Failure | None = None
     paused: str = ""

@@ -473,8 +473,6 @@ class GoalNode(Composite, abc.ABC):
             if observation.outcome is Outcome.HALTED:
                 observation = yield from self._after_hold(observation.text)
             context.remember(observation)
-            if observation.picture is not None:
-                context.pictures.append((context.budget.steps, skill, observation.picture))
         context.listener.observed(self, observation)
         return observation
 

@@ -11,12 +11,14 @@ from doubles import ScriptedModel, ScriptedWorld
 from reactree_ros.agent.decision import ControlFlow
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.turns import Told
 from reactree_ros.llm.port import DecisionRequest, ServerUnavailable
 from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, WorldError
 
 if importlib.util.find_spec("rclpy"):
+    from builtin_interfaces.msg import Time
     from reactree_interfaces.action import ExecuteSkill
     from reactree_interfaces.msg import SkillEnded
     from reactree_interfaces.srv import DescribeHousehold
@@ -25,6 +27,7 @@ if importlib.util.find_spec("rclpy"):
     from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
     from reactree_ros.nodes.calls import Calls
     from reactree_ros.nodes.heartbeat import Heartbeat
+    from reactree_ros.nodes.messages import observation_from_msg, observation_to_msg
 
 if TYPE_CHECKING:
     from ros_graph import Graph
@@ -256,6 +259,32 @@ def test_who_waits_for_rest_hears_that_the_bridge_has_gone(graph: Graph) -> None
 
 
 # ---------------------------------------------------------------------- the household
+
+
+SPOTS = (Spot("", 1.5, -2.25, 0.5), Spot("fridge 1", 3.0, 4.0, outline=((0.1, 0.2), (0.3, 0.4), (0.5, 0.6))))
+
+
+def test_an_observation_travels_with_where_things_are(graph: Graph) -> None:
+    seen = Observation("A kitchen.", rooms=("kitchen 1",), spots=SPOTS)
+
+    class Map(ScriptedWorld):
+        def observe(self) -> Pending[Observation]:
+            return Pending.of(seen)
+
+        def execute(self, skill: str) -> Pending[Observation]:
+            return Pending.of(seen)
+
+    graph.bridge(Map())
+    adapter = ros_world(graph)
+    for told in (adapter.observe(), adapter.execute("open fridge 1")):
+        graph.until(told.done)
+        assert told.take() == seen
+
+
+@pytest.mark.parametrize("picture", [None, b"\x89PNG\x00\xff"])
+def test_a_picture_is_part_of_an_observations_message(picture: bytes | None) -> None:
+    seen = Observation("A kitchen.", picture=picture, spots=SPOTS)
+    assert observation_from_msg(observation_to_msg(seen, Time())) == seen
 
 
 def test_a_household_travels_whole(graph: Graph) -> None:

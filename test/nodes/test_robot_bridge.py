@@ -212,6 +212,22 @@ def test_the_services_speak_of_the_map(house: House) -> None:
     assert reset.message == "a robot cannot bring its house back to a start; give an instruction"
 
 
+def test_an_observation_says_where_tf_has_the_robot_and_where_the_map_has_what_stands_there(house: House) -> None:
+    robot = house.add_robot()
+    house.start()
+    around = house.graph.call(Observe, "robot_bridge/observe").observation.spots
+    assert (around[0].name, around[0].x, around[0].y, around[0].yaw) == ("", 2.5, 2.0, 0.0)
+    named = {spot.name: spot for spot in around}
+    assert list(named["kitchen 1"].outline) == [5.0, 0.0, 10.0, 0.0, 10.0, 4.0, 5.0, 4.0]
+    fridge = named["fridge 1"]
+    assert (fridge.x, fridge.y, fridge.yaw, len(fridge.outline)) == (9.6, 1.0, 0.0, 8)
+    near = house.does("go to kitchen table 1").observation.spots
+    assert (near[0].x, near[0].y, near[0].yaw) == tuple(round(at, 3) for at in (robot.x, robot.y, robot.yaw))
+    assert (near[0].x, near[0].y) == (7.5, 2.3)
+    pudding = {spot.name: spot for spot in near}["pudding 1"]
+    assert (pudding.x, pudding.y) == (7.6, 3.1)
+
+
 # ---------------------------------------------------------------------- failures of the robot's servers
 
 

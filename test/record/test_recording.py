@@ -28,7 +28,7 @@ from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import DecisionRequest, FreeText, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
-from reactree_ros.record import reader
+from reactree_ros.record import reader, writer
 from reactree_ros.record.export import experiences_of, training_lines
 from reactree_ros.record.going_on import WayBack, decision_of, go_on, stop_of
 from reactree_ros.record.moment import Moment
@@ -351,6 +351,28 @@ def test_names_and_passwords_in_addresses_are_left_out() -> None:
         "models": [{"base_url": "https://example.org/v1"}],
         "api_key_file": "key",
     }
+
+
+def test_a_picture_that_is_too_large_and_those_beyond_what_a_run_may_have_are_left_out_and_it_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pictures = iter((b"x" * 5, b"x" * 6, b"x" * 5, b"x" * 3, b"x" * 2))
+
+    class Camera(ScriptedWorld):
+        def execute(self, skill: str) -> Pending[Observation]:
+            return Pending.of(Observation("A kitchen.", picture=next(pictures)))
+
+    monkeypatch.setattr(writer, "LARGEST_PICTURE", 5)
+    monkeypatch.setattr(writer, "ALL_PICTURES", 12)
+    episode, kept = recorded_episode({"root": [*["Act: open fridge 1"] * 5, "Act: done"]}, world=Camera())
+    assert episode.run().end == "done"
+    looks = [event for event in kept.of("observation") if event["of"] == "execute"]
+    assert [len(event.get("picture", "")) for event in looks] == [8, 0, 8, 0, 4]
+    assert [one.getMessage() for one in caplog.records if "picture" in one.getMessage()] == [
+        "a picture of 6 bytes is not recorded: each may have 5, those of a run together 12; let the world take smaller "
+        "ones, or none"
+    ]
+    assert replay(kept.record).identical
 
 
 def test_training_data_holds_what_was_taken_and_not_what_was_refused() -> None:

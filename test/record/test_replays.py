@@ -12,6 +12,7 @@ from doubles import Builds, Clock, ScriptedModel, ScriptedWorld, expand
 from recode_doubles import Coder
 from recorded_runs import Kept, assert_replays, recorded_episode
 
+from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.turns import Told
 from reactree_ros.episode import Episode
 from reactree_ros.llm.expert.model import ExpertModel
@@ -349,11 +350,18 @@ def test_pictures_and_odd_outcomes_are_played_again() -> None:
     class Camera(ScriptedWorld):
         def execute(self, skill: str) -> Pending[Observation]:
             seen = (Seen("apple", 2, None, held=True, states=("HOT",)), Seen("egg", 1, "kitchen 1", "fridge 1"))
-            return Pending.of(Observation("\ud83d", Outcome.EXECUTION, seen, "fridge 1", ("kitchen 1",), b"\x89PNG"))
+            spots = (Spot("", 1.0, 2.0, 0.5), Spot("fridge 1", 1.5, 2.5, outline=((1.0, 2.0), (2.0, 2.0), (2.0, 3.0))))
+            more = ("fridge 1", ("kitchen 1",), b"\x89PNG", spots)
+            return Pending.of(Observation("\ud83d", Outcome.EXECUTION, seen, *more))
 
     episode, kept = recorded_episode(ACTS, world=Camera())
     episode.run()
-    assert kept.of("observation")[-1]["picture"] == "iVBORw=="
+    came = kept.of("observation")[-1]
+    assert came["picture"] == "iVBORw=="
+    assert came["spots"] == [
+        {"name": "", "x": 1.0, "y": 2.0, "yaw": 0.5},
+        {"name": "fridge 1", "x": 1.5, "y": 2.5, "outline": [[1.0, 2.0], [2.0, 2.0], [2.0, 3.0]]},
+    ]
     assert_replays(kept)
 
 

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
+from reactree_ros.agent.observation import Spot
 from reactree_ros.errors import UserError
 from reactree_ros.world.port import Outcome
 from reactree_ros.world.robot.config import SkillEntry, error_code, load_robot
 from reactree_ros.world.robot.map_file import load_map, map_of
 from reactree_ros.world.robot.poses import Pose
 from reactree_ros.world.robot.semantic_map import VERBS, Detection, SemanticMap
+from reactree_ros.world.virtualhome.rules import Skill
 
 CONFIG = Path(__file__).parents[2] / "config"
 ON_TABLE, IN_FRIDGE, ON_FLOOR = (7.6, 3.1, 0.8), (9.6, 1.0, 0.9), (8.5, 2.0, 0.05)
@@ -254,6 +256,32 @@ def test_the_observations_are_worded_as_in_the_household(map: SemanticMap) -> No
     assert do(map, "go to kitchen table 1") == (
         "You arrive at the kitchen table (1). You see apple (1), kitchen table (1)"
     )
+
+
+def test_an_observation_says_where_the_robot_is_and_what_it_sees(map: SemanticMap) -> None:
+    map.robot_is_at(Pose.upright("map", 7.5, 2.3, yaw=math.pi / 2))
+    see(map, 1.0, ("apple", ON_TABLE))
+    do(map, "go to kitchen table 1")
+    around = {spot.name: spot for spot in map.around().spots}
+    assert around[""] == Spot("", 7.5, 2.3, 1.571)
+    assert around["kitchen 1"] == Spot("kitchen 1", 7.5, 2.0, outline=((5, 0), (10, 0), (10, 4), (5, 4)))
+    table = around["kitchen table 1"]
+    assert (table.x, table.y, table.yaw) == (7.5, 3.0, 0.0)
+    assert table.outline == ((7.9, 3.7), (7.1, 3.7), (7.1, 2.3), (7.9, 2.3))
+    assert {"fridge 1", "bed 1", "bathroom 1"} <= set(around)
+    near = map.after(Skill("go to", map.by_name["kitchen table 1"]), Outcome.DONE, "You arrive.").spots
+    assert [spot.name for spot in near] == ["", "kitchen table 1", "apple 1"]
+    assert near[2] == Spot("apple 1", 7.6, 3.1)
+
+
+def test_what_is_held_or_in_an_unknown_frame_is_nowhere(map: SemanticMap) -> None:
+    assert all(spot.name for spot in map.around().spots), "nobody has said where the robot is"
+    map.robot_is_at(Pose("map", 7.5, 2.3))
+    see(map, 1.0, ("apple", ON_TABLE))
+    do(map, "go to kitchen table 1")
+    do(map, "pick up apple 1")
+    map.in_map = lambda pose: None
+    assert [spot.name for spot in map.around().spots] == [""]
 
 
 def test_tf_says_in_which_room_the_robot_is(map: SemanticMap) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import pytest
 import thor_peer
 from thor_trials import setup_of, trial_of
 
+from reactree_ros.agent.observation import Spot
 from reactree_ros.errors import UserError
 from reactree_ros.world.ai2thor.alfred import Trial, load_trials, split_score
 from reactree_ros.world.ai2thor.skills import Agent
@@ -217,6 +219,21 @@ def test_pictures_are_taken_where_they_are_asked_for(open_world: OpenWorld) -> N
         assert picture is not None
         assert picture.startswith(b"\x89PNG")
     assert world.frame().shape == (32, 32, 3)
+
+
+def test_an_observation_says_where_the_agent_is_and_what_it_sees(open_world: OpenWorld) -> None:
+    world, _ = open_world(scene="FloorPlan401")
+    around = world.observe().result(LIMIT)
+    agent, toilet = metadata(world)["agent"], objects(world, "Toilet")[0]
+    assert around.spots[0] == Spot("", agent["position"]["x"], agent["position"]["z"], math.pi / 2)
+    assert Spot("Toilet (1)", toilet["position"]["x"], toilet["position"]["z"]) in around.spots
+    assert len(around.spots) == 12, "the agent and what is fixed"
+    there = world.execute("go to CounterTop (1)").result(LIMIT)
+    agent = metadata(world)["agent"]
+    yaw = math.radians(90 - agent["rotation"]["y"])
+    assert there.spots[0] == Spot("", agent["position"]["x"], agent["position"]["z"], yaw)
+    assert [spot.name for spot in there.spots[1:]] == [f"{seen.word} {seen.instance}" for seen in there.seen] != []
+    assert there.spots[0] != around.spots[0]
 
 
 def test_a_trial_whose_goal_is_not_asked_for_has_no_score(open_world: OpenWorld) -> None:

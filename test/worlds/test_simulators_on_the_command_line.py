@@ -43,15 +43,18 @@ def unity(port: int, *options: str) -> list[str]:
 def test_a_task_is_carried_out_in_unity_and_saved_with_a_picture_per_skill(tmp_path: Path) -> None:
     with VirtualHomePeer([TASK]) as peer:
         arguments = unity(peer.port, "pictures=true")
-        code, output, errors = reactree("run", TASK.instruction, *arguments, "--json", "--save", str(tmp_path / "run"))
+        record, folder = str(tmp_path / "run.jsonl"), tmp_path / "pictures"
+        code, output, errors = reactree("run", TASK.instruction, *arguments, "--json", "--save", record)
         lines = list(peer.lines)
     assert code == 0, errors
     result: dict[str, Any] = json.loads(output)
     assert result["gsr"] == 1.0
-    pictures = sorted(path.name for path in (tmp_path / "run" / "pictures").iterdir())
-    assert len(pictures) == len(lines)
+    code, _, errors = reactree("export", record, "--as", "pictures", "--out", str(folder))
+    assert code == 0, errors
+    pictures = sorted(path.name for path in folder.iterdir())
     assert all(name.endswith(".png") for name in pictures)
-    assert pictures[0].startswith("001_") or pictures[0].startswith("002_")  # after a recall
+    assert pictures[0] == "000_observe.png"
+    assert len([name for name in pictures if not name.endswith("_observe.png")]) == len(lines)
 
 
 @pytest.mark.parametrize(

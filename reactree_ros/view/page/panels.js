@@ -1,10 +1,12 @@
 // Beside the tree: the chosen node's conversation, the world as it is known, the run's counts. All of one moment.
 
-import { countUntil, latest } from "./record.js";
+import { drawMap } from "./map.js";
+import { countUntil, decisionWords, latest } from "./record.js";
 import { count, make, seconds, words } from "./text.js";
 import { SPOKEN } from "./tree.js";
 
 const KINDS = { agent: "agent node", goal: "goal node", sequence: "sequence →", fallback: "fallback ?", parallel: "parallel ⇒" };
+const KINDS_OF_NOTE = { note: "Note", error: "Error" };
 const OUTCOMES = { done: "", precondition: "refused by the world", unknown_skill: "unknown skill" };
 
 /** The chosen node: its goal, how it fares, and what it was told, said and saw. */
@@ -94,14 +96,14 @@ export class NodePanel {
       const about = entry.about === "task" ? "Task" : "Told";
       return make(`li.turn.told.${String(entry.about).replace(/\W/g, "")}`, {}, this._meta(entry, about), words("div.text", entry.text));
     }
-    return make(`li.turn.${entry.kind}`, {}, this._meta(entry, entry.kind), words("div.text", entry.text));
+    return make(`li.turn.${entry.kind}`, {}, this._meta(entry, KINDS_OF_NOTE[entry.kind]), words("div.text", entry.text));
   }
 
   _said(entry, moment) {
     const { decision } = entry;
     const reply = happened(entry.reply, moment) ? entry.reply : null;
     const refused = happened(entry.verdict, moment) ? entry.verdict.refused : "";
-    const kind = decision.act !== undefined ? "Act" : decision.expand !== undefined ? "Expand" : decision.think !== undefined ? "Think" : "Said";
+    const kind = decisionWords(decision);
     const spent = reply ? spentWords(reply) : "";
     const by = reply?.answered_by ? make("span.tag", {}, reply.answered_by) : "";
     return make(
@@ -140,9 +142,10 @@ export class WorldPanel {
     });
     const picture = latest(record.pictures, moment);
     this._host.replaceChildren(
+      drawMap(record, moment, known) ?? "",
       picture ? make("img.picture", { src: `data:image/png;base64,${picture.picture}`, alt: "What the camera saw last" }) : "",
       section("Held", known.held.map((thing) => this._thing(thing))),
-      section("Rooms", rooms.length ? rooms : [make("p.empty", {}, "Nothing has been seen yet.")], "div"),
+      section("Rooms, and when things were seen last", rooms.length ? rooms : [make("p.empty", {}, "Nothing has been seen yet.")], "div"),
       section("Never looked into", known.closed.map((name) => make("li", { dir: "auto" }, name))),
     );
   }

@@ -18,6 +18,7 @@ export function latest(items, moment) {
 }
 
 export const SIGNS = { sequence: "→", fallback: "?", parallel: "⇒" };
+const DECISIONS = { act: "Act", think: "Think", expand: "Expand", begin_subgoal: "Begin", summarise: "Summarise", write_code: "Code" };
 const GOALS = new Set(["agent", "goal"]);
 const ZERO = { prompt: 0, cached: 0, output: 0, reasoning: 0, seconds: 0, replies: 0 };
 
@@ -64,6 +65,8 @@ export class Record {
     this.looks = new Map(); // receptacle → [{n, t}]
     this.openable = new Map(); // name → n
     this.pictures = []; // {n, picture}
+    this.spots = new Map(); // name → [{n, x, y, yaw, outline}]
+    this.way = []; // {n, x, y, yaw}: where the agent was
     this.texts = new Map(); // id → turns
   }
 
@@ -191,8 +194,9 @@ export class Record {
   }
 
   _decided(event, n) {
-    const words = event.act ?? event.think ?? (event.expand ? `${event.expand}: ${event.subgoals.join(", ")}` : "");
-    this._decision(event, n, { n, refused: "" }, String(words || event.begin_subgoal || event.summarise || ""));
+    const kind = kindOf(event);
+    const words = kind === "expand" ? `${event.expand}: ${event.subgoals.join(", ")}` : event[kind];
+    this._decision(event, n, { n, refused: "" }, String(words ?? ""));
     if (event.expand) this.marks.push({ n, kind: "expansion", words: event.expand });
   }
 
@@ -247,6 +251,10 @@ export class Record {
       this._opens(event.looked_into, n);
     }
     if (event.picture) this.pictures.push({ n, picture: event.picture });
+    for (const { name, x, y, yaw, outline = [] } of event.spots ?? []) {
+      if (!name) this.way.push({ n, x, y, yaw });
+      else push(this.spots, name, { n, x, y, outline: outline.map(([cornerX, cornerY]) => ({ x: cornerX, y: cornerY })) });
+    }
   }
 
   _saw(seen, n, t) {
@@ -291,6 +299,16 @@ export class Record {
   _ended(event, n) {
     this.byId.get(event.node)?.ends.push({ n, end: event.end, failure: event.failure });
   }
+}
+
+/** Return what kind of decision a turn or an event has; undefined where it has none. */
+function kindOf(decision) {
+  return Object.keys(DECISIONS).find((kind) => decision[kind] !== undefined);
+}
+
+/** Say what kind of decision a turn has. */
+export function decisionWords(decision) {
+  return DECISIONS[kindOf(decision)] ?? "Said";
 }
 
 function textOf(turn) {

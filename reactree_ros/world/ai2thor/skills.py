@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import math
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from reactree_ros.agent.observation import Spot
 from reactree_ros.world.ai2thor.alfred import HouseState, Trial
 from reactree_ros.world.ai2thor.household import ALFRED
 from reactree_ros.world.ai2thor.navigation import Navigation
@@ -74,7 +76,8 @@ class Agent:
 
     def observe(self) -> Observation:
         """Look around: the fixed receptacles of the room, and what is held."""
-        return self._pictured(Observation(self._view().starting_text(), rooms=(self._room,)))
+        view = self._view()
+        return self._told(Observation(view.starting_text(), rooms=(self._room,)), view.fixed())
 
     def available_skills(self) -> list[str]:
         """List the skills for the fixed receptacles of the room and for what the agent sees."""
@@ -88,7 +91,7 @@ class Agent:
 
     def execute(self, skill: str) -> Observation:
         """Carry out a skill, e.g. ``pick up Book (1)``; what it says and refuses is worded as recorded."""
-        return self._pictured(self._execute(skill))
+        return self._told(self._execute(skill))
 
     def _view(self) -> View:
         if self._navigation is None:
@@ -97,9 +100,18 @@ class Agent:
         held = [thing["objectId"] for thing in metadata["inventoryObjects"]]
         return View(metadata["objects"], held=held, room=self._room)
 
-    def _pictured(self, observation: Observation) -> Observation:
+    def _told(self, observation: Observation, fixed: Iterable[Thing] = ()) -> Observation:
+        """Add to an observation where the agent is, what it sees and what is fixed, and the picture."""
+        view, agent = self._view(), self._simulator.metadata["agent"]
+        position = agent["position"]
+        spots = [Spot("", position["x"], position["z"], math.radians(90.0 - agent["rotation"]["y"]))]
+        spots += (_spot(view.name(thing), thing) for thing in fixed)
+        for seen in observation.seen:  # what was cut up is not there any more
+            thing = view.by_name.get(f"{seen.word} ({seen.instance})")
+            if thing is not None and not seen.held and GONE not in seen.states:
+                spots.append(_spot(f"{seen.word} {seen.instance}", thing))
         frame = self._simulator.frame if self._pictures else None
-        return observation if frame is None else replace(observation, picture=_png(frame))
+        return replace(observation, spots=tuple(spots), picture=None if frame is None else _png(frame))
 
     def _execute(self, skill: str) -> Observation:
         view = self._view()
@@ -225,6 +237,10 @@ class Agent:
 
     def _forced(self, action: str, thing: Thing) -> dict[str, Any]:
         return self._simulator.force(action, thing["objectId"])
+
+
+def _spot(name: str, thing: Thing) -> Spot:
+    return Spot(name, thing["position"]["x"], thing["position"]["z"])
 
 
 def _nearest(view: View, word: str, thing: Thing) -> Thing | None:

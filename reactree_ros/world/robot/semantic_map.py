@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from reactree_ros.agent.household import split_skill
+from reactree_ros.agent.observation import Spot
 from reactree_ros.world.port import Observation, Outcome
 from reactree_ros.world.robot.map_file import MapDocument, ReceptacleEntry, RoomEntry
 from reactree_ros.world.robot.poses import Pose
@@ -100,6 +101,13 @@ class Receptacle(MapThing):
     def top(self) -> Pose | None:
         """Where its upper side is."""
         return None if self.pose is None else replace(self.pose, z=self.pose.z + self.size[2])
+
+    def outline(self, own: Pose) -> tuple[tuple[float, float], ...]:
+        """Return its corners on the floor where it is at a pose."""
+        ahead, left = self.size[0] / 2, self.size[1] / 2
+        corners = ((ahead, left), (-ahead, left), (-ahead, -left), (ahead, -left))
+        placed = (own.placed(Pose(own.frame, *corner)) for corner in corners)
+        return tuple((corner.x, corner.y) for corner in placed)
 
     def carries(self, at: Pose, own: Pose) -> bool:
         """Whether something at a position is in or on it where the receptacle itself is at another one."""
@@ -452,16 +460,37 @@ class SemanticMap(Scene):
     # ------------------------------------------------------------------ words
 
     def around(self) -> Observation:
-        """Word what an agent node starts with."""
-        return rules.look_around(self)
+        """Word what an agent node starts with, and say where everything is that stays where it is."""
+        observation = rules.look_around(self)
+        return self._located(observation, (*self.rooms, *self.receptacles()))
 
     def after(self, skill: Skill, outcome: Outcome, text: str) -> Observation:
         """Word what is observed after a skill, with its first sentence given."""
         if outcome is not Outcome.DONE:
-            return Observation(text + rules.holding_text(self), outcome, tuple(rules.sightings(self, (), None)))
-        return rules.after_skill(
-            skill, outcome, text, scene=self, next_to_agent=self.look(), receptacle=self.target(skill)
+            seen = tuple(rules.sightings(self, (), None))
+            return self._located(Observation(text + rules.holding_text(self), outcome, seen))
+        near, receptacle = self.look(), self.target(skill)
+        return self._located(
+            rules.after_skill(skill, outcome, text, scene=self, next_to_agent=near, receptacle=receptacle)
         )
+
+    def _located(self, observation: Observation, things: Iterable[Thing] = ()) -> Observation:
+        """Say of an observation where the robot is, and what is seen, and further things."""
+        spots = [] if self.robot is None else [Spot("", self.robot.x, self.robot.y, self.robot.yaw)]
+        seen = (self.by_name.get(f"{one.word} {one.instance}") for one in observation.seen if not one.held)
+        for thing in dict.fromkeys((*things, *filter(None, seen))):
+            pose = self.pose_of(thing)
+            if pose is not None and (at := self.in_map(pose)) is not None:
+                spots.append(_spot(thing, at))
+        return replace(observation, spots=tuple(spots))
+
+
+def _spot(thing: Thing, at: Pose) -> Spot:
+    if isinstance(thing, Room):
+        return Spot(thing.name, at.x, at.y, outline=tuple(thing.outline))
+    if isinstance(thing, Receptacle):
+        return Spot(thing.name, at.x, at.y, at.yaw, thing.outline(at))
+    return Spot(thing.name, at.x, at.y)
 
 
 def _before(pose: Pose, start: Pose) -> Pose:
