@@ -6,40 +6,18 @@ import argparse
 import os
 import select
 import sys
-from collections import deque
-from dataclasses import dataclass, field
 from typing import Any
 
-from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.utilities import remove_ros_args
-from reactree_interfaces.srv import ConfirmSkill
 
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.questions import Question, Questions
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
-from reactree_ros.nodes.waiting import Waker
-from reactree_ros.pending import Pending
 
 #: How often the terminal is looked at, in seconds.
 PERIOD = 0.1
 ANSWERED, NOBODY = 0, 1
-
-
-@dataclass
-class _Question:
-    """A skill that is to be confirmed.
-
-    Attributes:
-        request: Which, and why.
-        until: When whoever asks gives up.
-        answer: What the person says; empty: yes.
-        shown: Whether it was put to the person.
-    """
-
-    request: Any
-    until: float
-    answer: Pending[str] = field(default_factory=Pending)
-    shown: bool = False
 
 
 class ConfirmNode(Node):
@@ -60,9 +38,8 @@ class ConfirmNode(Node):
         super().__init__(name, **kwargs)
         self._terminal, self._typed = terminal, b""
         self._closed = False
-        self._questions: deque[_Question] = deque()
-        self._waker = Waker(self)
-        self.create_service(ConfirmSkill, "confirm_skill", self._ask, callback_group=ReentrantCallbackGroup())
+        self._questions = Questions(self, self._answered)
+        self._questions.offer()
         steady.every(self, PERIOD, self._look)
 
     def nobody_is_there(self) -> bool:
@@ -71,32 +48,22 @@ class ConfirmNode(Node):
 
     def idle(self) -> bool:
         """Whether nothing is asked."""
-        return not self._questions
+        return self._questions.idle()
 
     def leave(self) -> None:
         """Say no to whatever is asked."""
-        for question in self._questions:
-            question.answer.succeed("the person has left")
+        self._questions.leave()
 
-    async def _ask(self, request: ConfirmSkill.Request, response: ConfirmSkill.Response) -> ConfirmSkill.Response:
-        question = _Question(request, steady.now() + request.seconds)
-        self._questions.append(question)
-        await self._waker.settled(question.answer)
-        self._questions.remove(question)
-        response.message = question.answer.take()
-        response.approved = not response.message
-        _say(f"    {request.skill}: {f'refused, {response.message}' if response.message else 'approved'}")
-        return response
+    def _answered(self, question: Question) -> None:
+        refusal = question.answer.take()
+        _say(f"    {question.request.skill}: {f'refused, {refusal}' if refusal else 'approved'}")
 
     def _look(self) -> None:
-        lines = self._lines()
-        question = next((one for one in self._questions if not one.answer.done()), None)
+        lines, question = self._lines(), self._questions.next()
         if question is None:
             return
         if self._closed:
             question.answer.succeed("nobody is at the terminal")
-        elif steady.now() > question.until:
-            question.answer.succeed(f"nobody answered within {question.request.seconds:g} s")
         elif not question.shown:  # what was typed before it is no answer to it
             question.shown = True
             left = question.until - steady.now()

@@ -17,6 +17,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
+from reactree_interfaces.srv import SayDecision
 from std_srvs.srv import Trigger
 
 from reactree_ros.episode import Episode, EpisodeEnd, EpisodeResult
@@ -46,7 +47,7 @@ from reactree_ros.record.schema import Event, household_to_dict
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import RunOptions, TreeOptions
-from reactree_ros.view.steering import PAUSED
+from reactree_ros.view.steering import PAUSED, Steering
 from reactree_ros.world.port import Score, WorldError
 
 #: Error codes of ExecuteTask.action by how an episode ended; what is not here is a result, not an error.
@@ -80,6 +81,8 @@ class PlannerNode(Node):
     Services:
         ``~/pause`` (std_srvs/Trigger): the task that runs, and whatever comes after it, holds.
         ``~/resume`` (std_srvs/Trigger): it goes on, as far as no emergency stop is engaged.
+        ``~/step`` (std_srvs/Trigger): it takes one more decision, then holds again.
+        ``~/say`` (SayDecision): a paused task takes a person's words for its next decision, then holds again.
         ``~/read_record`` (ReadRecord): a part of the record of this run or the last one, for who came too late.
 
     Publishes:
@@ -150,6 +153,8 @@ class PlannerNode(Node):
         self._world.changed = self._wake.trigger
         self.create_service(Trigger, "~/pause", self._pause)
         self.create_service(Trigger, "~/resume", self._resume)
+        self.create_service(Trigger, "~/step", self._step)
+        self.create_service(SayDecision, "~/say", self._say_decision, callback_group=ReentrantCallbackGroup())
         Diagnostics(self, "task", self._report)
         self._timer = steady.every(self, 1.0 / settings.tick_rate, self._regular_tick)
         steady.every(self, LOOK_PERIOD, self._calls.watch)
@@ -278,9 +283,10 @@ class PlannerNode(Node):
         about = await self._known(task, settings) if not task.stopped else {}
         if not task.stopped:
             self._tree.clear()
+            task.steering = Steering(self._model, paused=bool(self._paused))
             given: dict[str, Any] = {
                 "world": self._world,
-                "model": self._model,
+                "model": task.steering,
                 "memory": self._memory,
                 "listener": Reporter(self, task, self._decisions, self._tree, self._board),
                 "tree": self._tree,
@@ -307,7 +313,7 @@ class PlannerNode(Node):
             self._board.begin(task.episode.instruction, task.episode.context)
             task.episode.context.wake = self._wake.trigger
             if task.way is None:
-                task.episode.context.paused = self._paused
+                task.steering.follow(task.episode)
             self._wake.trigger()
             await task.ended
         return await self._concluded(task, settings)
@@ -373,8 +379,9 @@ class PlannerNode(Node):
 
     async def _concluded(self, task: Task, settings: TaskSettings) -> ExecuteTask.Result:
         episode = task.episode
-        if episode is None:
+        if episode is None or task.steering is None:
             return task.failed()
+        task.steering.ended()
         if episode.finished and episode.root.status == Status.INVALID:
             self._tree.show()  # so that followers see the interruption
         score: Score | None = None
@@ -445,9 +452,9 @@ class PlannerNode(Node):
         """Hold tasks for a reason; without one let them go on."""
         self._paused = reason
         running = self._task is not None
-        episode = None if self._task is None else self._task.episode
-        if episode is not None and self._task is not None and not self._task.returning:
-            episode.pause(reason) if reason else episode.resume()
+        with suppress(UserError):  # no task has begun that has not ended, or it is on its way back; it holds then
+            steering = self._steering()
+            steering.pause() if reason else steering.go_on()
         response.success = True
         task = "the task" if running else "no task runs; the next one"
         response.message = f"{task} {'holds until it is resumed' if reason else 'goes on'}"
@@ -455,6 +462,38 @@ class PlannerNode(Node):
         if halted and not reason:
             response.message += f" when it may: {halted}"
         self.get_logger().info(f"{'paused' if reason else 'resumed'}: {response.message}")
+        return response
+
+    def _steering(self) -> Steering:
+        """Return what steers the task that runs.
+
+        Raises:
+            UserError: None does.
+        """
+        if self._task is None or self._task.steering is None:
+            raise UserError("no task runs; there is nothing to steer")
+        return self._task.steering
+
+    def _step(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        try:
+            self._steering().step()
+        except UserError as error:
+            response.message = str(error)
+            return response
+        self._paused = PAUSED
+        response.success, response.message = True, "the task takes one decision, then holds"
+        return response
+
+    async def _say_decision(self, request: SayDecision.Request, response: SayDecision.Response) -> SayDecision.Response:
+        try:
+            said = self._steering().say(request.words)
+        except UserError as error:
+            response.message = str(error)
+            return response
+        self._wake.trigger()
+        await self._waker.settled(said)
+        response.message = said.take()
+        response.success = not response.message
         return response
 
     # ------------------------------------------------------------------ diagnostics
@@ -511,13 +550,13 @@ class PlannerNode(Node):
 
     def _return(self, task: Task) -> None:
         """Bring a run that is gone on with nearer to where it was."""
-        assert task.way is not None  # it is on it
+        assert task.way is not None and task.steering is not None  # it is on it
         until = steady.now() + SLICE
         try:
             while steady.now() < until:
                 if task.way.step():
-                    if self._paused:
-                        task.way.episode.pause(self._paused)
+                    task.steering.follow(task.way.episode)
+                    task.steering.pause() if self._paused else task.steering.go_on()
                     break
         except UserError as error:
             task.stop(ExecuteTask.Result.INVALID_GOAL, str(error))
@@ -565,6 +604,7 @@ class Task:
         goal_handle: The goal.
         episode: What it comes to; None before it has begun.
         way: How a run that is gone on with comes to where it was; None: it begins anew.
+        steering: Lets a person decide when it goes on, and what is decided; None before it has begun.
         ended: Set when the episode has ended.
         stopped: Error code and message, where it is to stop before its end.
         asked: What the bridge is asked for outside of the episode; None: nothing.
@@ -577,6 +617,7 @@ class Task:
         self.goal_handle = goal_handle
         self.episode: Episode | None = None
         self.way: WayBack | None = None
+        self.steering: Steering | None = None
         self.ended = Awaited()
         self.stopped: tuple[int, str] | tuple[()] = ()
         self.asked: Pending[Any] | None = None

@@ -18,14 +18,15 @@ from rclpy.node import Node
 from rclpy.task import Future
 from rclpy.validate_topic_name import validate_topic_name
 from reactree_interfaces.msg import RecordPart
-from reactree_interfaces.srv import ReadRecord
+from reactree_interfaces.srv import ReadRecord, SayDecision
 from std_srvs.srv import Trigger
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.questions import Questions
 from reactree_ros.nodes.record_topic import QOS
 from reactree_ros.nodes.waiting import Wake
-from reactree_ros.view.steering import PAUSED, Course
+from reactree_ros.view.steering import PAUSED, Asked, Course
 
 #: Records that are kept; the oldest goes where there are more.
 KEPT = 100
@@ -34,7 +35,11 @@ LOOK_PERIOD = 0.5
 #: Longest wait for an answer of the planner, in seconds.
 PATIENCE = 5.0
 #: What a person can want of a run that a planner carries out.
-COMMANDS = ("pause", "go on", "cancel")
+COMMANDS = ("pause", "go on", "step", "say", "cancel")
+#: Longest wait until what a person says is taken or not: the planner looks around anew before, in seconds.
+SAYING = 60.0
+#: A page that has not asked how the run is steered for so long is not looked at any more, in seconds.
+GONE = 2.0
 #: What the id of a record is; it becomes a file's name.
 ID = re.compile("[0-9a-f]{32}")
 
@@ -77,8 +82,12 @@ class RecordFollower(Node):
         ``PLANNER/record`` (RecordPart): the records as they are written.
 
     Uses:
-        ``PLANNER/read_record`` (ReadRecord) for what it has not heard, ``PLANNER/pause`` and ``PLANNER/resume``
-        (std_srvs/Trigger), and the cancel of ``PLANNER/execute_task``.
+        ``PLANNER/read_record`` (ReadRecord) for what it has not heard; ``PLANNER/pause``, ``PLANNER/resume`` and
+        ``PLANNER/step`` (std_srvs/Trigger), ``PLANNER/say`` (SayDecision), and the cancel of ``PLANNER/execute_task``.
+
+    Services:
+        ``confirm_skill`` (ConfirmSkill), as long as somebody looks at the page of the run that goes on: approved where
+        the person allows it.
 
     Args:
         planner: Name of the planner node, relative to this node's namespace.
@@ -106,9 +115,13 @@ class RecordFollower(Node):
         self._reader = self.create_client(ReadRecord, f"{planner}/read_record")
         self._pauser = self.create_client(Trigger, f"{planner}/pause")
         self._resumer = self.create_client(Trigger, f"{planner}/resume")
+        self._stepper = self.create_client(Trigger, f"{planner}/step")
+        self._sayer = self.create_client(SayDecision, f"{planner}/say")
         self._canceler = self.create_client(CancelGoal, f"{planner}/execute_task/_action/cancel_goal")
         self.create_subscription(RecordPart, f"{planner}/record", self._heard, QOS)
         self._wake = Wake(self, self._do_what_is_wanted)
+        self._questions = Questions(self, lambda question: self._put_question())
+        self._looked = float("-inf")  # when a page asked last how the current run is steered
         steady.every(self, LOOK_PERIOD, self._look)
 
     # ------------------------------------------------------------------ the records
@@ -128,7 +141,7 @@ class RecordFollower(Node):
         copy = self._copies[run] = _Copy(self._folder / f"{run}.jsonl", goal_id)
         for oldest in list(self._copies)[:-KEPT]:
             self._copies.pop(oldest).path.unlink(missing_ok=True)
-        self._course = Course(commands=COMMANDS)
+        self._course = Course(commands=COMMANDS, asked=self._course.asked)
         self._current = copy.path
         return copy
 
@@ -177,10 +190,16 @@ class RecordFollower(Node):
     # ------------------------------------------------------------------ calls
 
     def _call(
-        self, client: Client, request: Any, answered: Callable[[Any], None], *, given_up: Callable[[], None]
+        self,
+        client: Client,
+        request: Any,
+        answered: Callable[[Any], None],
+        *,
+        given_up: Callable[[], None],
+        patience: float | None = None,
     ) -> None:
         future = client.call_async(request)
-        self._calls[future] = _Call(client, steady.now() + PATIENCE, given_up)
+        self._calls[future] = _Call(client, steady.now() + (patience or PATIENCE), given_up)
         future.add_done_callback(partial(self._answered, answered))
 
     def _answered(self, answered: Callable[[Any], None], future: Future) -> None:
@@ -195,40 +214,75 @@ class RecordFollower(Node):
                 call.client.remove_pending_request(future)
                 call.given_up()
         self._read()
+        if steady.now() - self._looked < GONE:
+            self._questions.offer()
+        else:
+            self._questions.withdraw()
+        self._put_question()
+
+    def _put_question(self) -> None:
+        """Put the question that is to be answered now to whoever looks at the page."""
+        question, asked = self._questions.next(), None
+        if question is not None:
+            request = question.request
+            asked = Asked(question.number, request.skill, request.reason, request.seconds)
+        self._course = replace(self._course, asked=asked)
 
     # ------------------------------------------------------------------ the person's hand, from other threads
 
     def course_of(self, record: Path) -> Course:
         """See :meth:`Helm.course_of`."""
-        return self._course if record == self._current else Course(ended=True, commands=COMMANDS)
+        if record != self._current:
+            return Course(ended=True, commands=COMMANDS)
+        self._looked = steady.now()
+        return self._course
 
-    def commands(self, record: Path) -> Mapping[str, Callable[[str], None]]:
+    def commands(self, record: Path) -> Mapping[str, Callable[[str], object]]:
         """See :meth:`Helm.commands`."""
-        return {name: partial(self._want, record, name) for name in COMMANDS}
+        commands: dict[str, Callable[[str], object]] = {name: partial(self._want, record, name) for name in COMMANDS}
+        if (asked := self._course.asked) is not None and record == self._current:
+            commands[f"allow {asked.number}"] = lambda _: self._answer(asked.number, "")
+            commands[f"refuse {asked.number}"] = lambda why: self._answer(asked.number, why or "the person said no")
+        return commands
 
     def _want(self, record: Path, command: str, words: str) -> None:
-        if self.course_of(record).ended:
+        if record != self._current or self._course.ended:
             raise UserError("the run has ended; there is nothing to steer")
-        self._wanted.put(partial(self._do, record, command))
+        self._wanted.put(partial(self._do, record, command, words))
+        self._wake.trigger()
+
+    def _answer(self, number: int, refusal: str) -> None:
+        """Let a question have its answer; empty: yes."""
+
+        def answer() -> None:
+            question = self._questions.next()
+            if question is not None and question.number == number:
+                question.answer.succeed(refusal)
+
+        self._wanted.put(answer)
         self._wake.trigger()
 
     def _do_what_is_wanted(self) -> None:
         while not self._wanted.empty():
             self._wanted.get()()
 
-    def _do(self, record: Path, command: str) -> None:
-        if self.course_of(record).ended:  # meanwhile
+    def _do(self, record: Path, command: str, words: str) -> None:
+        if record != self._current or self._course.ended:  # meanwhile
             return
-        client = {"pause": self._pauser, "go on": self._resumer, "cancel": self._canceler}[command]
+        clients = {"pause": self._pauser, "go on": self._resumer, "step": self._stepper, "say": self._sayer}
+        client = clients.get(command, self._canceler)
         if not client.service_is_ready():
             self._notice(f"there is no planner {self._planner}; start it, or name another one with --planner-node")
             return
         request = client.srv_type.Request()
         if command == "cancel":
             request.goal_info.goal_id = self._copies[record.stem].goal_id
-        silent = f"the planner {self._planner} has not answered within {PATIENCE:g} s"
+        if command == "say":
+            request.words = words
+        patience = SAYING if command == "say" else PATIENCE
+        silent = f"the planner {self._planner} has not answered within {patience:g} s"
         done = partial(self._done, record, command)
-        self._call(client, request, done, given_up=lambda: self._notice(silent))
+        self._call(client, request, done, given_up=lambda: self._notice(silent), patience=patience)
 
     def _done(self, record: Path, command: str, answer: Any) -> None:
         if record != self._current:
@@ -236,6 +290,8 @@ class RecordFollower(Node):
         if command == "cancel":
             refused = answer.return_code != CancelGoal.Response.ERROR_NONE
             self._notice("the planner does not cancel it: its goal has ended already" if refused else "")
+        elif command in ("step", "say"):
+            self._notice("" if answer.success else answer.message)
         else:
             self._course = replace(self._course, paused=command == "pause")
             self._notice(answer.message if command == "go on" and "when it may" in answer.message else "")

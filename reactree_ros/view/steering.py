@@ -20,6 +20,23 @@ PAUSED = "somebody has paused it"
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A skill that a person is to allow or to refuse.
+
+    Attributes:
+        number: Tells it from others: ``allow NUMBER`` and ``refuse NUMBER`` are the commands.
+        skill: In words, e.g. ``turn on stove 1``.
+        reason: Why it is asked.
+        seconds: How long whoever asks waits for the answer.
+    """
+
+    number: int
+    skill: str
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Course:
     """How a run is steered now.
 
@@ -28,12 +45,14 @@ class Course:
         ended: Whether the run has ended, so that there is nothing to steer.
         notice: Why what a person wanted last was not done; empty where it was.
         commands: What a person can want of it.
+        asked: A skill that is to be confirmed; None: there is none.
     """
 
     paused: bool = False
     ended: bool = False
     notice: str = ""
     commands: tuple[str, ...] = ("pause", "go on", "step", "say", "cancel")
+    asked: Asked | None = None
 
 
 class Helm(Protocol):
@@ -42,7 +61,7 @@ class Helm(Protocol):
     def course_of(self, record: Path) -> Course:
         """Return how the run of a record is steered now."""
 
-    def commands(self, record: Path) -> Mapping[str, Callable[[str], None]]:
+    def commands(self, record: Path) -> Mapping[str, Callable[[str], object]]:
         """Return what a person can want of a record's run by name; each takes the person's words.
 
         They raise a :class:`UserError` where it cannot be done now.
@@ -66,6 +85,7 @@ class Steering(LanguageModel):
         self._episode: Episode | None = None
         self._left: int | None = 0 if paused else None  # decisions that are asked for until it pauses; None: no end
         self._words = ""
+        self._said: Pending[str] = Pending.of("")  # what comes of the words
         self._notice = ""
         self._ended = False
 
@@ -80,6 +100,7 @@ class Steering(LanguageModel):
         """Take in that the episode has ended."""
         with self._lock:
             self._ended = True
+            self._said.succeed("the run has ended")
 
     @property
     def course(self) -> Course:
@@ -91,7 +112,7 @@ class Steering(LanguageModel):
         """Return the course: there is one run."""
         return self.course
 
-    def commands(self, record: Path) -> Mapping[str, Callable[[str], None]]:
+    def commands(self, record: Path) -> Mapping[str, Callable[[str], object]]:
         """See :meth:`Helm.commands`."""
         return {
             "pause": lambda _: self.pause(),
@@ -107,7 +128,8 @@ class Steering(LanguageModel):
         """Let the run hold; what is in flight is cancelled."""
         with self._lock:
             self._running().pause(PAUSED)
-            self._left = 0
+            self._left, self._words = 0, ""
+            self._said.succeed("the run was paused before they were taken")
 
     def go_on(self) -> None:
         """Let a paused run go on."""
@@ -117,8 +139,11 @@ class Steering(LanguageModel):
         """Let a paused run take one more decision."""
         self._release(1)
 
-    def say(self, words: str) -> None:
+    def say(self, words: str) -> Pending[str]:
         """Let a paused run take a person's words for its next decision, then pause again.
+
+        Returns:
+            Why they are not taken, empty where they are, as soon as that is known.
 
         Raises:
             UserError: There are no words, or the run is not paused.
@@ -128,17 +153,19 @@ class Steering(LanguageModel):
         with self._lock:
             if self._left != 0:
                 raise UserError("the run is not paused; pause it first, so that the decision is the one that is meant")
-        self._release(1, words)
+        return self._release(1, words)
 
     def cancel(self) -> None:
         """Stop the run for good."""
         with self._lock:
             self._running().cancel()
 
-    def _release(self, left: int | None, words: str = "") -> None:
+    def _release(self, left: int | None, words: str = "") -> Pending[str]:
         with self._lock:
             self._running().resume()
-            self._left, self._words, self._notice = left, words, ""
+            self._said.succeed("something else was wanted meanwhile")
+            self._left, self._words, self._notice, self._said = left, words, "", Pending()
+            return self._said
 
     def _running(self) -> Episode:
         if self._episode is None or self._ended:
@@ -157,10 +184,13 @@ class Steering(LanguageModel):
                 self._left -= 1
             if words:
                 try:
-                    return Pending.of(_reply(words, request))
+                    reply = _reply(words, request)
                 except Unreadable as error:
                     self._left, self._notice = 0, str(error)
+                    self._said.succeed(str(error))
                     return self._held()
+                self._said.succeed("")
+                return Pending.of(reply)
         return self._model.decide(request)
 
     def _held(self) -> Pending[Reply]:

@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from command_line import Cli
-from doubles import ScriptedModel
+from doubles import ScriptedModel, ScriptedWorld
 from processes import PATIENCE, Process, Processes
 
 from reactree_ros.errors import UserError
@@ -24,6 +24,7 @@ from reactree_ros.errors import UserError
 if importlib.util.find_spec("rclpy"):
     from action_msgs.msg import GoalStatus
     from reactree_interfaces.msg import RecordPart
+    from reactree_interfaces.srv import SayDecision
     from ros_graph import HeldWorld
     from std_srvs.srv import Trigger
 
@@ -183,8 +184,8 @@ def test_what_is_no_nodes_name_is_refused(graph: Graph, tmp_path: Path) -> None:
 # ------------------------------------------------------------------ the person's hand
 
 
-def want(follower: RecordFollower, record: Path, command: str) -> None:
-    follower.commands(record)[command]("")
+def want(follower: RecordFollower, record: Path, command: str, words: str = "") -> None:
+    follower.commands(record)[command](words)
 
 
 def test_a_run_is_paused_goes_on_and_is_cancelled_by_the_planner(graph: Graph, tmp_path: Path) -> None:
@@ -204,6 +205,91 @@ def test_a_run_is_paused_goes_on_and_is_cancelled_by_the_planner(graph: Graph, t
     graph.until(lambda: follower.course_of(record).ended, "its end has come")
     with pytest.raises(UserError, match="has ended"):
         want(follower, record, "cancel")
+
+
+def decisions(record: Path) -> list[str]:
+    """What was decided so far, and who answered, where that was a person."""
+    by = [event.get("answered_by", "") for event in events(record) if event["e"] == "reply"]
+    said = [event["said"] for event in events(record) if event["e"] == "turn" and "said" in event]
+    return [f"{words} ({person})" if person else words for words, person in zip(said, by, strict=True)]
+
+
+def test_a_run_takes_single_steps_and_what_a_person_says(graph: Graph, tmp_path: Path) -> None:
+    graph.household({"root": ["Think: a", "Think: b", "Act: done"]})
+    graph.call(Trigger, "/reactree_planner/pause")
+    follower = follow(graph, tmp_path)
+    goal = graph.task()
+    graph.until(lambda: copies(tmp_path) and follower.course_of(copies(tmp_path)[0]).paused, "it begins paused")
+    (record,) = copies(tmp_path)
+    want(follower, record, "step")
+    graph.until(lambda: kinds(record)["decided"] == 1 and follower.course_of(record).paused, "one step is taken")
+    want(follower, record, "say", "Act: fly to the moon")
+    graph.until(lambda: "fly to the moon" in follower.course_of(record).notice, "why it is not taken is told")
+    want(follower, record, "say", "Act: open fridge 1")
+    graph.until(lambda: kinds(record)["decided"] == 2 and follower.course_of(record).paused, "what was said is done")
+    assert follower.course_of(record).notice == ""
+    assert decisions(record) == ["Think: a", "Act: open fridge 1 (a person)"]
+    want(follower, record, "go on")
+    assert goal.result.success
+    graph.until(lambda: follower.course_of(record).ended, "its end has come")
+    assert decisions(record)[2:] == ["Think: b", "Act: done"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "service", "given", "said"),
+    [
+        ("Trigger", "step", {}, "no task runs; there is nothing to steer"),
+        ("SayDecision", "say", {"words": "Act: done"}, "no task runs; there is nothing to steer"),
+    ],
+)
+def test_without_a_task_there_is_nothing_to_steer(
+    graph: Graph, kind: str, service: str, given: dict[str, str], said: str
+) -> None:
+    graph.household(THREE)
+    answer = graph.call({"Trigger": Trigger, "SayDecision": SayDecision}[kind], f"/reactree_planner/{service}", **given)
+    assert (answer.success, answer.message) == (False, said)
+
+
+def test_words_for_a_run_that_goes_on_are_refused_and_those_for_one_that_ends_are_answered(graph: Graph) -> None:
+    world = HeldWorld()
+    graph.household(THREE, world=world)
+    goal = graph.task()
+    graph.until(lambda: world.held, "the skill runs")
+    answer = graph.call(SayDecision, "/reactree_planner/say", words="Act: done")
+    assert (answer.success, "is not paused" in answer.message) == (False, True)
+    goal.cancel()
+    assert goal.status == GoalStatus.STATUS_CANCELED
+
+
+POLICY = "rules: [{skill: open, object: fridge, verdict: confirm}]"
+
+
+def test_what_a_policy_wants_confirmed_is_asked_on_the_page_as_long_as_somebody_looks_at_it(
+    graph: Graph, tmp_path: Path
+) -> None:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    world = ScriptedWorld()
+    graph.inference(ScriptedModel({"root": ["Act: open fridge 1"] * 2 + ["Act: done"]}))
+    graph.bridge(world, policy=str(tmp_path / "policy.yaml"), confirm_timeout=600.0)
+    graph.planner()
+    follower = follow(graph, tmp_path / "copies")
+    goal = graph.task()
+    graph.until(lambda: copies(tmp_path / "copies"), "it is followed")
+    (record,) = copies(tmp_path / "copies")
+    assert not follower._questions.offered, "nobody looks"
+    for command, words in (("allow", ""), ("refuse", "it is cold")):
+        graph.until(lambda: follower.course_of(record).asked is not None, "it is asked")
+        asked = follower.course_of(record).asked
+        assert asked is not None
+        assert (asked.skill, asked.reason) == ("open fridge 1", "the skill policy says confirm for 'open fridge'")
+        want(follower, record, f"{command} {asked.number}", words)
+        with pytest.raises(KeyError):
+            want(follower, record, f"{command} {asked.number + 1}")
+        graph.until(lambda asked=asked: follower.course_of(record).asked != asked, "it is answered")
+    assert goal.result.success
+    assert world.executed == ["open fridge 1"]
+    assert any("was not approved: it is cold" in event.get("saw", "") for event in events(record))
+    graph.until(lambda: not follower._questions.offered, "nobody looks any more")
 
 
 def test_a_pause_by_somebody_else_is_seen(graph: Graph, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import { endWords, NodePanel, RunPanel, WorldPanel } from "./panels.js";
 import { countUntil, latest, Record } from "./record.js";
 import { fetchRuns, follow, Refused, steer } from "./stream.js";
-import { make, visible } from "./text.js";
+import { make, seconds, visible } from "./text.js";
 import { Timeline } from "./timeline.js";
 import { SPOKEN, TreeView } from "./tree.js";
 
@@ -104,7 +104,26 @@ export class RunView {
     this._sayIt = make("button.primary", { type: "submit" }, "Say");
     this._notice = make("p.notice", { role: "alert" });
     this._form = make("form.say", { onsubmit: (event) => (event.preventDefault(), this._sayDecision()) }, this._words, this._sayIt);
-    return make("div.steering", { hidden: true, role: "toolbar", "aria-label": "Steer the run" }, this._pause, this._step, this._form, this._cancel, this._notice);
+    this._question = make("div.question", { role: "alert", hidden: true });
+    return make("div.steering", { hidden: true, role: "toolbar", "aria-label": "Steer the run" }, this._pause, this._step, this._form, this._cancel, this._notice, this._question);
+  }
+
+  /** Ask the person what a skill policy wants confirmed; null: nothing. */
+  _confirm(asked) {
+    const number = asked?.number ?? null;
+    if (number === this._asking) return;
+    this._asking = number;
+    this._question.hidden = !asked;
+    this._question.replaceChildren();
+    if (!asked) return;
+    const why = make("input", { type: "text", placeholder: "Why not? The language model is told", "aria-label": "Why not", maxlength: 1000, autocomplete: "off" });
+    const answer = (name, kind, command, says = () => "") => make(kind, { type: "button", onclick: () => this._command(`${command} ${number}`, says()) }, name);
+    this._question.append(
+      make("p", { dir: "auto" }, make("b", {}, `May “${asked.skill}” be carried out?`), ` ${asked.reason}. Without an answer in ${seconds(asked.seconds)} it is not.`),
+      answer("Allow", "button.primary", "allow"),
+      why,
+      answer("Refuse", "button.danger", "refuse", () => why.value),
+    );
   }
 
   // ------------------------------------------------------------------ what comes
@@ -135,6 +154,7 @@ export class RunView {
     this._pause.textContent = course.paused ? "Go on" : "Pause";
     this._step.disabled = this._words.disabled = this._sayIt.disabled = !course.paused;
     this._notice.textContent = visible(course.notice);
+    this._confirm(course.asked);
     this._ask();
   }
 
