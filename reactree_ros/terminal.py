@@ -27,6 +27,8 @@ from reactree_ros.world.port import Outcome
 FRAMES = 8
 #: Of what is said or seen, no more characters are printed; the record has all of it.
 LONGEST = 2000
+#: Levels by which a line of the tree is indented at most; what is deeper says how deep.
+DEEPEST = 16
 #: Ends after which a run can be gone on with.
 RESUMED = BROKEN | {EpisodeEnd.INTERRUPTED, EpisodeEnd.OUT_OF_DECISIONS, EpisodeEnd.OUT_OF_STEPS}
 _STYLES = {"success": "green", "failure": "red", "running": "blue", "interrupted": "yellow", "": "dim"}
@@ -181,9 +183,14 @@ def tree_rows(moment: Moment, *, folded: bool) -> Iterator[Row]:
         below = [moment.nodes[number] for number in node.children if moment.nodes[number].kind != "skill"]
         hidden = folded and bool(below) and node.status in _ENDED
         active = node.number in path and moment.result is None
-        yield Row(f"{'  ' * depth}{_told(node)}{' …' if hidden else ''}", _STYLES[node.status], active=active)
+        yield Row(f"{_indented(depth)}{_told(node)}{' …' if hidden else ''}", _STYLES[node.status], active=active)
         if not hidden:
             waiting += [(child, depth + 1) for child in reversed(below)]
+
+
+def _indented(depth: int) -> str:
+    """Return what stands before a line of the tree; what is very deep says how deep."""
+    return "  " * depth if depth <= DEEPEST else f"{'  ' * DEEPEST}({depth}) "
 
 
 def _told(node: Node) -> str:

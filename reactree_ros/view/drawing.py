@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
@@ -20,8 +21,8 @@ STATUSES = {
     "interrupted": ("#a15c07", "‖"),
     "": ("#8a8f98", ""),
 }
-#: Widest PNG, in pixels.
-WIDEST = 12_000
+#: Longest side of a PNG, and most of its pixels.
+LONGEST, MOST = 12_000, 48_000_000
 _WIDE, _NARROW, _LEVEL, _MARGIN = 150, 60, 100, 60
 _LINE, _LINES = 22, 3
 _DOT_SHAPES = {"sequence": "box", "fallback": "box", "parallel": "box"}
@@ -50,7 +51,7 @@ def as_svg(moment: Moment) -> str:
 
 
 def as_png(moment: Moment) -> bytes:
-    """Draw a tree as PNG, at twice the size of the SVG where that is not too wide.
+    """Draw a tree as PNG, at twice the size of the SVG where that is not too large.
 
     Raises:
         UserError: What draws it is not installed.
@@ -60,8 +61,9 @@ def as_png(moment: Moment) -> bytes:
     except ImportError as error:
         raise UserError(f"a PNG needs resvg-py: {install_line('reactree_ros[view]')}; or export svg") from error
     svg = as_svg(moment)
-    width = float(svg.partition('width="')[2].partition('"')[0])
-    return bytes(svg_to_bytes(svg_string=svg, width=round(min(2 * width, WIDEST))))
+    width, height = (float(svg.partition(f' {side}="')[2].partition('"')[0]) for side in ("width", "height"))
+    scale = min(2.0, LONGEST / width, LONGEST / height, math.sqrt(MOST / (width * height)))
+    return bytes(svg_to_bytes(svg_string=svg, width=max(1, round(scale * width))))
 
 
 def as_dot(moment: Moment) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -11,9 +12,11 @@ from xml.etree import ElementTree
 
 import pytest
 from command_line import Cli
-from view.writing import DEMO, Lines, demo
+from view.writing import DEMO, Lines, deep, demo
 
+from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record, read_record
+from reactree_ros.terminal import DEEPEST, tree_rows
 from reactree_ros.view.exports import EXPORTS, export, write_exports
 from reactree_ros.view.words import visible
 
@@ -79,6 +82,24 @@ def test_hostile_words_stay_words_in_every_export(hostile: Record) -> None:
     for kind in ("svg", "dot", "markdown"):
         text = export(hostile, kind).decode()
         assert not set(text) & {"\x00", "\x1b", "\u202e"}
+
+
+def test_a_tree_of_two_thousand_levels_is_drawn_and_told(tmp_path: Path) -> None:
+    deep(tmp_path / "deep.jsonl", 2000)
+    record = read_record(tmp_path / "deep.jsonl")
+    drawn = ElementTree.fromstring(export(record, "svg"))
+    assert len(drawn.findall(f"{SVG}circle")) == 2000
+    assert export(record, "dot").decode().count(" -> ") == 3998
+    assert "go 2000 deep" in export(record, "markdown").decode()
+    moment = Moment.after(record.events)
+    rows = [str(row) for row in tree_rows(moment, folded=True)]
+    assert rows[0].endswith("go 1 deep")
+    assert rows[-1] == f"{'  ' * DEEPEST}(3998) ● go 2000 deep"
+    assert max(map(len, rows)) < 80
+    if find_spec("resvg_py"):
+        png = export(record, "png")
+        width, height = struct.unpack(">II", png[16:24])
+        assert 11_000 < height <= 12_000 > width
 
 
 def test_what_would_be_obeyed_is_shown() -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from view.writing import DEMO, Lines, Live, Wide, demo
+from view.writing import DEMO, Lines, Live, Wide, deep, demo
 
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import read_record
-from reactree_ros.view.steering import Course
+from reactree_ros.view.steering import Asked, Course
 
 pytestmark = pytest.mark.view
 
@@ -214,6 +214,34 @@ def test_a_planner_is_offered_only_what_it_can_do(tmp_path: Path, serve: Serve, 
     expect(page.locator(".steering")).to_be_hidden()
 
 
+def test_what_a_skill_policy_wants_confirmed_is_asked_and_answered(
+    tmp_path: Path, serve: Serve, open_page: Open
+) -> None:
+    answers: list[tuple[str, str]] = []
+
+    class Asks(Planner):
+        def course_of(self, record: Path) -> Course:
+            asked = Asked(
+                7 + len(answers), f"turn on stove {7 + len(answers)} {HOSTILE}", "the skill policy says confirm", 30.0
+            )
+            return Course(asked=asked if len(answers) < 2 else None)
+
+        def commands(self, record: Path) -> dict[str, Callable[[str], None]]:
+            numbered = [f"{verb} {7 + len(answers)}" for verb in ("allow", "refuse")]
+            return {name: lambda words, name=name: answers.append((name, words)) for name in numbered}
+
+    page = open_page(serve(Lines(tmp_path / "run.jsonl", "root").path, steering=Asks()).url)
+    question = page.locator(".question")
+    expect(question).to_contain_text("turn on stove 7 <img")
+    expect(question).to_contain_text("Without an answer in 30 s it is not.")
+    page.get_by_role("button", name="Allow").click()
+    expect(question).to_contain_text("turn on stove 8 <img")
+    page.get_by_label("Why not").fill("it is hot")
+    page.get_by_role("button", name="Refuse").click()
+    expect(question).to_be_hidden()
+    assert answers == [("allow 7", ""), ("refuse 8", "it is hot")]
+
+
 # ---------------------------------------------------------------------- a run that is over
 
 
@@ -327,6 +355,45 @@ def test_keys_lead_to_refusals_and_failures(tmp_path: Path, serve: Serve, open_p
     expect(page.locator(".panel .chip").first).to_have_text("failure")
 
 
+KITCHEN = {"name": "kitchen 1", "x": 2.0, "y": 1.5, "outline": [[0, 0], [4, 0], [4, 3], [0, 3]]}
+FRIDGE = {"name": "fridge 1", "x": 3.5, "y": 2.5, "yaw": 0.0, "outline": [[3, 2], [4, 2], [4, 3], [3, 3]]}
+APPLE = {"word": "apple", "instance": 1, "room": "kitchen 1", "place": "fridge 1"}
+
+
+def test_a_world_with_poses_has_a_map_on_which_the_robot_moves(tmp_path: Path, serve: Serve, open_page: Open) -> None:
+    lines = Lines(tmp_path / "run.jsonl", "root")
+    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
+    lines.add("skills", added=["open fridge 1"])
+    here, there = {"name": "", "x": 1.0, "y": 1.0, "yaw": 0.0}, {"name": "", "x": 2.0, "y": 2.5, "yaw": 1.5708}
+    look = {"node": 0, "text": "A kitchen.", "outcome": "done"}
+    lines.add("observation", of="observe", rooms=["kitchen 1"], spots=[here, KITCHEN, FRIDGE], **look)
+    apple = {"name": "apple 1", "x": 3.5, "y": 2.4}
+    opened = {"looked_into": "fridge 1", "seen": [APPLE], "spots": [there, FRIDGE, apple]}
+    lines.add("observation", of="execute", **opened, **look)
+    lines.add("observation", of="execute", seen=[APPLE | {"held": True}], spots=[there], **look)
+    lines.end()
+    page = open_page(serve(lines.path).url)
+    page.get_by_role("tab", name="World").click()
+    drawn = page.locator(".map [role=img]")
+    room, fridge = "kitchen 1, at 2.0, 1.5 m", "fridge 1, at 3.5, 2.5 m"
+    spoken = {
+        2: [],
+        3: [room, f"{fridge}, never looked into", "the robot, at 1.0, 1.0 m"],
+        4: [room, fridge, "apple 1, at 3.5, 2.4 m", "the robot, at 2.0, 2.5 m"],
+        5: [room, fridge, "the robot, at 2.0, 2.5 m"],
+    }
+    slider = page.get_by_role("slider")
+    for moment, said in spoken.items():
+        slider.fill(str(moment))
+        expect(drawn).to_have_count(len(said))
+        assert [one.get_attribute("aria-label") for one in drawn.all()] == said
+    turned = page.locator(".map path.robot").get_attribute("transform")
+    assert "rotate(-90)" in turned, "up is where y grows"
+    room_box, fridge_box = (page.locator(f".map polygon.{kind}").bounding_box() for kind in ("floor", "standing"))
+    assert fridge_box["x"] + fridge_box["width"] == pytest.approx(room_box["x"] + room_box["width"], abs=2)
+    assert fridge_box["y"] == pytest.approx(room_box["y"], abs=2)
+
+
 # ---------------------------------------------------------------------- several runs
 
 
@@ -404,6 +471,20 @@ def test_of_two_thousand_nodes_only_those_that_can_be_seen_are_drawn(
         settled(page)
         assert page.locator("svg.tree *").count() < 400
     assert drawn[2000] < 2 * drawn[200]
+
+
+def test_a_tree_of_two_thousand_levels_is_shown_and_folded(tmp_path: Path, serve: Serve, open_page: Open) -> None:
+    deep(tmp_path / "run.jsonl", 2000)
+    page = open_page(serve(tmp_path / "run.jsonl").url)
+    expect(page.locator("h2.goal")).to_have_text("go 2000 deep")
+    expect(page.locator("[role=treeitem][aria-level='3999']")).to_be_visible()
+    page.keyboard.press("0")
+    settled(page)
+    assert page.locator("svg.tree *").count() < 2000
+    page.keyboard.press("t")
+    page.keyboard.press("Home")
+    page.keyboard.press("Space")
+    expect(page.locator(".node.selected .doing")).to_have_text("+3998")
 
 
 def test_a_tree_of_two_thousand_nodes_grows_on_the_page(tmp_path: Path, serve: Serve, open_page: Open) -> None:

@@ -88,6 +88,22 @@ class Lines:
         self._file.close()
 
 
+def deep(path: Path, agents: int) -> None:
+    """Write a run of agent nodes each of which expands into the next one, which still runs."""
+    lines = Lines(path, "Go deeper")
+    nodes: list[dict[str, Any]] = []
+    for number in range(2 * agents - 1):
+        kind = "sequence" if number % 2 else "agent"
+        name = kind if number % 2 else f"go {number // 2 + 1} deep"
+        one = {"node": number, "parent": number - 1 if number else None, "kind": kind, "name": name}
+        nodes.append(one if number % 2 else one | {"subgoal": name, "depth": number + 1})
+    for at, node in enumerate(nodes):
+        lines.add("grow", nodes=[node])
+        lines.add("status", of=[[at, "running"]])
+    lines.add("started", node=len(nodes) - 1, index=0, decision=1)
+    lines.add("turn", node=len(nodes) - 1, told="Your task is to: go deep", about="task")
+
+
 class Wide:
     """A run of many agent nodes, written piece by piece: each expands into three until there are enough."""
 

@@ -5,7 +5,7 @@ const WIDE = 148, NARROW = 56;
 
 /** Return `{x, y}` for each of the nodes, which come with parents before children; `children(node)` are those shown. */
 export function layout(nodes, children) {
-  const shape = new Map(); // id → {offset: from the parent, left: [], right: []}; the edges level by level
+  const shape = new Map(); // id → {offset: from the parent, left, right: the edges of what is under it}
   for (let i = nodes.length - 1; i >= 0; i--) shape.set(nodes[i].id, placed(nodes[i], children(nodes[i]), shape));
   const places = new Map();
   for (const node of nodes) {
@@ -18,33 +18,52 @@ export function layout(nodes, children) {
 
 function placed(node, below, shape) {
   const half = (node.isFlow ? NARROW : WIDE) / 2;
-  const found = { offset: 0, left: [-half], right: [half] };
-  if (!below.length) return found;
-  let left = [], right = [];
+  let left = new Edge(), right = new Edge();
   const centres = [];
   for (const child of below) {
     const one = shape.get(child.id);
     let shift = 0;
     for (let level = 0; level < Math.min(right.length, one.left.length); level++) {
-      shift = Math.max(shift, right[level] - one.left[level]);
+      shift = Math.max(shift, right.at(level) - one.left.at(level));
     }
-    if (!centres.length) {
-      left = one.left.slice();
-      right = one.right.slice();
-    } else {
-      for (let level = 0; level < one.right.length; level++) {
-        if (level >= left.length) left.push(one.left[level] + shift);
-        right[level] = one.right[level] + shift;
-      }
-    }
+    one.left.moved += shift;
+    one.right.moved += shift;
+    left = left.before(one.left);
+    right = one.right.before(right);
     centres.push(shift);
-    one.left = one.right = null; // no longer wanted
   }
-  const middle = (centres[0] + centres.at(-1)) / 2;
+  const middle = below.length ? (centres[0] + centres.at(-1)) / 2 : 0;
   below.forEach((child, number) => (shape.get(child.id).offset = centres[number] - middle));
-  for (let level = 0; level < left.length; level++) {
-    found.left.push(left[level] - middle);
-    found.right.push(right[level] - middle);
+  left.moved -= middle;
+  right.moved -= middle;
+  left.rise(-half);
+  right.rise(half);
+  return { offset: 0, left, right };
+}
+
+/** An edge of a subtree, level by level; it is handed up and changed in place, so that a deep tree costs no more. */
+class Edge {
+  constructor() {
+    this._upwards = []; // the deepest level first, without what all were moved by
+    this.moved = 0;
   }
-  return found;
+
+  get length() {
+    return this._upwards.length;
+  }
+
+  at(level) {
+    return this._upwards[this.length - 1 - level] + this.moved;
+  }
+
+  rise(x) {
+    this._upwards.push(x - this.moved);
+  }
+
+  /** Return this edge as far down as it goes, then another one; both are used up. */
+  before(other) {
+    if (this.length >= other.length) return this;
+    for (let level = 0; level < this.length; level++) other._upwards[other.length - 1 - level] = this.at(level) - other.moved;
+    return other;
+  }
 }

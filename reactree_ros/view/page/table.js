@@ -7,9 +7,9 @@ import { count, make, seconds } from "./text.js";
 const REFRESH = 3000; // milliseconds
 const COLUMNS = [
   { name: "instruction", title: "Instruction" },
+  { name: "end", title: "End" },
   { name: "planner", title: "Planner" },
   { name: "llm", title: "Model" },
-  { name: "end", title: "End" },
   { name: "gsr", title: "GSR", number: true },
   { name: "decisions", title: "Decisions", number: true },
   { name: "nodes", title: "Nodes", number: true },

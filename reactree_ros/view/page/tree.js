@@ -13,6 +13,7 @@ const SMALLEST = 0.02, LARGEST = 2.5, READABLE = 0.55;
 const ROOM = 56; // left free for the buttons beside the tree
 const LINE = 21, LINES = 3; // characters and lines of a name
 const LONGEST_DASHED = 3000; // dashes take a browser long
+const MOST_KEPT = 100; // of the active path, from its end, that are drawn from far away, too
 const BELOW = RADIUS + 20, HIGH = 14; // where a name begins, how high its lines are
 const MARKS = {
   success: "M-6.5 .5l4.3 5L6.5-5.5",
@@ -86,6 +87,7 @@ export class TreeView {
     }
     this._active = record.activePath(moment);
     this._activeIds = new Set(this._active.map((node) => node.id));
+    this._kept = new Set(this._active.slice(-MOST_KEPT).map((node) => node.id));
     if (this._auto) this._follow();
     this._ask();
   }
@@ -200,7 +202,8 @@ export class TreeView {
   _fit(atOnce = false) {
     if (!this._bounds) return;
     const { width, height } = this._size;
-    const room = width > 500 ? width - ROOM : width;
+    const isWide = width > 500; // the buttons are beside the tree, otherwise below it
+    const room = isWide ? width - ROOM : width, tall = isWide ? height : height - ROOM;
     const across = (room - 24) / (this._bounds.right - this._bounds.left);
     const high = (this._bounds.bottom - this._bounds.top) / this._stretch;
     const stretch = across < FAR ? Math.max(1, (0.6 * height) / (across * high)) : 1;
@@ -209,8 +212,8 @@ export class TreeView {
       this._lay();
     }
     const { left, right, top, bottom } = this._bounds;
-    const k = Math.min(1.15, across, height / (bottom - top));
-    this._go({ k, x: room / 2 - (k * (left + right)) / 2, y: Math.max(0, (height - k * (bottom - top)) / 3) - k * top }, atOnce);
+    const k = Math.min(1.15, across, tall / (bottom - top));
+    this._go({ k, x: room / 2 - (k * (left + right)) / 2, y: Math.max(0, (tall - k * (bottom - top)) / 3) - k * top }, atOnce);
   }
 
   /** Where nobody has moved the tree: show all of it as long as it can be read, then where it runs. */
@@ -322,7 +325,7 @@ export class TreeView {
         edges.add(node.id);
         this._drawEdge(node, above, at);
       }
-      const kept = node.id === this.selected || this._activeIds.has(node.id);
+      const kept = node.id === this.selected || this._kept.has(node.id);
       if (kept || (!far && isNear && at.x > left && at.x < right)) {
         drawn.add(node.id);
         this._drawNode(node, at);
@@ -453,9 +456,9 @@ export class TreeView {
   }
 
   _under(node) {
-    let found = 0;
-    for (const child of this._children(node, true)) found += 1 + this._under(child);
-    return found;
+    const found = [...this._children(node, true)];
+    for (const one of found) found.push(...this._children(one, true)); // which are looked at in their turn
+    return found.length;
   }
 
   _spoken(node, status) {
