@@ -550,7 +550,8 @@ class PlannerNode(Node):
 
     def _return(self, task: Task) -> None:
         """Bring a run that is gone on with nearer to where it was."""
-        assert task.way is not None and task.steering is not None  # it is on it
+        assert task.way is not None  # it is on it
+        assert task.steering is not None
         until = steady.now() + SLICE
         try:
             while steady.now() < until:
