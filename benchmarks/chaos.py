@@ -59,7 +59,7 @@ PLACES = ("coffee table", "kitchen table", "kitchen counter")
 #: Instructions that take a second; the others take two to four.
 SHORT = ("Turn on the table lamp", "Open the fridge", "Close the fridge")
 #: Share of the short ones.
-OFTEN = 0.7
+OFTEN = 0.85
 PROCESSES = ("robot", "navigation", "watchdog", "robot_bridge", "planner", "inference")
 NAMES = {"planner": "reactree_planner"}
 PHASES = ("sent", "deciding", "driving", "manipulating")
@@ -347,22 +347,22 @@ class Chaos:
             card = ("nothing", "")
         fault, phase = card
         where = f"goal {number} ({' while '.join(filter(None, card))})"
-        killed = f"kill {fault.removeprefix('kill ')}" if fault == "kill planner" else ""
-        if fault == "nothing":
-            self._see_end(where, fault, goal)
-        else:
+        if fault != "nothing":
             self.phases[fault][phase] += 1
-            since = time.monotonic()
             self._strike(where, fault, goal)
-            if not killed:
-                self._see_end(where, fault, goal, since)
-        if killed:
+        if fault == "kill planner":
             self.ends[fault]["the planner was killed"] += 1
+        else:
+            self._see_end(where, fault, goal)
+        self._note(number, self.violations[found:])
+
+    def _note(self, number: int, violations: Sequence[str]) -> None:
+        """Note what processes hold after a goal, and show what they said last where something was wrong."""
         for name, process in self.processes.items():
             self.held.note(name, process.pid, number)
-            if len(self.violations) > found:
+            if violations:
                 print(f"--- {name}", *process.output.splitlines()[-LAST_LINES:], sep="\n", flush=True)
-        for violation in self.violations[found:]:
+        for violation in violations:
             print(f"VIOLATION {violation}", flush=True)
 
     def _comes(self, phase: str, goal: Goal) -> bool:
@@ -434,7 +434,7 @@ class Chaos:
             self._ask(Trigger, "/put_back", Trigger.Request())
         self.bring_up(name)
 
-    def _see_end(self, where: str, fault: str, goal: Goal, since: float = 0.0) -> None:
+    def _see_end(self, where: str, fault: str, goal: Goal) -> None:
         """See how a goal ends, and that the base stands then."""
         if not self.until(lambda: goal.ended, "", BOUND):
             self.violations.append(f"{where}: '{goal.instruction}' has not ended within {BOUND:g} s: {self._said}")

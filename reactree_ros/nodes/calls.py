@@ -21,6 +21,10 @@ AWAY = sys.maxsize
 RESTARTED = "was restarted; what it was asked for is lost"
 #: For how long the middleware may list a server whose process was killed, in seconds.
 LISTED_FOR = 25.0
+#: For how long a service may seem to be away while one of its servers is taken off the list, in seconds.
+TAKES_OFF = 1.0
+#: For how long a node whose server was taken off may go on speaking, in seconds.
+SPEAKS_ON = 5.0
 
 
 class ServerGone(Exception):
@@ -70,44 +74,54 @@ class _Listed:
     """The servers of one service of a node with a heartbeat, as the middleware lists them.
 
     The middleware lists a killed one for a while yet, and what is sent to that alone is lost. So those are counted
-    whose node has fallen silent, until their number is gone from the list.
+    whose node has fallen silent, until their number is gone from the list, or the same life speaks again: a network
+    that was gone kills nobody.
 
     Attributes:
         node: Full name of the node.
-        servers: Counts them.
-        count: How many there were at the last look.
+        servers: Counts them; 0 also for a moment while one of several is taken off.
+        count: How many there were when that was known last.
+        away_since: Since when there seem to be none; None: there are.
         life: The node's life at the last look.
-        taken_off: How many went from the list before their node fell silent.
-        dead: When the others fell silent.
+        taken_off: When those went from the list whose node has not fallen silent since.
+        dead: When the others fell silent, and which life.
     """
 
     node: str
     servers: Callable[[], int]
     count: int = 0
+    away_since: float | None = None
     life: int | None = None
-    taken_off: int = 0
-    dead: list[float] = field(default_factory=list)
+    taken_off: list[float] = field(default_factory=list)
+    dead: list[tuple[float, int]] = field(default_factory=list)
 
     def look(self, life: int | None) -> None:
         """Take in how many there are now, and which life of their node speaks."""
-        count = self.servers()
-        for _ in range(self.count - count):
+        now, count = steady.now(), self.servers()
+        self.away_since = None if count else now if self.away_since is None else self.away_since
+        if self.away_since is None or now - self.away_since > TAKES_OFF:
+            self._take_off(self.count - count)
+            self.count = count
+        self.taken_off = [since for since in self.taken_off if now - since < SPEAKS_ON]
+        if self.life is not None and life != self.life:
+            if self.taken_off:
+                self.taken_off.pop(0)
+            elif len(self.dead) < self.count:
+                self.dead.append((now, self.life))
+        self.dead = [(since, dead) for since, dead in self.dead if now - since < LISTED_FOR and dead != life]
+        self.life = life
+
+    def _take_off(self, servers: int) -> None:
+        for _ in range(servers):
             if self.dead:
                 self.dead.pop(0)
             else:
-                self.taken_off += 1
-        if self.life is not None and life != self.life:
-            if self.taken_off:
-                self.taken_off -= 1
-            elif len(self.dead) < count:
-                self.dead.append(steady.now())
-        self.dead = [since for since in self.dead if steady.now() - since < LISTED_FOR]
-        self.count, self.life = count, life
+                self.taken_off.append(steady.now())
 
     @property
     def living(self) -> int:
-        """How many of them are not known to be dead."""
-        return max(0, self.count - len(self.dead))
+        """How many of them are there and not known to be dead."""
+        return 0 if self.away_since is not None else max(0, self.count - len(self.dead))
 
 
 class Calls:

@@ -1,0 +1,90 @@
+"""Which servers of a node with a heartbeat live, where the middleware lists killed ones for a while yet."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import pytest
+
+if importlib.util.find_spec("rclpy"):
+    from reactree_ros.nodes import calls
+    from reactree_ros.nodes.calls import LISTED_FOR, SPEAKS_ON, TAKES_OFF
+
+pytestmark = pytest.mark.ros
+
+
+class Clock:
+    """Time that goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> float:
+        return self.seconds
+
+
+class Service:
+    """A service of a node as a planner sees it: how many servers are listed, and which life speaks."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._count = 0
+        self._listed: Any = calls._Listed("/inference", lambda: self._count)
+
+    def seen(self, count: int, life: int | None, *, after: float = 0.1) -> int:
+        """Take in what is to be seen some seconds later; returns how many live."""
+        self._clock.seconds += after
+        self._count = count
+        self._listed.look(life)
+        return int(self._listed.living)
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Service:
+    clock = Clock()
+    monkeypatch.setattr(calls, "steady", clock)
+    return Service(clock)
+
+
+def restarted(service: Service) -> None:
+    """Kill a node and start it again; the middleware then takes the killed one off, and seems to lose both."""
+    assert service.seen(1, 1) == 1
+    assert service.seen(1, None, after=1.5) == 0, "it is listed, but dead"
+    assert service.seen(1, 2) == 0, "another life speaks before it serves"
+    assert service.seen(2, 2) == 1
+    assert service.seen(0, 2, after=8.0) == 0, "for a moment neither is there"
+    assert service.seen(1, 2) == 1
+
+
+def test_a_second_death_is_seen_as_the_first(service: Service) -> None:
+    restarted(service)
+    assert service.seen(1, None, after=60.0) == 0
+    assert service.seen(1, 3) == 0, "what is sent now would go to the dead one alone"
+    assert service.seen(2, 3) == 1
+
+
+def test_a_node_that_was_not_heard_because_the_network_was_gone_is_asked_at_once(service: Service) -> None:
+    assert service.seen(1, 1) == 1
+    assert service.seen(1, None, after=1.5) == 0
+    assert service.seen(1, 1, after=3.5) == 1
+
+
+def test_a_node_that_ends_in_order_is_no_dead_one_when_another_is_there(service: Service) -> None:
+    assert service.seen(1, 1) == 1
+    assert service.seen(0, 1) == 0
+    assert service.seen(0, 1, after=TAKES_OFF + 0.1) == 0
+    assert service.seen(0, None, after=1.5) == 0
+    assert service.seen(1, 2) == 1
+
+
+def test_a_service_that_is_taken_off_while_its_node_lives_on_says_nothing_of_a_later_death(service: Service) -> None:
+    assert service.seen(2, 1) == 2
+    assert service.seen(1, 1) == 1
+    assert service.seen(1, None, after=SPEAKS_ON) == 0
+
+
+def test_a_killed_server_is_counted_as_dead_for_a_while_only(service: Service) -> None:
+    assert service.seen(1, 1) == 1
+    assert service.seen(1, 2) == 0
+    assert service.seen(1, 2, after=LISTED_FOR) == 1
