@@ -39,8 +39,8 @@ class Navigation(Node):
         speed: Metres per second.
     """
 
-    def __init__(self, *, speed: float) -> None:
-        super().__init__("navigation")
+    def __init__(self, *, speed: float, **kwargs: Any) -> None:
+        super().__init__("navigation", **kwargs)
         self._speed = speed
         self._at: Pose2D | None = None
         self._goal: tuple[Any, Future] | None = None

@@ -12,10 +12,13 @@ from doubles import ScriptedModel
 
 NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
 if NAV2:
+    from navigation import Navigation
     from reactree_interfaces.action import ExecuteSkill, ExecuteTask
+    from robot_servers import VELOCITY_LASTS
     from ros_graph import Graph
     from test_robot_bridge import House, in_skill
 
+    from reactree_ros.nodes import steady
     from reactree_ros.nodes.calls import AWAY
 
     Result = ExecuteSkill.Result
@@ -76,6 +79,20 @@ def test_a_task_whose_navigation_is_restarted_decides_as_if_nothing_had_been(hou
     assert goal.result.success
     graph.close()
     assert [request.prompt for request in disturbed.requests] == [request.prompt for request in undisturbed.requests]
+
+
+def test_a_base_whose_navigation_is_killed_stands_and_is_driven_on_by_the_next(house: Any) -> None:
+    robot = house.add_robot(nav=False)
+    navigation = house.graph.add(Navigation(speed=1.0, context=house.graph.context), alone=True)
+    house.start(server_timeout=600.0)
+    goal = house.skill("go to kitchen 1")
+    house.graph.until(lambda: robot.x > 3.0, "the base is driven")
+    house.graph.kill(navigation)
+    house.graph.until(lambda: steady.now() - robot.moved_at > VELOCITY_LASTS, "the base stands")
+    assert robot.x < 7.0
+    house.graph.add(Navigation(speed=20.0, context=house.graph.context), alone=True)
+    assert goal.result.outcome == Result.DONE
+    assert abs(robot.x - 7.5) < 0.1
 
 
 def test_a_navigation_that_never_comes_back_ends_the_task_with_that_reason(house: Any) -> None:
