@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +29,9 @@ from reactree_ros.tree.names import telling_names
 SHARE, QUICK = 0.1, 0.01
 #: Of what a behaviour says its box is sent so much, in characters; the viewer cuts that to some 15 to 25.
 DETAIL = 40
+#: Of a tree of more behaviours, what is below goal nodes that are not at work any more is not sent: whenever the tree
+#: grows, the viewer needs seconds for each hundred.
+LARGE = 150
 #: Stands for ``<`` in whatever is shown.
 ANGLE = "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}"
 #: A snapshot is due where so much of its period is over.
@@ -49,8 +53,10 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
     The root counts as visited, so that the viewer shows its blackboard, and the watcher what it says, from the start.
     The viewer takes every text for HTML and runs the scripts in it: a ``<`` is sent as another character.
 
-    A behaviour that has not changed is not converted again, so that large trees stay usable. Averages and variances of
-    ticks go into snapshots only, and are made only while a stream is open, from the first tick after it was opened.
+    Large trees stay usable: of more than LARGE behaviours, what is below a goal node that is not at work any more is
+    counted in its detail and left out (``agent +9: done``). A behaviour that has not changed is not converted again.
+    Averages and variances of ticks go into snapshots only, and are made only while a stream is open, from the first
+    tick after it was opened.
 
     Args:
         root: Its root.
@@ -153,10 +159,12 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
     def _messages(self) -> list[BehaviourMsg]:
         """Return all behaviours as messages, those that are as they were as they were converted then."""
         kept, self._kept = self._kept, {}
+        folded = self._folded()
         tips: dict[UUID, UUID | None] = {}
         visited = self.snapshot_visitor.visited
-        for behaviour in self.root.iterate():  # children come before their parents
-            current = behaviour.current_child if isinstance(behaviour, Composite) else None
+        for behaviour in _unfolded(self.root, folded):
+            below = folded.get(behaviour.id, 0)
+            current = behaviour.current_child if isinstance(behaviour, Composite) and not below else None
             own_tip = None if behaviour.status == Status.INVALID else behaviour.id
             tips[behaviour.id] = own_tip if current is None else tips.get(current.id)
             said = behaviour.feedback_message or self._decisions.get(behaviour.id, "")
@@ -166,22 +174,46 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
                 behaviour is self.root or behaviour.id in visited,
                 tips[behaviour.id],
                 None if current is None else current.id,
+                below,
                 [child.id for child in behaviour.children],
             )
             before = kept.get(behaviour.id)
-            msg = before[1] if before is not None and before[0] == state else self._message(behaviour, said)
+            msg = before[1] if before is not None and before[0] == state else self._message(behaviour, said, below)
             self._kept[behaviour.id] = state, msg
         return [msg for _, msg in self._kept.values()]
 
-    def _message(self, behaviour: Behaviour, said: str) -> BehaviourMsg:
+    def _folded(self) -> dict[UUID, int]:
+        """Return the goal nodes that are sent without what is below them, and how many behaviours that are."""
+        everything: list[Behaviour] = [self.root]
+        for behaviour in everything:  # it grows meanwhile
+            everything += behaviour.children
+        if len(everything) <= LARGE:
+            return {}
+        folded: dict[UUID, int] = {}
+        sizes: dict[UUID, int] = {}
+        for behaviour in reversed(everything):  # children come before their parents
+            below = sum([sizes[child.id] for child in behaviour.children])
+            sizes[behaviour.id] = 1 + below
+            if below and isinstance(behaviour, GoalNode) and not self._at_work(behaviour):
+                folded[behaviour.id] = below
+        return folded
+
+    def _at_work(self, behaviour: Behaviour) -> bool:
+        return behaviour.status == Status.RUNNING or behaviour.id in self.snapshot_visitor.visited
+
+    def _message(self, behaviour: Behaviour, said: str, below: int) -> BehaviourMsg:
         msg = conversions.behaviour_to_msg(behaviour)
         msg.name, msg.message = _plain(self._name(behaviour)), _plain(said)
         msg.is_active = behaviour is self.root or behaviour.id in self.snapshot_visitor.visited
         if isinstance(behaviour, GoalNode):
             msg.type = BehaviourMsg.SELECTOR
-            msg.additional_detail = _short(f"{_kind(behaviour)}: {said.removeprefix('Act: ')}").rstrip(": ")
+            kind = f"{_kind(behaviour)} +{below}" if below else _kind(behaviour)
+            msg.additional_detail = _short(f"{kind}: {said.removeprefix('Act: ')}").rstrip(": ")
         elif behaviour is self.root or not behaviour.children:
             msg.additional_detail = _short(said)
+        if below:
+            nothing = type(msg.own_id)()
+            msg.child_ids, msg.current_child_id, msg.tip_id = [], nothing, nothing
         return msg
 
     def _name(self, behaviour: Behaviour) -> str:
@@ -193,6 +225,14 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
             names = telling_names([child.name for child in parent.children])
             self._names |= {child.id: name for child, name in zip(parent.children, names, strict=True)}
         return self._names[behaviour.id]
+
+
+def _unfolded(behaviour: Behaviour, folded: Mapping[UUID, int]) -> Iterator[Behaviour]:
+    """Return the behaviours that are sent, children before their parents."""
+    if behaviour.id not in folded:
+        for child in behaviour.children:
+            yield from _unfolded(child, folded)
+    yield behaviour
 
 
 def _kind(node: GoalNode) -> str:
