@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,6 +24,7 @@ if importlib.util.find_spec("rclpy"):
     Result = ExecuteTask.Result
 
 if TYPE_CHECKING:
+    from rclpy.lifecycle import LifecycleNode
     from ros_graph import Graph
 
     from reactree_ros.nodes.planner_node import PlannerNode
@@ -50,6 +52,45 @@ def let_tick(graph: Graph, planner: PlannerNode) -> None:
     """Let a planner look around, so that it sees what has changed in the graph."""
     ticks = planner._tree.count
     graph.until(lambda: planner._tree.count > ticks + 1)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A task that waits for a node, which is alone in a context of its own and can be killed.
+
+    Attributes:
+        goal: The task.
+        planner: Carries it out.
+        node: It waits for that.
+        model: Decides.
+    """
+
+    goal: Goal
+    planner: PlannerNode
+    node: LifecycleNode
+    model: ScriptedModel
+
+
+def wait_for_decision(graph: Graph, *, server_timeout: float = 3600.0) -> Waiting:
+    """Begin a task that waits for a decision of the inference node."""
+    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
+    inference = graph.inference(model, alone=True)
+    graph.bridge(ScriptedWorld())
+    planner = graph.planner(server_timeout=server_timeout)
+    goal = graph.task()
+    graph.until(lambda: model.in_flight)
+    return Waiting(goal, planner, inference, model)
+
+
+def wait_for_skill(graph: Graph) -> Waiting:
+    """Begin a task that waits for a skill of the bridge; the model has words for another one after it."""
+    world, model = HeldWorld(), ScriptedModel({"root": ["Act: open fridge 1", *ACT]})
+    graph.inference(model)
+    bridge = graph.bridge(world, alone=True)
+    planner = graph.planner(server_timeout=3600.0)
+    goal = graph.task()
+    graph.until(lambda: world.held)
+    return Waiting(goal, planner, bridge, model)
 
 
 # ---------------------------------------------------------------------- episodic memory
@@ -265,36 +306,26 @@ def test_a_bridge_that_dies_in_the_midst_of_a_skill_is_named_and_the_next_task_f
 
 
 def test_a_bridge_that_is_restarted_in_the_midst_of_a_skill_has_forgotten_it(graph: Graph) -> None:
-    world = HeldWorld()
-    graph.inference(ScriptedModel({"root": ["Act: open fridge 1", *ACT]}))
-    bridge = graph.bridge(world, alone=True)
-    planner = graph.planner(server_timeout=3600.0)
-    goal = graph.task()
-    graph.until(lambda: world.held)
-    graph.kill(bridge)
-    let_tick(graph, planner)
+    waits = wait_for_skill(graph)
+    graph.kill(waits.node)
+    let_tick(graph, waits.planner)
     graph.bridge(ScriptedWorld())
     assert_world_gone(
-        goal,
+        waits.goal,
         "'open fridge 1' failed: household_bridge/execute_skill was restarted; what it was asked for is lost",
     )
     assert graph.task().result.success
 
 
 def test_a_bridge_whose_successor_is_there_before_it_has_gone_has_forgotten_the_skill(graph: Graph) -> None:
-    world = HeldWorld()
-    graph.inference(ScriptedModel({"root": ["Act: open fridge 1", *ACT]}))
-    bridge = graph.bridge(world, alone=True)
-    planner = graph.planner(server_timeout=3600.0)
-    goal = graph.task()
-    graph.until(lambda: world.held)
-    let_tick(graph, planner)  # so that the result is asked for
-    graph.halt(bridge)  # killed, but the middleware has not noticed yet
+    waits = wait_for_skill(graph)
+    let_tick(graph, waits.planner)  # so that the result is asked for
+    graph.halt(waits.node)  # killed, but the middleware has not noticed yet
     graph.bridge(ScriptedWorld())
-    let_tick(graph, planner)
-    graph.kill(bridge)
+    let_tick(graph, waits.planner)
+    graph.kill(waits.node)
     assert_world_gone(
-        goal,
+        waits.goal,
         "'open fridge 1' failed: household_bridge/execute_skill was restarted; what it was asked for is lost",
     )
     assert graph.task().result.success
@@ -358,32 +389,22 @@ def test_an_inference_node_that_fails_is_named_and_the_next_task_works(graph: Gr
 def test_an_inference_node_that_dies_in_the_midst_of_a_decision_is_named_and_the_next_task_finds_its_successor(
     graph: Graph,
 ) -> None:
-    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
-    inference = graph.inference(model, alone=True)
-    graph.bridge(ScriptedWorld())
-    graph.planner(server_timeout=0.3)
-    goal = graph.task()
-    graph.until(lambda: model.in_flight)
-    graph.kill(inference)
-    assert_model_gone(goal, "no reply: inference/generate has gone (for 0.3 s)")
+    waits = wait_for_decision(graph, server_timeout=0.3)
+    graph.kill(waits.node)
+    assert_model_gone(waits.goal, "no reply: inference/generate has gone (for 0.3 s)")
     graph.inference(ScriptedModel({"root": ["Act: done"]}))
     assert graph.task().result.success
 
 
 def test_a_decision_whose_inference_node_is_restarted_is_asked_again_and_counted_once(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
-    inference = graph.inference(model, alone=True)
-    graph.bridge(ScriptedWorld())
-    planner = graph.planner(server_timeout=3600.0)
-    goal = graph.task()
-    graph.until(lambda: model.in_flight)
-    graph.kill(inference)
-    let_tick(graph, planner)
+    waits = wait_for_decision(graph)
+    graph.kill(waits.node)
+    let_tick(graph, waits.planner)
     again = ScriptedModel({"root": ACT})
     graph.inference(again)
-    assert goal.result.success
-    assert again.requests[0].prompt == model.requests[0].prompt
-    assert (goal.result.decisions, len(again.requests)) == (1, 2)
+    assert waits.goal.result.success
+    assert again.requests[0].prompt == waits.model.requests[0].prompt
+    assert (waits.goal.result.decisions, len(again.requests)) == (1, 2)
 
 
 def test_a_dead_inference_node_under_a_fallback_of_five_is_asked_once(graph: Graph) -> None:
@@ -458,53 +479,38 @@ def test_a_bridge_that_is_deactivated_in_the_midst_of_a_skill_ends_the_task_and_
 
 
 def test_the_death_of_a_bridge_is_heard_before_the_middleware_notices(graph: Graph) -> None:
-    world = HeldWorld()
-    graph.inference(ScriptedModel({"root": ACT}))
-    bridge = graph.bridge(world, alone=True)
-    planner = graph.planner(server_timeout=3600.0)
-    goal = graph.task()
-    graph.until(lambda: world.held)
-    let_tick(graph, planner)  # so that the heartbeat was heard
-    graph.halt(bridge)
-    assert_world_gone(goal, "'open fridge 1' failed: household_bridge/execute_skill has gone (silent for 1.5 s)")
+    waits = wait_for_skill(graph)
+    let_tick(graph, waits.planner)  # so that the heartbeat was heard
+    graph.halt(waits.node)
+    assert_world_gone(waits.goal, "'open fridge 1' failed: household_bridge/execute_skill has gone (silent for 1.5 s)")
     assert graph.probe.count_services("/household_bridge/execute_skill/_action/send_goal") == 1
 
 
 def test_a_decision_of_an_inference_node_that_falls_silent_is_asked_of_its_successor(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
-    inference = graph.inference(model, alone=True)
-    graph.bridge(ScriptedWorld())
-    planner = graph.planner(server_timeout=3600.0)
-    goal = graph.task()
-    graph.until(lambda: model.in_flight)
-    let_tick(graph, planner)
-    graph.halt(inference)  # killed: the middleware does not notice
+    waits = wait_for_decision(graph)
+    let_tick(graph, waits.planner)
+    graph.halt(waits.node)  # killed: the middleware does not notice
     again = ScriptedModel({"root": ACT})
     graph.inference(again)
-    assert goal.result.success
-    assert (goal.result.decisions, len(again.requests)) == (1, 2)
+    assert waits.goal.result.success
+    assert (waits.goal.result.decisions, len(again.requests)) == (1, 2)
 
 
 def test_a_decision_is_asked_of_a_successor_only_when_that_answers_and_not_of_the_dead_that_are_listed(
     graph: Graph,
 ) -> None:
-    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
-    inference = graph.inference(model, alone=True)
-    graph.bridge(ScriptedWorld())
-    planner = graph.planner(server_timeout=3600.0)
-    goal = graph.task()
-    graph.until(lambda: model.in_flight)
-    let_tick(graph, planner)
-    first = planner._lives.life("/inference")
-    graph.halt(inference)  # killed: the middleware does not notice
+    waits = wait_for_decision(graph)
+    let_tick(graph, waits.planner)
+    first = waits.planner._lives.life("/inference")
+    graph.halt(waits.node)  # killed: the middleware does not notice
     again = ScriptedModel({"root": ACT})
     successor = graph.inference(again, active=False)
-    graph.until(lambda: planner._lives.life("/inference") not in (None, first), "the successor is heard")
-    ticks = planner._tree.count
-    graph.until(lambda: planner._tree.count > ticks + 100, "there is time to ask the wrong one")
+    graph.until(lambda: waits.planner._lives.life("/inference") not in (None, first), "the successor is heard")
+    ticks = waits.planner._tree.count
+    graph.until(lambda: waits.planner._tree.count > ticks + 100, "there is time to ask the wrong one")
     activate(successor)
-    assert goal.result.success
-    assert (goal.result.decisions, len(again.requests)) == (1, 2)
+    assert waits.goal.result.success
+    assert (waits.goal.result.decisions, len(again.requests)) == (1, 2)
 
 
 def test_a_task_asks_nothing_of_a_bridge_that_is_silent(graph: Graph) -> None:
