@@ -50,6 +50,8 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
     A box of the viewer shows a name and a detail, some 15 characters of each. The detail of the root and of a skill is
     what it says last; that of a goal node begins with its class: ``agent: open fridge 1``.
 
+    What is asked of a stream anew, as with the boxes to tick in the viewer, is sent at once, also between two tasks.
+
     The root counts as visited, so that the viewer shows its blackboard, and the watcher what it says, from the start.
     The viewer takes every text for HTML and runs the scripts in it: a ``<`` is sent as another character.
 
@@ -98,6 +100,13 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
     def _on_tree_update_handler(self) -> None:
         self.statistics.stamp = Clock().now().to_msg()  # as py_trees_ros does it
         self._send(changed=True)
+
+    def _reconfigure_snapshot_stream(self, request: Any, response: Any) -> Any:
+        answer = super()._reconfigure_snapshot_stream(request, response)
+        if answer.result:  # seen at once, also where nothing ticks
+            self.snapshot_streams[request.topic_name].last_snapshot_timestamp = None
+            self._send(changed=False)
+        return answer
 
     def _snapshots_post_tick_handler(self, tree: Any) -> None:
         pause = 0.0 if self._cost < QUICK else self._cost / SHARE

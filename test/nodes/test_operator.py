@@ -16,7 +16,7 @@ if importlib.util.find_spec("rclpy"):
     from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
     from py_trees_ros.conversions import msg_to_behaviour
     from py_trees_ros_interfaces.msg import Behaviour, BehaviourTree
-    from py_trees_ros_interfaces.srv import OpenSnapshotStream
+    from py_trees_ros_interfaces.srv import OpenSnapshotStream, ReconfigureSnapshotStream
     from rcl_interfaces.msg import Log
     from rclpy.qos import DurabilityPolicy, QoSProfile
     from ros_graph import HeldWorld, activate
@@ -136,8 +136,16 @@ class Viewer:
         asked = OpenSnapshotStream.Request().parameters
         asked.snapshot_period, asked.blackboard_data, asked.blackboard_activity = float("inf"), True, True
         opened = graph.call(OpenSnapshotStream, "/reactree_planner/snapshot_streams/open", parameters=asked)
+        self._graph, self._asked, self._topic = graph, asked, opened.topic_name
         latched = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.trees: list[BehaviourTree] = graph.listen(BehaviourTree, opened.topic_name, latched)
+
+    def want_board(self, wanted: bool) -> None:
+        """Tick the box for the blackboard, or take the tick away."""
+        self._asked.blackboard_data = wanted
+        service, topic = "/reactree_planner/snapshot_streams/reconfigure", self._topic
+        changed = self._graph.call(ReconfigureSnapshotStream, service, topic_name=topic, parameters=self._asked)
+        assert changed.result
 
     @property
     def last(self) -> dict[str, Behaviour]:
@@ -176,6 +184,16 @@ def test_a_viewer_that_comes_before_the_first_goal_sees_a_tree(graph: Graph) -> 
     assert (root.message, root.additional_detail) == ("waits for a goal", "waits for a goal")
     assert root.is_active  # or the viewer's blackboard panel is empty, and the watcher does not tell what it says
     assert viewer.board()["holding"] == "nothing"
+
+
+def test_a_viewers_boxes_to_tick_work_between_two_tasks(graph: Graph) -> None:
+    graph.household({})
+    viewer = Viewer(graph)
+    graph.until(lambda: viewer.board(), "the blackboard is seen")
+    viewer.want_board(False)
+    graph.until(lambda: not viewer.board(), "it is not seen any more")
+    viewer.want_board(True)
+    graph.until(lambda: viewer.board(), "it is seen again")
 
 
 def test_the_last_decision_is_seen_as_the_nodes_feedback_and_is_sent_when_it_changes(graph: Graph) -> None:
