@@ -166,11 +166,10 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
         return [KeyValue(key=key, value=_plain(str(Blackboard.storage.get(key, "-")))) for key in keys]
 
     def _messages(self) -> list[BehaviourMsg]:
-        """Return all behaviours as messages, those that are as they were as they were converted then."""
+        """Return what is shown as messages, behaviours that are as they were as they were converted then."""
         kept, self._kept = self._kept, {}
         folded = self._folded()
         tips: dict[UUID, UUID | None] = {}
-        visited = self.snapshot_visitor.visited
         for behaviour in _unfolded(self.root, folded):
             below = folded.get(behaviour.id, 0)
             current = behaviour.current_child if isinstance(behaviour, Composite) and not below else None
@@ -180,7 +179,7 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
             state = (
                 behaviour.status,
                 said,
-                behaviour is self.root or behaviour.id in visited,
+                self._visited(behaviour),
                 tips[behaviour.id],
                 None if current is None else current.id,
                 below,
@@ -208,12 +207,15 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
         return folded
 
     def _at_work(self, behaviour: Behaviour) -> bool:
-        return behaviour.status == Status.RUNNING or behaviour.id in self.snapshot_visitor.visited
+        return behaviour.status == Status.RUNNING or self._visited(behaviour)
+
+    def _visited(self, behaviour: Behaviour) -> bool:
+        return behaviour is self.root or behaviour.id in self.snapshot_visitor.visited
 
     def _message(self, behaviour: Behaviour, said: str, below: int) -> BehaviourMsg:
         msg = conversions.behaviour_to_msg(behaviour)
         msg.name, msg.message = _plain(self._name(behaviour)), _plain(said)
-        msg.is_active = behaviour is self.root or behaviour.id in self.snapshot_visitor.visited
+        msg.is_active = self._visited(behaviour)
         if isinstance(behaviour, GoalNode):
             msg.type = BehaviourMsg.SELECTOR
             kind = f"{_kind(behaviour)} +{below}" if below else _kind(behaviour)
