@@ -22,7 +22,7 @@ if importlib.util.find_spec("rclpy"):
     from ros_graph import HeldWorld, activate
     from std_srvs.srv import Trigger
 
-    from reactree_ros.nodes.shown_tree import ANGLE, LARGE
+    from reactree_ros.nodes import shown_tree
     from reactree_ros.nodes.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -299,18 +299,22 @@ def test_the_blackboard_tells_instruction_decisions_budgets_and_what_is_held_and
     assert written & {("/reactree_planner/decision", decision) for decision in decisions}
 
 
-def test_of_a_large_tree_what_is_below_those_that_have_ended_is_counted_and_left_out(graph: Graph) -> None:
-    parts = [f"part {number}" for number in range(40)]
+def test_of_a_large_tree_what_is_below_those_that_have_ended_is_counted_and_left_out(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shown_tree, "LARGE", 20)
+    parts = [f"part {number}" for number in range(6)]
     acts = ["Act: go to kitchen 1", "Act: open fridge 1", "Act: go to kitchen 1", "Act: done"]
     script = {"root": [expand("sequence", *parts)], **{part: list(acts) for part in parts}}
-    graph.household(script, max_decisions=500, max_steps=500)
+    graph.household(script)
     viewer = Viewer(graph)
     assert graph.task().result.success
     graph.until(lambda: viewer.says("reactree_planner", "reached"), "the end is seen")
     sizes = [len(tree.behaviours) for tree in viewer.trees]
-    assert max(sizes) <= LARGE < 3 + len(parts) * len(acts)  # the behaviours that there are
+    assert 12 < max(sizes) <= 20 < 3 + len(parts) * len(acts)  # the behaviours that there are
+    assert sizes[-1] == 3 + len(parts) + 3
     left = viewer.last
-    assert [left[part].additional_detail for part in parts] == ["agent +3: done"] * 39 + ["agent: done"]
+    assert [left[part].additional_detail for part in parts] == ["agent +3: done"] * 5 + ["agent: done"]
     assert len(left[parts[-1]].child_ids) == 3
     assert not len(left[parts[0]].child_ids)
     ids = {bytes(one.own_id.uuid) for one in viewer.trees[-1].behaviours}
@@ -327,7 +331,7 @@ def test_no_text_is_markup_or_script_for_the_viewer(graph: Graph) -> None:
     board = [one.value for tree in viewer.trees for one in tree.blackboard_on_visited_path]
     activity = [one.current_value for tree in viewer.trees for one in tree.blackboard_activity]
     for texts in (boxes, board, activity):
-        assert any(f"{ANGLE}b>root" in text for text in texts)
+        assert any(f"{shown_tree.ANGLE}b>root" in text for text in texts)
         assert any("onerror" in text for text in texts)
         assert not any("<" in text for text in texts)
 
