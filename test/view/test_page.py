@@ -516,7 +516,9 @@ def test_hostile_words_are_shown_as_words(tmp_path: Path, serve: Serve, open_pag
     lines.add("started", node=0, index=0, decision=1)
     lines.add("status", of=[[0, "running", HOSTILE]])
     seen = [{"word": HOSTILE, "instance": 1, "room": HOSTILE, "place": HOSTILE, "states": [HOSTILE]}]
-    lines.add("observation", node=0, of="observe", text=HOSTILE, outcome=HOSTILE, seen=seen, rooms=[HOSTILE])
+    spots = [{"name": name, "x": 1.0, "y": 2.0} for name in ("", f"{HOSTILE} 2")]
+    look = {"text": HOSTILE, "outcome": HOSTILE, "seen": seen, "rooms": [HOSTILE], "spots": spots}
+    lines.add("observation", node=0, of="observe", **look)
     lines.add("turn", node=0, saw=HOSTILE)
     lines.add("turn", node=0, saw="x" * 1_000_000)
     lines.add("reply", node=0, id="0.1", text=HOSTILE, reasoning=HOSTILE, answered_by=HOSTILE)
@@ -537,6 +539,8 @@ def test_hostile_words_are_shown_as_words(tmp_path: Path, serve: Serve, open_pag
     for tab in ("World", "Run"):
         page.get_by_role("tab", name=tab).click()
         expect(page.locator(".panel:visible")).to_contain_text("<script>")
+        if tab == "World":
+            expect(page.locator(".map circle")).to_have_attribute("aria-label", f"{shown} 2, at 1.0, 2.0 m")
     assert page.locator("img, main script").count() == 0
     assert page.title() not in ("1", "2")
     assert {url.split("/", 3)[2] for url in asked} == {page.url.split("/", 3)[2]}

@@ -30,8 +30,8 @@ export function drawMap(record, moment, { rooms, closed }) {
   if (robot) svg.append(element("path", { class: "way", d: `M${way.map((at) => place(at).join(" ")).join("L")}`, "aria-hidden": true }), arrow(robot, place));
   if (robot) names.keep(...place(robot), 20, 20);
   for (const { name, at, kind } of drawn.reverse()) {
-    const [x, y] = kind === "floor" ? corner(at, place) : place(at);
-    names.write(name, kind, x, kind === "floor" ? y + LINE + 2 : kind === "lying" ? y - 8 : y + 4);
+    if (kind === "floor") corners(at, place).some(([x, y]) => names.write(name, kind, x, y));
+    else names.write(name, kind, place(at)[0], place(at)[1] + (kind === "lying" ? -8 : 4));
   }
   return svg;
 }
@@ -65,6 +65,14 @@ function titled(made, kind, spoken) {
   return made;
 }
 
+/** Return where a room's name may stand: in the upper or the lower left corner of what it takes up. */
+function corners(at, place) {
+  const found = (at.outline.length ? at.outline : [at]).map(place);
+  const left = Math.min(...found.map(([x]) => x)) + 4;
+  const ups = found.map(([, y]) => y);
+  return [[left, Math.min(...ups) + LINE + 2], [left, Math.max(...ups) - 5]];
+}
+
 /** Names beside what they name; one that would lie on another is left to the pointer and the screen reader. */
 class Names {
   constructor(svg, width) {
@@ -77,21 +85,17 @@ class Names {
     this._taken.push({ x, y, wide, high });
   }
 
+  /** Write a name; returns whether there was room. */
   write(name, kind, x, y) {
     const shown = name.length > 24 ? `${name.slice(0, 23)}…` : name;
     const wide = shown.length * LETTER;
-    const middle = kind === "floor" ? x + wide / 2 + 4 : Math.min(Math.max(x, wide / 2), Math.max(wide / 2, this._width - wide / 2));
+    const middle = kind === "floor" ? x + wide / 2 : Math.min(Math.max(x, wide / 2), Math.max(wide / 2, this._width - wide / 2));
     const isFree = ({ x: otherX, y: otherY, wide: otherWide, high }) => Math.abs(otherX - middle) * 2 >= wide + otherWide || Math.abs(otherY - y) * 2 >= LINE + high;
-    if (!this._taken.every(isFree)) return;
+    if (!this._taken.every(isFree)) return false;
     this.keep(middle, y, wide, LINE);
     this._svg.append(element("text", { class: kind, x: round(middle), y: round(y), "aria-hidden": true }, shown));
+    return true;
   }
-}
-
-/** Return the upper left corner of what an outline takes up. */
-function corner(at, place) {
-  const corners = (at.outline.length ? at.outline : [at]).map(place);
-  return [Math.min(...corners.map(([x]) => x)), Math.min(...corners.map(([, y]) => y))];
 }
 
 function ends(numbers) {
