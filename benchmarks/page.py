@@ -11,6 +11,7 @@ Chromium, without a screen and without a GPU, shows it.
 - load: seconds from asking for the page of the finished run until it shows how the run ended.
 - frames: milliseconds between frames of the page while the run grows (its own clock; 16.7 is as fast as the screen):
   median, 95th percentile, the longest; and frames a second over all of it.
+- work: CPU milliseconds of the page's main thread a frame while the run grows, which a busy machine does not lengthen.
 - server: the largest resident memory of the server's process, in megabytes.
 """
 
@@ -62,6 +63,7 @@ class Costs:
     most: float
     longest: float
     rate: float
+    work: float
     server: float
 
 
@@ -121,10 +123,13 @@ def measured(browser: Any, path: Path, agents: int, rate: float) -> Costs:
         time.sleep(0.01)
     with served(path) as (url, process):
         page = browser.new_page(viewport={"width": 1300, "height": 800})
+        devtools = page.context.new_cdp_session(page)
+        devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
         page.goto(url)
+        worked = _work(devtools)
         page.evaluate(NOTE_FRAMES)
         page.wait_for_function(SHOWS_THE_END, timeout=1e3 * (PATIENCE + 5 * agents / rate))
-        frames = page.evaluate("window.frames_")
+        frames, worked = page.evaluate("window.frames_"), _work(devtools) - worked
         page.close()
         run.join(PATIENCE)
         page, begin = browser.new_page(viewport={"width": 1300, "height": 800}), time.monotonic()
@@ -141,8 +146,15 @@ def measured(browser: Any, path: Path, agents: int, rate: float) -> Costs:
         most=took[int(0.95 * len(took))],
         longest=took[-1],
         rate=1e3 * len(took) / sum(took),
+        work=1e3 * worked / len(took),
         server=int(re.findall(r"VmHWM:\s+(\d+)", memory)[0]) / 1e3,
     )
+
+
+def _work(devtools: Any) -> float:
+    """Return the CPU seconds that the page's main thread has worked."""
+    metrics = devtools.send("Performance.getMetrics")["metrics"]
+    return float(next(one["value"] for one in metrics if one["name"] == "TaskDuration"))
 
 
 def show(name: str, values: Sequence[float]) -> None:
@@ -158,7 +170,7 @@ def main() -> None:
     parser.add_argument("--agents", type=int, nargs="+", default=[200, 2000], help="agent nodes of each run")
     parser.add_argument("--rate", type=float, default=200, help="decisions a second")
     options = parser.parse_args()
-    titles = ("record", "load", "median", "95 %", "longest", "a second", "server")
+    titles = ("record", "load", "median", "95 %", "longest", "a second", "work", "server")
     print(f"{'agents':>10}" + "".join(f"{title:>10}" for title in titles))
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])

@@ -366,8 +366,8 @@ class Bridge(ManagedNode):
             name = self.resolve_service_name(self._settings.confirm_service)
             self.get_logger().warning(
                 f"the skill policy wants a person to confirm skills, but nobody answers {name}: they "
-                "are refused until somebody does, e.g. by `ros2 run reactree_ros confirm`, or looks at the page "
-                "(`reactree view --ros`)"
+                "are refused until somebody does, e.g. by `ros2 run reactree_ros confirm`, or looks at the page of "
+                "`ros2 run reactree_ros view`"
             )
 
     def _feedback(self, phase: int, fraction: float) -> None:

@@ -25,7 +25,7 @@ def chromium() -> Iterator[Any]:
     from playwright.sync_api import expect, sync_playwright
 
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    assert path, "these tests need Chromium; install the system's package chromium"
+    assert path, "these tests need Chromium on PATH; install the system's package (Debian: apt install chromium)"
     expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
