@@ -48,6 +48,8 @@ def {RESERVED}_show(value, type=type, len=len, str=str):
 _FRAME = re.compile(r'File "<python-input-\d+>"')
 # After these the interpreter's memory is in no state to go on with.
 _FATAL = ("TimeoutError", "MemoryError")
+#: How much code took until it was stopped, which is never twice the same.
+_MEASURED = re.compile(r"[\d.]+\s?[a-zµ]+ > ")
 _NO_LIMIT = 10**9
 
 
@@ -263,7 +265,7 @@ class Sandbox:
             # A process that died, an answer that cannot be read, text that is no Unicode.
             return self._lost(f"{type(error).__name__}: {error}")
         if error.display("type-msg").startswith(_FATAL):
-            return self._lost(error.display("type-msg"))
+            return self._lost(_MEASURED.sub("more than ", error.display("type-msg")))
         return Raised(_FRAME.sub('File "<code>"', error.display()), self._output.output)
 
     def _lost(self, problem: str) -> Raised:
