@@ -21,6 +21,7 @@ from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.control_flow import control_flow
 from reactree_ros.tree.failure import Failure, FailureKind
 from reactree_ros.tree.goal_node import OK, GoalNode, Grow, Program, Step
+from reactree_ros.tree.options import DEEPEST
 from reactree_ros.world.port import Observation
 
 #: What a node is told that has the same thought again.
@@ -204,8 +205,9 @@ class AgentNode(GoalNode):
             return f"The control flow '{expand.control_flow.value}' is not allowed here; allowed: {names}."
         if not expand.subgoals:
             return "An expansion needs at least one subgoal."
-        if options.max_depth and self.depth + 2 > options.max_depth:
-            return f"The tree is {self.depth} deep and must not grow beyond {options.max_depth}."
+        deepest = options.max_depth or DEEPEST
+        if self.depth + 2 > deepest:
+            return f"The tree is {self.depth} deep and must not grow beyond {deepest}."
         if options.refuse_recursion:
             for subgoal in expand.subgoals:
                 if _normal(subgoal) in self._ancestors:

@@ -18,6 +18,11 @@ class ParallelPolicy(enum.Enum):
     """Every child succeeded (the authors' code)."""
 
 
+#: The deepest agent node of all: a hundred in one another. Every tick goes through all of them, by Python's stack, and
+#: takes time with the square of their number.
+DEEPEST = 199
+
+
 class RunOptions(Settings):
     """Choices that hold for a whole run."""
 
@@ -25,7 +30,12 @@ class RunOptions(Settings):
     max_steps: int = Field(
         default=0, ge=0, description="skills and recalls allowed; 0: as many as the household allows"
     )
-    max_depth: int = Field(default=20, ge=0, description="deepest agent node (the root is 1, then 3, …); 0: no limit")
+    max_depth: int = Field(
+        default=20,
+        ge=0,
+        le=DEEPEST,
+        description=f"deepest agent node (the root is 1, then 3, …); 0: {DEEPEST}, the deepest of all",
+    )
     max_tokens: int = Field(default=512, ge=1, description="longest decision, in tokens of the language model")
     temperature: float = Field(default=0.0, ge=0, description="sampling temperature of the language model")
     seed: int = Field(default=0, description="seed of the language model, and of the choice among similar examples")

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles import START, Builds, ScriptedModel, ScriptedWorld, expand
+from doubles import START, Builds, ScriptedModel, ScriptedWorld, expand, goal_of
 from py_trees.common import Status
+from pydantic import ValidationError
 from recorded_runs import Kept, assert_replays, recorded_episode
 
 from reactree_ros.agent.turns import Told
@@ -37,6 +38,8 @@ from reactree_ros.record.reader import Record, RecordError, follow, read_record
 from reactree_ros.record.schema import skills_after, skills_difference, without_credentials
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.goal_node import GoalNode, Program
+from reactree_ros.tree.options import DEEPEST, TreeOptions
+from reactree_ros.view.exports import write_exports
 from reactree_ros.world.port import Observation, World
 from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
@@ -531,3 +534,56 @@ def test_what_is_not_where_the_record_has_it_is_told() -> None:
     (told,) = way.otherwise(now)
     assert told == f"{other.word} {other.instance} is at cellar 1, the record has it " + told.rpartition("has it ")[2]
     assert str(other.room) in told
+
+
+# ---------------------------------------------------------------------- very deep trees
+
+
+class Deeper(ScriptedModel):
+    """Names one smaller goal after the other, as long as it may."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        refused = "must not grow beyond" in request.turns[-1].text
+        goal = goal_of(request.prompt)
+        smaller = str(int(goal) + 1) if goal.isdigit() else "1"
+        return Pending.of(Reply("Act: done" if refused else expand("sequence", smaller)))
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_the_deepest_tree_of_all_is_stopped_recorded_and_played_again(stopped: bool) -> None:
+    options = TreeOptions(max_depth=0, max_decisions=1000)
+    episode, kept = recorded_episode({}, name="reactree", model=Deeper(), options=options)
+    while not (episode.finished or (stopped and kept.lines and len(episode.context.nodes) == (DEEPEST + 1) // 2)):
+        episode.tick()
+    if stopped:
+        episode.interrupt()
+    result = episode.scored()
+    assert (result.end, result.agent_nodes, result.max_depth) == ("interrupted" if stopped else "done", 100, DEEPEST)
+    assert Moment.after(kept.record.events).started == [node["node"] for node in agents(kept)]
+    assert_replays(kept)
+    with pytest.raises(ValidationError, match=f"less than or equal to {DEEPEST}"):
+        TreeOptions(max_depth=DEEPEST + 2)
+
+
+def agents(kept: Kept) -> list[dict[str, Any]]:
+    return [node for event in kept.of("grow") for node in event["nodes"] if node["kind"] == "agent"]
+
+
+def test_a_record_of_a_chain_of_2000_agent_nodes_is_read_and_exported(tmp_path: Path) -> None:
+    episode, kept = recorded_episode({"root": ["Act: done"]})
+    episode.run()
+    begin, root, *_, end = kept.record.events
+    grown = []
+    for above in range(0, 4000, 2):
+        sequence = {"node": above + 1, "parent": above, "kind": "sequence", "name": "sequence"}
+        agent = {"node": above + 2, "parent": above + 1, "kind": "agent", "name": f"{above}", "subgoal": f"{above}"}
+        grown.append({"e": "grow", "nodes": [sequence, agent | {"depth": above + 3}], "t": 0.0})
+        grown.append({"e": "started", "node": above + 2, "index": above // 2 + 1, "decision": 1, "t": 0.0})
+    record = Record([begin, root, *grown, end])
+    assert len(Moment.after(record.events).started) == 2000
+    for kind in ("svg", "dot", "markdown"):
+        write_exports([record], kind, tmp_path / f"chain.{kind}")
+        assert "3998" in (tmp_path / f"chain.{kind}").read_text()

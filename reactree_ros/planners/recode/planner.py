@@ -69,7 +69,10 @@ class RecodeSettings(PlannerSettings):
     """Options of ReCode."""
 
     depth: int = Field(
-        default=10, ge=1, description="how many functions without code may be called in one another; solve is the first"
+        default=10,
+        ge=1,
+        le=100,
+        description="how many functions without code may be called in one another; solve is the first",
     )
     corrections: int = Field(default=3, ge=0, description="how often a node may write its code again after an error")
 
