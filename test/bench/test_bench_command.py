@@ -28,8 +28,9 @@ from rich.console import Console
 from reactree_ros.agent.turns import Said
 from reactree_ros.bench import commands
 from reactree_ros.bench import folder as bench_folder
+from reactree_ros.bench.events import told_by
 from reactree_ros.bench.folder import BenchFolder, read_broken, read_results, read_sessions
-from reactree_ros.bench.job_runner import Finished, JobRunner
+from reactree_ros.bench.job_runner import RECORD, Finished, JobRunner
 from reactree_ros.bench.jobs import Job
 from reactree_ros.bench.local_workers import LocalWorkers
 from reactree_ros.bench.workers import Died, carry_out
@@ -38,6 +39,8 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import DecisionRequest, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.pending import Pending
+from reactree_ros.record.player import replay
+from reactree_ros.record.reader import read_record
 from reactree_ros.world.virtualhome.generator import generate_house
 
 INTERRUPTED = DISTURBED.format(what="os.killpg(0, signal.SIGINT)")
@@ -109,6 +112,39 @@ def test_wherever_writing_breaks_off_the_rest_is_carried_out_once(
     monkeypatch.undo()
     assert len(bench_here(tmp_path)) == (1 if part is None else 2)
     assert_same_bench(tmp_path, undisturbed)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.999], ids=["no byte", "half", "all but the end"])
+def test_a_bench_that_is_killed_in_the_middle_of_a_record_reads_whole_ones_after_it_is_resumed(
+    share: float, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, records = Path.write_bytes, []
+
+    def killed(path: Path, content: bytes) -> int:
+        if path.name != RECORD:
+            return write(path, content)
+        records.append(path)
+        if len(records) < 3:
+            return write(path, content)
+        write(path, content[: int(len(content) * share)])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_bytes", killed)
+    with pytest.raises(KeyboardInterrupt):
+        bench_here(tmp_path)
+    monkeypatch.undo()
+    assert records[2].exists()
+    bench_here(tmp_path)
+    assert_same_bench(tmp_path, undisturbed)
+    lines = read_results(tmp_path)
+    assert sorted(tmp_path.rglob(RECORD)) == sorted(tmp_path / one.folder / RECORD for one in lines)
+    for one in lines:
+        record = read_record(tmp_path / one.folder / RECORD)
+        assert (record.torn, record.end is not None) == (False, True)
+        told = told_by(record.events)
+        assert len(told.sizes) == one.requests
+        assert sum(event.is_action for event in told.events) == one.actions
+        assert replay(record).identical
 
 
 def test_a_bench_that_is_done_is_not_carried_out_again(
