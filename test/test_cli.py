@@ -357,9 +357,13 @@ def test_the_key_is_in_nothing_that_is_printed_or_saved(
     refused = cli("run", INSTRUCTION, *arguments)
     assert (refused.code, refused.out) == (2, "")
     assert "does not accept the key" in refused.err
+    arguments += ["--llm-option", "extra_body={deep: [{api_key: sk-hush-4711}]}"]
+    put_in_body = cli("run", INSTRUCTION, *arguments, "--save", tmp_path / "put in the body")
+    assert (put_in_body.code, "must not hold a key (api_key)" in put_in_body.err) == (2, True)
     files = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) == 2
-    shown = [text for ended in (first, checked, failed, refused) for text in (ended.out, ended.err)]
+    ends = (first, checked, failed, refused, put_in_body)
+    shown = [text for ended in ends for text in (ended.out, ended.err)]
     assert not [text for text in [*files, *shown] if "sk-hush" in text]
 
 

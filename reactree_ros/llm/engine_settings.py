@@ -14,10 +14,8 @@ from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.settings import read_yaml
-from reactree_ros.settings import Settings
+from reactree_ros.settings import Settings, secrets_in
 
-#: Engine arguments that are keys; they would be written down with the settings.
-_KEYS = frozenset({"api_key", "hf_token", "token", "use_auth_token"})
 _WAY_OUT = "set HF_TOKEN, or OPENAI_API_KEY for a server, in the environment instead"
 
 
@@ -40,7 +38,7 @@ def read_arguments(values: dict[str, Any], name: str, *, example: str) -> dict[s
     arguments = (read_yaml(given) if isinstance(given, str) else given) or {}
     if not isinstance(arguments, dict):
         raise ValueError(f"{name} must be like {example}")
-    if keys := [one for one in arguments if one in _KEYS and isinstance(arguments[one], str)]:
+    if keys := secrets_in(arguments):
         raise ValueError(f"{name} must not hold a key ({keys[0]}); {_WAY_OUT}")
     return {**values, name: arguments}
 

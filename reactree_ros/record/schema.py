@@ -31,6 +31,7 @@ from reactree_ros.llm.port import (
     Reply,
 )
 from reactree_ros.memory.experience import End, Experience
+from reactree_ros.settings import without_secrets
 from reactree_ros.tree.failure import FailureKind, GaveUp, Held, MemoryGone, failure_of
 from reactree_ros.world.port import WorldError
 
@@ -54,8 +55,8 @@ _ERRORS: Mapping[FailureKind, type[Exception]] = {
 
 
 def without_credentials(values: Mapping[str, Any]) -> Event:
-    """Return settings without the names and passwords in addresses; keys are never in settings."""
-    return dict(json.loads(_CREDENTIALS.sub("//", json.dumps(values))))
+    """Return settings without keys, and without the names and passwords in addresses."""
+    return dict(json.loads(_CREDENTIALS.sub("//", json.dumps(without_secrets(values)))))
 
 
 def turns_to_list(turns: Sequence[Turn]) -> list[dict[str, Any]]:

@@ -117,6 +117,10 @@ BAD: dict[str, tuple[str | bytes, str]] = {
         f"llm: openai\nextra_body: {{api_key: {SECRET}}}",
         "extra_body must not hold a key (api_key); set HF_TOKEN, or OPENAI_API_KEY for a server, in the environment",
     ),
+    "a key far in what a server is told": (
+        f"llm: openai\nextra_body: {{extra_headers: [{{X-Api-Key: {SECRET}}}]}}",
+        "extra_body must not hold a key (X-Api-Key); set HF_TOKEN",
+    ),
     "a key among what a template is told": (
         f"llm: vllm\nchat_template_kwargs: {{token: {SECRET}}}",
         "chat_template_kwargs must not hold a key (token); set HF_TOKEN",

@@ -378,6 +378,23 @@ def test_a_picture_that_is_too_large_and_those_beyond_what_a_run_may_have_are_le
     assert replay(kept.record).identical
 
 
+def test_keys_in_the_settings_of_whatever_world_or_model_are_left_out() -> None:
+    hush = "sk-hush-4711"
+    world = {"name": "w", "settings": {"api_key": hush, "url": f"http://me:{hush}@here/", "size": 3}}
+    llm = {"llm": "m", "models": [{"headers": {"Authorization": f"Bearer {hush}"}, "Api-Key": hush, "token": 7}]}
+    kept = Kept()
+    Episode(
+        "root",
+        world=ScriptedWorld(),
+        model=ScriptedModel({"root": ["Act: done"]}),
+        planner=planner("react"),
+        record=Recorder(kept.write, world=world, llm=llm),
+    ).run()
+    assert hush not in "".join(kept.lines)
+    assert kept.record.run["world"] == {"name": "w", "settings": {"url": "http://here/", "size": 3}}
+    assert kept.record.run["llm"] == {"llm": "m", "models": [{"headers": {}, "token": 7}]}
+
+
 def test_training_data_holds_what_was_taken_and_not_what_was_refused() -> None:
     episode, kept = recorded_episode(SCRIPT)
     episode.run()
