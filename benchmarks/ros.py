@@ -39,6 +39,7 @@ from reactree_interfaces.action import ExecuteSkill, ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
 from std_srvs.srv import Trigger
 
+import reactree_ros
 from reactree_ros.agent.decision import Decision
 from reactree_ros.episode import Episode
 from reactree_ros.llm.expert.model import ExpertModel
@@ -161,13 +162,21 @@ class Bench(Node):
         return handle
 
 
+def taking(folder: str) -> dict[str, Any]:
+    """Return how a process is started that takes the package of a folder, empty for the one that is measured here.
+
+    ``python -m`` looks into its working directory before everything else.
+    """
+    where = folder or str(Path(reactree_ros.__file__).parents[1])
+    path = os.pathsep.join(filter(None, (where, os.environ.get("PYTHONPATH", ""))))
+    return {"cwd": where, "env": {**os.environ, "PYTHONPATH": path}}
+
+
 @contextmanager
 def processes(bench: Bench, folder: str, *commands: list[str]) -> Iterator[list[int]]:
     """Run commands with the package of a folder, empty for the installed one; yields their process numbers."""
     bench.until(lambda: not {"inference", "household_bridge", "reactree_planner"} & set(bench.get_node_names()))
-    path = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH", ""))))
-    environment = {**os.environ, "PYTHONPATH": path}
-    started = [subprocess.Popen(command, start_new_session=True, env=environment) for command in commands]
+    started = [subprocess.Popen(command, start_new_session=True, **taking(folder)) for command in commands]
     try:
         yield [process.pid for process in started]
     finally:
@@ -183,7 +192,7 @@ def node(name: str, **parameters: object) -> list[str]:
 
 
 def served(name: str) -> list[str]:
-    return [sys.executable, __file__, "--serve", name]
+    return [sys.executable, str(Path(__file__).resolve()), "--serve", name]
 
 
 class Stamping(Listener):
@@ -381,7 +390,7 @@ def main() -> None:
         return
     rclpy.init()
     bench = Bench()
-    folders = ["", options.against] if options.against else [""]
+    folders = ["", str(Path(options.against).resolve())] if options.against else [""]
     bare_reference(bench)
     per_decision(bench, options.tasks, options.rounds, folders)
     for folder in folders:

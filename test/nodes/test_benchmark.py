@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -30,3 +31,15 @@ def test_a_tick_that_is_late_makes_no_other_late(first: int) -> None:
     late = benchmark().lateness(stamps, 20.0 * MILLISECOND)
     assert late[0] == pytest.approx(first + 0.2, abs=0.01)
     assert max(late[1:]) == pytest.approx(0.2, abs=0.01)
+
+
+def test_another_version_is_the_one_of_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = tmp_path / "reactree_ros" / "nodes"
+    nodes.mkdir(parents=True)
+    for file in (nodes.parent / "__init__.py", nodes / "__init__.py"):
+        file.touch()
+    (nodes / "planner_node.py").write_text("print(__file__)")
+    monkeypatch.chdir(Path(__file__).parents[2])  # where there is a reactree_ros, too
+    bench = benchmark()
+    told = subprocess.check_output(bench.node("planner_node"), **bench.taking(str(tmp_path)), text=True, timeout=60)
+    assert Path(told.strip()) == nodes / "planner_node.py"
