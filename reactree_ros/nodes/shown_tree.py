@@ -78,6 +78,26 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
         super().setup(**kwargs)
         self.statistics = Statistics()
 
+    def tick(self, pre_tick_handler: Any = None, post_tick_handler: Any = None) -> None:
+        """Tick as py_trees does, without its walk through the whole tree for visitors of which there are none."""
+        if any(visitor.full for visitor in self.visitors):
+            super().tick(pre_tick_handler, post_tick_handler)
+            return
+        for handler in (pre_tick_handler, *self.pre_tick_handlers):
+            if handler is not None:
+                handler(self)
+        for visitor in self.visitors:
+            visitor.initialise()
+        for behaviour in self.root.tick():
+            for visitor in self.visitors:
+                behaviour.visit(visitor)
+        for visitor in self.visitors:
+            visitor.finalise()
+        for handler in (*self.post_tick_handlers, post_tick_handler):
+            if handler is not None:
+                handler(self)
+        self.count += 1
+
     def clear(self) -> None:
         """Stop and remove what is under the root."""
         self.root.stop(Status.INVALID)

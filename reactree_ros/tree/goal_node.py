@@ -515,6 +515,8 @@ class GoalNode(Composite, abc.ABC):
                 self._child_ended(child)
                 if self._program is not None:
                     self.current_child = None
+                if isinstance(self._step, Execute):  # one skill after another: it starts at the next tick
+                    self._context.wake()
         if self._program is None:
             self.stop(Status.SUCCESS if self.failure is None else Status.FAILURE)
         yield self
@@ -668,9 +670,9 @@ class GoalNode(Composite, abc.ABC):
             self._say_held(context.held())
             return
         if isinstance(step, Execute):
-            self._add_leaf(step.skill)  # one skill after another: the next one starts at the next tick
-        else:
-            context.growth.request(self, step.subtree, context.listener.grown)
+            self._add_leaf(step.skill)
+            return
+        context.growth.request(self, step.subtree, context.listener.grown)
         context.wake()
 
     def _add_leaf(self, skill: str) -> None:

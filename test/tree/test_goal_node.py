@@ -144,6 +144,17 @@ def test_a_skill_after_a_skill_does_not_wait_for_the_next_round() -> None:
     assert run.root.status == Status.RUNNING
 
 
+def test_a_skill_that_is_under_way_asks_for_no_tick_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, pending, woken = ScriptedWorld(), Pending[Observation](), []
+    monkeypatch.setattr(world, "execute", lambda skill: pending)
+    run = run_of(acts("go to kitchen 1"), world=world)
+    run.context.wake = lambda: woken.append(True)
+    run.tick()
+    assert not woken
+    pending.succeed(Observation("You go to kitchen 1."))
+    assert woken
+
+
 def test_a_refusal_of_the_world_is_an_observation() -> None:
     outcomes = []
 
