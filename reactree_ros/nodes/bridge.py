@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.action import CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from reactree_interfaces.action import ExecuteSkill
@@ -26,6 +26,7 @@ from sensor_msgs.msg import Image
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.action_server import ActionServer
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
@@ -278,15 +279,17 @@ class Bridge(ManagedNode):
         outcome = observation.outcome
         if goal_handle.is_cancel_requested and outcome is not Outcome.WORLD_UNAVAILABLE:
             outcome = Outcome.CANCELED
+        skill, seen = goal_handle.request.skill, self._as_msg(observation)
+        came = {"outcome": OUTCOME_CODES[outcome], "message": message, "observation": seen, "skills": skills}
+        self._ended.publish(SkillEnded(goal_id=goal_handle.goal_id, skill=skill, **came))  # first: it is waited for
+        if outcome is Outcome.CANCELED and goal_handle.is_cancel_requested:
             goal_handle.canceled()
         elif outcome is Outcome.DONE:
             goal_handle.succeed()
         else:
             goal_handle.abort()
-        self._last = f"'{goal_handle.request.skill}': {outcome.value}"
-        came = {"outcome": OUTCOME_CODES[outcome], "message": message, "skills": skills}
-        came["observation"] = self._publish(observation)
-        self._ended.publish(SkillEnded(goal_id=goal_handle.goal_id, skill=goal_handle.request.skill, **came))
+        self._last = f"'{skill}': {outcome.value}"
+        self._publish(observation, seen)
         return ExecuteSkill.Result(**came)
 
     async def _carry_out(self, goal_handle: Any) -> tuple[Observation, str, list[str]]:
@@ -418,7 +421,8 @@ class Bridge(ManagedNode):
         assert world is not None
         answer = await self._world_says(lambda: world.reset(seed), response)
         if answer is not None:
-            response.observation = self._publish(answer[0])
+            response.observation = self._as_msg(answer[0])
+            self._publish(answer[0], response.observation)
             self.describe_task(response)
         return response
 
@@ -427,7 +431,8 @@ class Bridge(ManagedNode):
             ask = self._world.survey if request.everything else self._world.observe
             answer = await self._world_says(ask, response)
             if answer is not None:
-                response.observation = self._publish(answer[0])
+                response.observation = self._as_msg(answer[0])
+                self._publish(answer[0], response.observation)
         return response
 
     async def _on_available_skills(
@@ -472,15 +477,15 @@ class Bridge(ManagedNode):
             response.error_code, response.message = type(response).WORLD_UNAVAILABLE, str(error)
             return None
 
-    def _publish(self, observation: Observation) -> ObservationMsg:
-        """Tell an observation to whoever listens; returns it as a message."""
-        now = self.get_clock().now().to_msg()
-        msg = observation_to_msg(observation, now)
+    def _as_msg(self, observation: Observation) -> ObservationMsg:
+        return observation_to_msg(observation, self.get_clock().now().to_msg())
+
+    def _publish(self, observation: Observation, msg: ObservationMsg) -> None:
+        """Tell an observation, which is a message already, to whoever listens."""
         if observation.text:
             self._observation.publish(msg)
         if observation.picture is not None:
-            self._image.publish(picture_to_msg(observation.picture, now))
-        return msg
+            self._image.publish(picture_to_msg(observation.picture, msg.stamp))
 
     # ------------------------------------------------------------------ the end
 
