@@ -12,7 +12,7 @@ from typing import Any
 
 import py_trees
 from py_trees.common import Status
-from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.action import CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
@@ -26,6 +26,7 @@ from reactree_ros.llm.port import LanguageModelError
 from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
 from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.action_server import ActionServer
 from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
@@ -135,6 +136,7 @@ class PlannerNode(Node):
         self._model = RosLanguageModel(self, settings.inference, self._calls)
         self._growth = Growth()
         self._tree = ShownTree(py_trees.composites.Sequence(name, memory=True))
+        self._tree.add_post_tick_handler(lambda _: self._tell_what_happened())  # before the tick's snapshot
         self._tree.setup(node=self)
         self._growth.follow(self._tree, node=self)
         self._board = TaskBoard(self._tree.root, self.get_fully_qualified_name())
@@ -284,11 +286,12 @@ class PlannerNode(Node):
         if not task.stopped:
             self._tree.clear()
             task.steering = Steering(self._model, paused=bool(self._paused))
+            task.reporter = Reporter(self, task, self._decisions, self._tree, self._board)
             given: dict[str, Any] = {
                 "world": self._world,
                 "model": task.steering,
                 "memory": self._memory,
-                "listener": Reporter(self, task, self._decisions, self._tree, self._board),
+                "listener": task.reporter,
                 "tree": self._tree,
                 "growth": self._growth,
             }
@@ -523,7 +526,6 @@ class PlannerNode(Node):
     # ------------------------------------------------------------------ ticking
 
     def _regular_tick(self) -> None:
-        self._calls.watch()
         self._tick()
         streams = set(self._tree.snapshot_streams)
         if self._task is None and streams - self._streams:
@@ -562,6 +564,10 @@ class PlannerNode(Node):
         except UserError as error:
             task.stop(ExecuteTask.Result.INVALID_GOAL, str(error))
         self._wake.trigger()
+
+    def _tell_what_happened(self) -> None:
+        if self._task is not None and self._task.reporter is not None:
+            self._task.reporter.tell()
 
     # ------------------------------------------------------------------ the end
 
@@ -606,6 +612,7 @@ class Task:
         episode: What it comes to; None before it has begun.
         way: How a run that is gone on with comes to where it was; None: it begins anew.
         steering: Lets a person decide when it goes on, and what is decided; None before it has begun.
+        reporter: Tells what happens in it; None before it has begun.
         ended: Set when the episode has ended.
         stopped: Error code and message, where it is to stop before its end.
         asked: What the bridge is asked for outside of the episode; None: nothing.
@@ -619,6 +626,7 @@ class Task:
         self.episode: Episode | None = None
         self.way: WayBack | None = None
         self.steering: Steering | None = None
+        self.reporter: Reporter | None = None
         self.ended = Awaited()
         self.stopped: tuple[int, str] | tuple[()] = ()
         self.asked: Pending[Any] | None = None

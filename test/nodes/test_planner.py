@@ -25,6 +25,7 @@ from reactree_ros.world.port import Score
 from reactree_ros.world.virtualhome.household import WAH_NL
 
 if importlib.util.find_spec("rclpy"):
+    import py_trees
     from action_msgs.msg import GoalStatus
     from py_trees_ros_interfaces.msg import BehaviourTree
     from py_trees_ros_interfaces.srv import OpenSnapshotStream
@@ -80,6 +81,37 @@ class Notes(Listener):
 def line(msg: DecisionMsg) -> tuple[Any, ...]:
     what = (msg.thought, msg.skill, msg.control_flow, list(msg.subgoals))
     return msg.node_id, msg.subgoal, msg.depth, msg.count, msg.reason or KINDS[msg.kind], msg.text, *what
+
+
+# ---------------------------------------------------------------------- speed
+
+
+def test_a_skill_is_on_its_way_before_anything_is_told_of_the_decision(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = graph.household({"root": ["Act: open fridge 1", "Act: done"]})
+    happened: list[str] = []
+    send, publish = node._world._skills.send, node._decisions.publish
+    monkeypatch.setattr(node._world._skills, "send", lambda *goal: (happened.append("sent"), send(*goal)))
+    monkeypatch.setattr(node._decisions, "publish", lambda msg: (happened.append(msg.text), publish(msg)))
+    assert graph.task().result.success
+    assert happened == ["sent", "Act: open fridge 1", "Act: done"]
+
+
+def test_a_tick_walks_through_the_whole_tree_only_for_visitors_that_want_it(graph: Graph) -> None:
+    tree = graph.planner()._tree
+    later = py_trees.behaviours.Success("later")
+    tree.root.add_children([py_trees.behaviours.Running("now"), later])
+    later.iterate = lambda: pytest.fail("it is walked through")
+    tree.tick()
+    assert (tree.root.status, tree.count) == (py_trees.common.Status.RUNNING, 1)
+    del later.iterate
+    seen: list[str] = []
+    visitor = py_trees.visitors.VisitorBase(full=True)
+    visitor.run = lambda behaviour: seen.append(behaviour.name)
+    tree.add_visitor(visitor)
+    tree.tick()
+    assert seen == ["now", "later", tree.root.name]
 
 
 # ---------------------------------------------------------------------- results
