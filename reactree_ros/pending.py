@@ -75,14 +75,15 @@ class Pending(Future[T]):
         return self.result()
 
 
-def settle_as(done: Future[T], target: Pending[T]) -> None:
-    """Settle a pending result as one that is settled: with its value, its error, or cancelled."""
+def settle_as(done: Future[Any], target: Pending[T], read: Callable[[Any], T] = lambda value: value) -> None:
+    """Settle a pending result as one that is settled: with what its value is read as, its error, or cancelled."""
     if done.cancelled():
         target.cancel()
-    elif (error := done.exception()) is not None:
+        return
+    try:
+        target.succeed(read(done.result()))
+    except BaseException as error:
         target.fail(error)
-    else:
-        target.succeed(done.result())
 
 
 def pass_on(source: Future[T], target: Pending[T]) -> None:
@@ -97,14 +98,7 @@ def pass_on(source: Future[T], target: Pending[T]) -> None:
 def mapped(source: Pending[Any], function: Callable[[Any], T]) -> Pending[T]:
     """Return what comes of a pending result by way of a function; cancelling it cancels the source."""
     pending: Pending[T] = Pending(on_cancel=source.cancel)
-
-    def finish(done: Future[Any]) -> None:
-        try:
-            pending.succeed(function(done.result()))
-        except BaseException as error:
-            pending.fail(error)
-
-    source.add_done_callback(lambda done: None if done.cancelled() else finish(done))
+    source.add_done_callback(lambda done: None if done.cancelled() else settle_as(done, pending, function))
     return pending
 
 

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from builtin_interfaces.msg import Time
@@ -196,7 +197,7 @@ class RosWorld(World):
                 raise WorldError(f"{self._bridge}: {msg.message}")
             return read(msg)
 
-        return mapped(self._calls.call(client, request, gone=WorldError, of=self._full_name), take)
+        return self._calls.call(client, request, take=take, gone=WorldError, of=self._full_name)
 
     def execute(self, skill: str) -> Pending[Observation]:
         """Send a skill as a goal; a cancel before the goal was accepted is carried out on acceptance."""
@@ -226,12 +227,19 @@ class RosWorld(World):
         def servers() -> int:
             return self._calls.count(f"{self._skills.name}/_action/send_goal") if self._skills.server_is_ready() else 0
 
-        ended = mapped(goal.end, lambda told: self._observation(skill, told))
         pending: Pending[Observation] = Pending(on_cancel=cancel)
-        ended.add_done_callback(lambda done: settle_as(done, pending))
+        goal.end.add_done_callback(lambda told: settle_as(told, pending, partial(self._observation, skill)))
         pending.add_done_callback(lambda _: goal.give_up())  # also where somebody else lets it fail
         waiting = Waiting(
-            self._skills.name, servers, send, stop, pending, steady.now(), gone=WorldError, node=self._full_name
+            self._skills.name,
+            servers,
+            send,
+            stop,
+            pending,
+            steady.now(),
+            gone=WorldError,
+            node=self._full_name,
+            ready=self._skills.takes_goals,
         )
         self._calls.wait(waiting)
         self._skill = pending
@@ -359,10 +367,15 @@ class RosLanguageModel(LanguageModel):
             if self._abort.service_is_ready():
                 self._abort.call_async(AbortGeneration.Request(id=msg.id))
 
-        response = self._calls.call(
-            self._generate, msg, on_cancel=abort, gone=ServerUnavailable, lost=_Lost, of=self._full_name
+        return self._calls.call(
+            self._generate,
+            msg,
+            take=self._take_reply,
+            on_cancel=abort,
+            gone=ServerUnavailable,
+            lost=_Lost,
+            of=self._full_name,
         )
-        return mapped(response, self._take_reply)
 
     def _take_reply(self, msg: Generate.Response) -> Reply:
         if msg.error_code == Generate.Response.NONE:

@@ -19,6 +19,8 @@ from reactree_ros.pending import Pending
 #: Stands for the number of servers after there was none: whoever is there next may be another one.
 AWAY = sys.maxsize
 RESTARTED = "was restarted; what it was asked for is lost"
+#: For how long a number of servers is taken for what it is, where the next request reaches one, in seconds.
+FRESH = 0.15
 #: For how long the middleware may list a server whose process was killed, in seconds.
 LISTED_FOR = 25.0
 #: For how long a service may seem to be away while one of its servers is taken off the list, in seconds.
@@ -53,6 +55,7 @@ class Waiting:
         node: Full name of the node that answers, where that has a heartbeat; its silence is heard long before the
             middleware notices anything.
         life: The life of that node that it was sent to; None: not known.
+        ready: Whether what is sent now reaches a server; quicker than to count them.
     """
 
     what: str
@@ -67,6 +70,7 @@ class Waiting:
     doubted: Callable[[], None] | None = None
     node: str = ""
     life: int | None = None
+    ready: Callable[[], bool] = lambda: False
 
 
 @dataclass
@@ -85,6 +89,7 @@ class _Listed:
         life: The node's life at the last look.
         taken_off: When those went from the list whose node has not fallen silent since.
         dead: When the others fell silent, and which life.
+        looked: When the last look was.
     """
 
     node: str
@@ -94,6 +99,11 @@ class _Listed:
     life: int | None = None
     taken_off: list[float] = field(default_factory=list)
     dead: list[tuple[float, int]] = field(default_factory=list)
+    looked: float = float("-inf")
+
+    def known(self, life: int | None) -> bool:
+        """Whether there was a server a moment ago, of a node in the life that speaks now."""
+        return self.living > 0 and life == self.life and steady.now() - self.looked < FRESH
 
     def look(self, life: int | None) -> None:
         """Take in how many there are now, and which life of their node speaks."""
@@ -109,7 +119,7 @@ class _Listed:
             elif len(self.dead) < self.count:
                 self.dead.append((now, self.life))
         self.dead = [(since, dead) for since, dead in self.dead if now - since < LISTED_FOR and dead != life]
-        self.life = life
+        self.life, self.looked = life, now
 
     def _take_off(self, servers: int) -> None:
         for _ in range(servers):
@@ -146,13 +156,15 @@ class Calls:
         client: Client,
         request: Any,
         *,
+        take: Callable[[Any], Any] = lambda response: response,
         on_cancel: Callable[[], None] = lambda: None,
         gone: Callable[[str], Exception] = ServerGone,
         lost: Callable[[str], Exception] | None = None,
         of: str = "",
     ) -> Pending[Any]:
-        """Call a service; cancelling the pending response forgets the request and calls ``on_cancel``.
+        """Call a service; what comes of it is what the response is taken for.
 
+        Cancelling it forgets the request and calls ``on_cancel``.
         For ``gone``, ``lost`` and the node that it is a service ``of`` see :class:`Waiting`.
         """
         sent: list[Future] = []
@@ -165,14 +177,25 @@ class Calls:
         pending: Pending[Any] = Pending(on_cancel=stop)
 
         def send() -> None:
-            future = client.call_async(request)
-            sent.append(future)
-            future.add_done_callback(lambda done: settle(pending, done))
+            sent.append(ask(client, request, lambda done: settle(pending, done, take)))
 
         def servers() -> int:
             return self.count(client.srv_name) if client.service_is_ready() else 0
 
-        self.wait(Waiting(client.srv_name, servers, send, stop, pending, steady.now(), gone=gone, lost=lost, node=of))
+        self.wait(
+            Waiting(
+                client.srv_name,
+                servers,
+                send,
+                stop,
+                pending,
+                steady.now(),
+                gone=gone,
+                lost=lost,
+                node=of,
+                ready=client.service_is_ready,
+            )
+        )
         return pending
 
     def life(self, node: str) -> int | None:
@@ -242,7 +265,9 @@ class Calls:
         if self._lives is None or not waiting.node or waiting.sent_to:
             return waiting.servers()
         listed = self._listed.setdefault(waiting.what, _Listed(waiting.node, waiting.servers))
-        listed.look(self._lives.life(waiting.node))
+        life = self._lives.life(waiting.node)
+        if not (listed.known(life) and waiting.ready()):
+            listed.look(life)
         return listed.living
 
     def _life(self, waiting: Waiting) -> int | None:
@@ -261,6 +286,17 @@ class Calls:
             waiting.stop()
 
 
+def ask(client: Client, request: Any, answered: Callable[[Future], object]) -> Future:
+    """Send a request; what is called with the answered future is called as soon as the answer is taken in.
+
+    An executor would make a task of each such call, and come to it by its queue.
+    """
+    future = client.call_async(request)
+    future._set_executor = lambda executor: None
+    future.add_done_callback(answered)
+    return future
+
+
 def settled(future: Future) -> Pending[Any]:
     """Return a finished rclpy future's result or error as a settled pending result."""
     pending: Pending[Any] = Pending()
@@ -268,11 +304,14 @@ def settled(future: Future) -> Pending[Any]:
     return pending
 
 
-def settle(pending: Pending[Any], future: Future) -> None:
-    """Hand a finished rclpy future's result or error on."""
+def settle(pending: Pending[Any], future: Future, take: Callable[[Any], Any] = lambda result: result) -> None:
+    """Hand on what a finished rclpy future's result is taken for, or its error."""
     if future.cancelled():
         pending.cancel()
     elif (error := future.exception()) is not None:
         pending.fail(error)
     else:
-        pending.succeed(future.result())
+        try:
+            pending.succeed(take(future.result()))
+        except Exception as wrong:
+            pending.fail(wrong)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from action_msgs.msg import GoalInfo, GoalStatus
@@ -18,7 +19,7 @@ from reactree_interfaces.msg import SkillEnded
 from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import RESTARTED, settled
+from reactree_ros.nodes.calls import RESTARTED, ask, settled
 from reactree_ros.pending import Pending
 from reactree_ros.world.port import WorldError
 
@@ -87,13 +88,17 @@ class SkillGoals:
         """Whether the bridge is there."""
         return all(client.service_is_ready() for client in self.clients)
 
+    def takes_goals(self) -> bool:
+        """Whether a goal that is sent now reaches the bridge."""
+        return bool(self._send_goal.service_is_ready())
+
     def send(self, goal: SkillGoal, id: UUID) -> None:
         """Send a goal under an id."""
         goal.id = id
         self._goals[goal.key] = goal
         goal.over.add_done_callback(lambda _: self._forget(goal))
         request = ExecuteSkill.Impl.SendGoalService.Request(goal_id=goal.id, goal=ExecuteSkill.Goal(skill=goal.skill))
-        self._send_goal.call_async(request).add_done_callback(lambda future: self._answered(goal, future))
+        ask(self._send_goal, request, partial(self._answered, goal))
 
     def cancel(self, goal: SkillGoal) -> None:
         """Have a goal canceled; also one that is not accepted yet."""
@@ -129,8 +134,8 @@ class SkillGoals:
         """Ask for the result of what takes longer, so that no end is missed."""
         for goal in self._goals.values():
             if goal.accepted_at is not None and goal.asked is None and steady.now() - goal.accepted_at > ASK_AFTER:
-                goal.asked = self._get_result.call_async(ExecuteSkill.Impl.GetResultService.Request(goal_id=goal.id))
-                goal.asked.add_done_callback(lambda future, goal=goal: self._take_result(goal, future))
+                request = ExecuteSkill.Impl.GetResultService.Request(goal_id=goal.id)
+                goal.asked = ask(self._get_result, request, partial(self._take_result, goal))
 
     def _take_result(self, goal: SkillGoal, future: Future) -> None:
         answer = settled(future)

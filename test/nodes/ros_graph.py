@@ -243,6 +243,13 @@ class Graph:
                 executor.spin_once(timeout_sec=0.0)
         self._executors[None].spin_once(timeout_sec=0.01)
 
+    def run_alone(self, node: Node, until: Callable[[], Any]) -> None:
+        """Let one node that is spun alone run until a condition holds; the others hear nothing of it meanwhile."""
+        end = time.monotonic() + PATIENCE
+        while not until():
+            assert time.monotonic() < end, f"not within {PATIENCE:g} s"
+            self._executors[node].spin_once(timeout_sec=0.01)
+
     def wait(self, future: Any, what: str) -> Any:
         """Let the nodes run until a future is done; returns its result."""
         self.until(future.done, what)

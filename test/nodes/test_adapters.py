@@ -115,7 +115,7 @@ def test_a_late_result_after_a_cancel_does_no_harm(graph: Graph) -> None:
     pending = adapter.execute("open fridge 1")
     graph.until(lambda: world.held)
     world.finish()
-    graph.until(bridge.stopped)
+    graph.run_alone(bridge, until=bridge.stopped)
     pending.cancel()
     after = adapter.execute("go to kitchen 1")
     graph.until(lambda: world.held)
