@@ -60,9 +60,17 @@ def test_no_array_is_formatted_for_a_goal(graph: Graph) -> None:
     def refuse(number: int) -> str:
         raise AssertionError(f"{number} is formatted")
 
-    graph.bridge(ScriptedWorld())
+    world = HeldWorld()
+    graph.bridge(world)
     with numpy.printoptions(formatter={"all": refuse}):
-        assert graph.skill("open fridge 1").result.outcome == Result.DONE
+        goal = graph.skill("open fridge 1")
+        graph.until(lambda: world.held)
+        goal.cancel()
+        assert goal.result.outcome == Result.CANCELED
+        done = graph.skill("open fridge 1")
+        graph.until(lambda: world.held)
+        world.finish()
+        assert done.result.outcome == Result.DONE
 
 
 def test_the_result_of_every_goal_is_told_to_everybody(graph: Graph) -> None:
