@@ -122,11 +122,15 @@ def bare() -> None:
 
 
 class Bench(Node):
-    """Sends goals and listens."""
+    """Sends goals and listens.
 
-    def __init__(self) -> None:
+    Args:
+        executor: Spins it; what that takes is lacking for the nodes where there are few cores.
+    """
+
+    def __init__(self, executor: Any) -> None:
         super().__init__("bench")
-        self.executor_ = SingleThreadedExecutor()
+        self.executor_ = executor
         self.executor_.add_node(self)
         self.client = ActionClient(self, ExecuteTask, "reactree_planner/execute_task")
         self.stamps: list[int] = []
@@ -388,10 +392,14 @@ def main() -> None:
     if options.serve:
         run_node(SERVED[options.serve])
         return
+    from reactree_ros.nodes.executors import make_executor  # an earlier version that serves has none
+
     rclpy.init()
-    bench = Bench()
+    plain = Bench(SingleThreadedExecutor())  # nothing but rclpy as most use it
+    bare_reference(plain)
+    plain.destroy_node()
+    bench = Bench(make_executor())
     folders = ["", str(Path(options.against).resolve())] if options.against else [""]
-    bare_reference(bench)
     per_decision(bench, options.tasks, options.rounds, folders)
     for folder in folders:
         cancel_to_stopped(bench, options.cancels, folder)
