@@ -62,7 +62,7 @@ ERROR_CODES = {
 #: What a goal may say itself, where it is not 0.
 _OF_A_GOAL = ("max_decisions", "max_steps", "max_depth", "seed")
 _OF_A_RESUMED = ("max_decisions", "max_steps")
-#: How often it is looked at least whether bridge and inference node live, in seconds.
+#: How often it is looked whether bridge and inference node live, and after what is asked of them, in seconds.
 LOOK_PERIOD = 0.1
 #: Longest wait for the inference node to say which language model it has, in seconds; a run begins without it, too.
 INTRODUCTION = 2.0
