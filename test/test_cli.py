@@ -147,6 +147,21 @@ def test_a_run_that_ran_out_of_decisions_goes_on_to_the_end_of_one_that_did_not(
     assert (ended.code, "ended as 'done', there is nothing to go on with" in ended.err) == (2, True)
 
 
+def test_a_robots_run_is_gone_on_with_by_its_planner_alone(cli: Cli, tmp_path: Path) -> None:
+    short, robots = tmp_path / "short.jsonl", tmp_path / "robots.jsonl"
+    cli("run", INSTRUCTION, "--save", short, "--max-decisions", 5, "--json")
+    first, *events = short.read_text().splitlines()
+    world = {"name": "robot", "settings": {"robot_config": "robot.yaml"}, "scored": False}
+    robots.write_text("\n".join([json.dumps(json.loads(first) | {"world": world}), *events, ""]))
+    ended = cli("resume", robots)
+    assert (ended.code, f"`reactree resume {robots} --ros` goes on from what it sees now" in ended.err) == (2, True)
+    ended = cli("resume", robots, "--ros", "--save", tmp_path / "rest.jsonl")
+    assert (ended.code, "are the planner node's own; leave their options out" in ended.err) == (2, True)
+    if not importlib.util.find_spec("rclpy"):
+        ended = cli("resume", robots, "--ros", "--yes")
+        assert (ended.code, "--ros needs ROS 2" in ended.err) == (2, True)
+
+
 def test_a_run_is_forked_at_a_decision_that_a_person_makes(cli: Cli, tmp_path: Path) -> None:
     cli("run", INSTRUCTION, "--save", tmp_path / "run.jsonl")
     fork = tmp_path / "fork.jsonl"

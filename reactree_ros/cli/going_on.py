@@ -54,8 +54,7 @@ def go_on_from(
     """
     from reactree_ros.llm.settings import model_to_dict
     from reactree_ros.memory.examples import EpisodicExamples
-    from reactree_ros.record.going_on import begin_otherwise, go_on
-    from reactree_ros.tree.options import TreeOptions
+    from reactree_ros.record.going_on import begin_otherwise, go_on, options_of
 
     errors = Console(stderr=True)
 
@@ -86,7 +85,7 @@ def go_on_from(
             episode = begin_otherwise(record, until, planner, memory=episodic, **given)
             result = episode.run()
         else:
-            seed = TreeOptions.model_validate(record.run["options"]).seed
+            seed = options_of(record).seed
             found = EpisodicExamples(episodic, count_tokens=_count(model), seed=seed) if episodic else None
             with closing(found) if found else nullcontext():
                 episode = go_on(record, until, limits=limits, says=says, examples=found, **given)

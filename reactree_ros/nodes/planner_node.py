@@ -42,7 +42,7 @@ from reactree_ros.nodes.task_board import TaskBoard
 from reactree_ros.nodes.waiting import Awaited, Wake, Waker
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import Planner, planner
-from reactree_ros.record.going_on import WayBack, more_than, stop_of
+from reactree_ros.record.going_on import WayBack, more_than, options_of, stop_of
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import Event, household_to_dict
 from reactree_ros.record.writer import Recorder, RecordFile
@@ -362,7 +362,7 @@ class PlannerNode(Node):
             about=_with_score(about, record.run["task_id"] is not None),
             limits=limits,
             later=True,
-            examples=self._examples_of(TreeOptions.model_validate(record.run["options"])),
+            examples=self._examples_of(options_of(record)),
             **task.writing(self._record, folder),
             **given,
         )

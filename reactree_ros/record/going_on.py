@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import TimeoutError as NotInTime
 from typing import Any
 
+from pydantic import ValidationError
+
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.episode import Episode, EpisodeEnd
 from reactree_ros.errors import UserError
@@ -24,7 +26,7 @@ from reactree_ros.record.player import (
     followed,
     make_episode,
 )
-from reactree_ros.record.reader import Record
+from reactree_ros.record.reader import Record, RecordError
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
@@ -125,6 +127,18 @@ def decisions_before(record: Record, until: int) -> int:
     return int(counts[-1]) if counts else 0
 
 
+def options_of(record: Record) -> TreeOptions:
+    """Return the options of a run.
+
+    Raises:
+        RecordError: They make no sense, or are not there.
+    """
+    try:
+        return TreeOptions.model_validate(record.run["options"])
+    except (KeyError, ValidationError) as error:
+        raise RecordError(f"{record.name}: its options cannot be used: {' '.join(str(error).split())}") from error
+
+
 def last_skill_of(record: Record, until: int) -> str:
     """Say what skill so many events end with, in words."""
     events = followed(record)[:until]
@@ -190,7 +204,7 @@ class WayBack:
         self._script = Script(
             self._events, also=write, carries_out=not later, goes_live=True, looks_anew=not says, later=later
         )
-        timeout = TreeOptions.model_validate(record.run["options"]).skill_timeout
+        timeout = options_of(record).skill_timeout
         try:
             self.episode = make_episode(
                 record,
@@ -351,7 +365,7 @@ def begin_otherwise(
         UserError: There is no such planner, or the world failed.
     """
     run, chosen = record.run, planner(name)
-    options = TreeOptions.model_validate(run["options"])
+    options = options_of(record)
     carry_out_again(record, until, world, differs, options.skill_timeout)
     return Episode(
         run["instruction"],

@@ -307,10 +307,12 @@ class Recorder(Listener):
 
     def _catch_up(self, node: GoalNode, count: int) -> None:
         """Write those of a node's first turns that nobody told of: a planner may have appended them itself."""
+        if self._turns[node] >= count:
+            return
         number = self._numbers[node]
         for turn in node.turns[self._turns[node] : count]:
             self._write({"e": "turn", "node": number, **turn_to_dict(turn)})
-        self._turns[node] = max(self._turns[node], count)
+        self._turns[node] = count
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         """See :meth:`Listener.decided`."""
