@@ -115,7 +115,11 @@ class RecordFile:
         events, self._events = self._events, []
         if not events or self.problem:
             return
-        left = "".join([f"{encoded(event)}\n" for event in events]).encode("ascii")
+        pieces: list[str] = []
+        for event in events:
+            pieces += _pieces(event, 0)
+            pieces.append("\n")
+        left = "".join(pieces).encode("ascii")
         try:
             while (written := self._file.write(left)) < len(left):
                 left = left[written:]
