@@ -63,7 +63,7 @@ def as_png(moment: Moment) -> bytes:
     svg = as_svg(moment)
     width, height = (float(svg.partition(f' {side}="')[2].partition('"')[0]) for side in ("width", "height"))
     scale = min(2.0, LONGEST / width, LONGEST / height, math.sqrt(MOST / (width * height)))
-    return bytes(svg_to_bytes(svg_string=svg, width=max(1, round(scale * width))))
+    return bytes(svg_to_bytes(svg_string=svg, width=max(1, int(scale * width))))
 
 
 def as_dot(moment: Moment) -> str:

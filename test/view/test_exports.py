@@ -17,6 +17,7 @@ from view.writing import DEMO, Lines, deep, demo
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.terminal import DEEPEST, tree_rows
+from reactree_ros.view import drawing
 from reactree_ros.view.exports import EXPORTS, export, write_exports
 from reactree_ros.view.words import visible
 
@@ -84,7 +85,8 @@ def test_hostile_words_stay_words_in_every_export(hostile: Record) -> None:
         assert not set(text) & {"\x00", "\x1b", "\u202e"}
 
 
-def test_a_tree_of_two_thousand_levels_is_drawn_and_told(tmp_path: Path) -> None:
+def test_a_tree_of_two_thousand_levels_is_drawn_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "LONGEST", 6000)
     deep(tmp_path / "deep.jsonl", 2000)
     record = read_record(tmp_path / "deep.jsonl")
     drawn = ElementTree.fromstring(export(record, "svg"))
@@ -99,7 +101,7 @@ def test_a_tree_of_two_thousand_levels_is_drawn_and_told(tmp_path: Path) -> None
     if find_spec("resvg_py"):
         png = export(record, "png")
         width, height = struct.unpack(">II", png[16:24])
-        assert 11_000 < height <= 12_000 > width
+        assert 5000 < height <= 6000 > width
 
 
 def test_what_would_be_obeyed_is_shown() -> None:
