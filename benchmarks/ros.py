@@ -125,11 +125,12 @@ class Bench(Node):
     """Sends goals and listens.
 
     Args:
+        name: Its name.
         executor: Spins it; what that takes is lacking for the nodes where there are few cores.
     """
 
-    def __init__(self, executor: Any) -> None:
-        super().__init__("bench")
+    def __init__(self, name: str, executor: Any) -> None:
+        super().__init__(name)
         self.executor_ = executor
         self.executor_.add_node(self)
         self.client = ActionClient(self, ExecuteTask, "reactree_planner/execute_task")
@@ -395,10 +396,10 @@ def main() -> None:
     from reactree_ros.nodes.executors import make_executor  # an earlier version that serves has none
 
     rclpy.init()
-    plain = Bench(SingleThreadedExecutor())  # nothing but rclpy as most use it
+    plain = Bench("bare_bench", SingleThreadedExecutor())  # nothing but rclpy as most use it
     bare_reference(plain)
     plain.destroy_node()
-    bench = Bench(make_executor())
+    bench = Bench("bench", make_executor())
     folders = ["", str(Path(options.against).resolve())] if options.against else [""]
     per_decision(bench, options.tasks, options.rounds, folders)
     for folder in folders:
