@@ -25,7 +25,7 @@ from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.port import Observation
 
 if TYPE_CHECKING:
-    from reactree_ros.nodes.planner_node import Task
+    from reactree_ros.nodes.task import Task
 
 
 def id_of(goal_handle: Any) -> str:

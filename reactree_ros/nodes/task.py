@@ -1,0 +1,170 @@
+"""A task: a goal of the planner while it is carried out, and what a goal asks for."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reactree_interfaces.action import ExecuteTask
+
+from reactree_ros.episode import Episode, EpisodeEnd
+from reactree_ros.errors import UserError
+from reactree_ros.nodes.record_topic import RecordTopic
+from reactree_ros.nodes.settings import TaskSettings
+from reactree_ros.nodes.waiting import Awaited
+from reactree_ros.pending import Pending
+from reactree_ros.planners.spec import Planner
+from reactree_ros.record.going_on import WayBack
+from reactree_ros.record.reader import Record, read_record
+from reactree_ros.record.schema import Event
+from reactree_ros.record.writer import RecordFile
+from reactree_ros.tree.options import RunOptions, TreeOptions
+from reactree_ros.view.steering import Steering
+
+if TYPE_CHECKING:
+    from reactree_ros.nodes.reporter import Reporter
+
+#: Error codes of ExecuteTask.action by how an episode ended; what is not here is a result, not an error.
+ERROR_CODES = {
+    EpisodeEnd.MODEL_GONE.value: ExecuteTask.Result.MODEL_GONE,
+    EpisodeEnd.WORLD_GONE.value: ExecuteTask.Result.WORLD_UNAVAILABLE,
+    EpisodeEnd.MEMORY_GONE.value: ExecuteTask.Result.MEMORY_GONE,
+    EpisodeEnd.HELD.value: ExecuteTask.Result.HELD,
+    EpisodeEnd.BUG.value: ExecuteTask.Result.BUG,
+}
+#: What a goal may say itself, where it is not 0.
+_OF_A_GOAL = ("max_decisions", "max_steps", "max_depth", "seed")
+
+
+class Task:
+    """A goal that is being carried out.
+
+    Attributes:
+        goal_handle: The goal.
+        episode: What it comes to; None before it has begun.
+        way: How a run that is gone on with comes to where it was; None: it begins anew.
+        steering: Lets a person decide when it goes on, and what is decided; None before it has begun.
+        reporter: Tells what happens in it; None before it has begun.
+        ended: Set when the episode has ended.
+        stopped: Error code and message, where it is to stop before its end.
+        asked: What the bridge is asked for outside of the episode; None: nothing.
+        asked_until: When that is given up, in seconds (:func:`steady.now`).
+        record: The file of its record; None: it has none.
+        unsaved: Why it has none although it was asked for.
+    """
+
+    def __init__(self, goal_handle: Any) -> None:
+        self.goal_handle = goal_handle
+        self.episode: Episode | None = None
+        self.way: WayBack | None = None
+        self.steering: Steering | None = None
+        self.reporter: Reporter | None = None
+        self.ended = Awaited()
+        self.stopped: tuple[int, str] | tuple[()] = ()
+        self.asked: Pending[Any] | None = None
+        self.asked_until = 0.0
+        self.record: RecordFile | None = None
+        self.unsaved = ""
+
+    @property
+    def returning(self) -> bool:
+        """Whether it is not yet where the run was that it goes on with."""
+        return self.way is not None and not self.way.arrived
+
+    def interrupt(self) -> None:
+        """Stop whatever is in flight."""
+        if self.way is not None and self.returning:
+            self.way.give_up()
+        if self.episode is not None:
+            self.episode.interrupt()
+
+    def writing(self, topic: RecordTopic, folder: str) -> dict[str, Any]:
+        """Begin a record: on the topic, and in a folder where there is one and it can be begun there.
+
+        Returns:
+            What takes its events, ``write``, and what makes them safe, ``flush``.
+        """
+        shown = topic.begin(self.goal_handle.goal_id)
+        try:
+            self.record = RecordFile(Path(folder) / f"{time.time_ns()}.jsonl") if folder else None
+        except UserError as error:
+            self.unsaved = str(error)
+        if self.record is None:
+            return {"write": shown}
+        kept = self.record.write
+
+        def write(event: Event) -> None:
+            kept(event)
+            shown(event)
+
+        return {"write": write, "flush": self.record.flush}
+
+    def stop(self, code: int, message: str) -> None:
+        """Ask for an end at the next tick."""
+        self.stopped = self.stopped or (code, message)
+        self.asked_until = 0.0
+
+    def counts(self) -> dict[str, object]:
+        """Say how far it is, for diagnostics."""
+        if self.episode is None:
+            return {}
+        context = self.episode.context
+        return {
+            "decisions": f"{context.budget.decisions} of {context.budget.max_decisions}",
+            "steps": f"{context.budget.steps} of {context.budget.max_steps}",
+            "agent nodes": len(context.nodes),
+            "works on": context.nodes[-1].subgoal if context.nodes else "nothing yet",
+        }
+
+    def failed(self, code: int = ExecuteTask.Result.NONE, message: str = "") -> ExecuteTask.Result:
+        """Return the result of a task that came to nothing: it was stopped before it began, or failed."""
+        ends = {error: end for end, error in ERROR_CODES.items()}
+        end = EpisodeEnd.INTERRUPTED.value if self.stopped else ends.get(code, "")
+        code, message = self.stopped or (code, message)
+        return ExecuteTask.Result(end=end, gsr=-1.0, ssr=-1.0, error_code=code, message=message)
+
+
+def asked_for(goal: ExecuteTask.Goal) -> str:
+    """Say what a goal asks for; without an instruction it is that of a task."""
+    if goal.resume:
+        return f"to go on with {goal.resume}"
+    if goal.instruction.strip():
+        return repr(goal.instruction.strip())
+    return f"the instruction of task {goal.task_id}" if goal.task_id >= 0 else "the instruction of the bridge's task"
+
+
+def with_score(about: dict[str, Any], scored: bool) -> dict[str, Any]:
+    """Return what a record says of world and language model, with whether the world's goal is what is asked for."""
+    return about | {"world": about["world"] and {**about["world"], "scored": scored}}
+
+
+def record_of(goal: ExecuteTask.Goal) -> Record:
+    """Read the record that a goal goes on from.
+
+    Raises:
+        UserError: It cannot be read, or the goal asks for something else, too.
+    """
+    also = ("instruction", "planner", "max_depth", "seed", "working_memory")
+    given = [name for name in also if getattr(goal, name)] + (["task_id"] if goal.task_id != -1 else [])
+    if given:
+        raise UserError(f"resume: the run's own {given[0]} counts; leave {', '.join(given)} out")
+    return read_record(goal.resume)
+
+
+def options_of_goal(goal: ExecuteTask.Goal, settings: TaskSettings, chosen: Planner) -> tuple[TreeOptions, bool]:
+    """Return the options of a goal, and whether it is to remember where things were seen.
+
+    Raises:
+        UserError: An option makes no sense.
+    """
+    if goal.task_id < -1:
+        raise UserError(f"task_id is {goal.task_id}; it must be one of the tasks of the bridge's world, or -1")
+    if goal.working_memory > ExecuteTask.Goal.WORKING_MEMORY_OFF:
+        raise UserError(f"working_memory is {goal.working_memory}; it must be one of the constants (0, 1, 2)")
+    values = {name: getattr(settings, name) for name in RunOptions.model_fields}
+    values |= {name: getattr(goal, name) for name in _OF_A_GOAL if getattr(goal, name)}
+    remember = chosen.working_memory or settings.working_memory
+    if goal.working_memory != ExecuteTask.Goal.WORKING_MEMORY_DEFAULT:
+        remember = goal.working_memory == ExecuteTask.Goal.WORKING_MEMORY_ON
+    return TreeOptions(**values), remember and chosen.spec.remembers
