@@ -1,4 +1,4 @@
-"""Makes the picture of the page that the README shows: the demo's run at its tenth decision, on Chromium.
+"""Makes the picture of the page that the README shows: the demo's run at its twelfth decision, in Chromium.
 
 python test/view/screenshot.py FILE.png
 """
@@ -33,7 +33,7 @@ def main(file: Path) -> None:
             page.goto(server.url)
             expect(page.locator(".top .chip")).to_have_text("done")
             page.get_by_label("Decision to go to").fill(DECISION)
-            page.keyboard.press("Tab")
+            page.get_by_label("Decision to go to").blur()
             expect(page.locator(".budget b").first).to_have_text(DECISION)
             page.screenshot(path=file, animations="disabled")
             browser.close()
