@@ -62,7 +62,7 @@ def test_a_hundred_tasks_in_a_row_leave_nothing_behind(graph: Graph) -> None:
 
 
 def ours() -> dict[str, int]:
-    """Count the live objects of this package's and of py_trees' classes, but no goal ids: rclpy keeps them for a while."""
+    """Count the live objects of this package's and of py_trees' classes; goal ids are kept by rclpy for a while."""
     gc.collect()
     modules = ("reactree_ros.", "py_trees.")
     counted = Counter(type(one).__name__ for one in gc.get_objects() if str(type(one).__module__).startswith(modules))
