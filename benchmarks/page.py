@@ -11,7 +11,7 @@ Chromium, without a screen and without a GPU, shows it.
 - load: seconds from asking for the page of the finished run until it shows how the run ended.
 - frames: milliseconds between frames of the page while the run grows (its own clock; 16.7 is as fast as the screen):
   median, 95th percentile, the longest; and frames a second over all of it.
-- work: CPU milliseconds of the page's main thread a frame while the run grows, which a busy machine does not lengthen.
+- work: CPU milliseconds of the page's main thread a frame while the run grows; fewer frames have more to do each.
 - server: the largest resident memory of the server's process, in megabytes.
 """
 
