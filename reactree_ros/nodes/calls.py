@@ -108,9 +108,11 @@ class _Listed:
     def look(self, life: int | None) -> None:
         """Take in how many there are now, and which life of their node speaks."""
         now, count = steady.now(), self.servers()
+        back = count > 0 and self.away_since is not None
         self.away_since = None if count else now if self.away_since is None else self.away_since
         if self.away_since is None or now - self.away_since > TAKES_OFF:
-            self._take_off(self.count - count)
+            # As many as before they seemed to be away: one has gone, and another one has come.
+            self._take_off(1 if back and count == self.count else self.count - count)
             self.count = count
         self.taken_off = [since for since in self.taken_off if now - since < SPEAKS_ON]
         if self.life is not None and life != self.life:

@@ -78,6 +78,13 @@ def test_a_node_that_ends_in_order_is_no_dead_one_when_another_is_there(service:
     assert service.seen(1, 2) == 1
 
 
+def test_one_that_is_there_as_soon_as_a_killed_one_is_taken_off_is_asked_at_once(service: Service) -> None:
+    assert service.seen(1, 1) == 1
+    assert service.seen(0, None) == 0
+    assert service.seen(1, None) == 1
+    assert service.seen(1, 2) == 1
+
+
 def test_a_service_that_is_taken_off_while_its_node_lives_on_says_nothing_of_a_later_death(service: Service) -> None:
     assert service.seen(2, 1) == 2
     assert service.seen(1, 1) == 1
