@@ -273,6 +273,8 @@ def test_scrubbed_to_decision_ten_everything_is_of_decision_ten(record: Path, se
     page.get_by_role("tab", name="World").click()
     things = page.locator(".thing").all_inner_texts()
     assert sorted(things) == sorted(f"{word} {instance}" for word, instance in moment.known)
+    for place in page.locator("details[data-name]").all():
+        assert place.get_attribute("data-name") not in place.locator(".thing").all_inner_texts(), "at itself"
 
 
 def test_a_node_that_is_chosen_tells_its_conversation(record: Path, serve: Serve, open_page: Open) -> None:

@@ -177,7 +177,7 @@ export function knownWorld(record, moment) {
     const at = latest(sightings, moment);
     if (!at || at.states.includes("GONE")) continue;
     if (at.held) held.push({ name, at });
-    else into(at.room, at.place, { name, at });
+    else into(at.room, at.place === name ? "" : at.place, { name, at }); // what stands in a room is not at itself
   }
   const closed = [...record.openable].filter(([name, n]) => n <= moment && !latest(record.looks.get(name) ?? [], moment)).map(([name]) => name);
   return { rooms, held, closed };
