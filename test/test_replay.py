@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reactree_ros.record.recordings import VARIANTS, RecordedRun, ReplayError, load_outcomes, load_recording
-from reactree_ros.record.replay import Replay, WorldKind
+from reactree_ros.record.replay_recordings import Replay, WorldKind
 from reactree_ros.world.virtualhome.tasks import Task, load_tasks
 
 TREES = ("reactree", "reactree_wm")

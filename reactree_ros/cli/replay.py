@@ -61,7 +61,7 @@ def replay(
         _replay_records(runs or [], as_json=as_json)
         return
     from reactree_ros.record.recordings import VARIANTS, load_outcomes, load_recording
-    from reactree_ros.record.replay import Replay, WorldKind
+    from reactree_ros.record.replay_recordings import Replay, WorldKind
     from reactree_ros.world.virtualhome.tasks import load_tasks
 
     variant = variant or trajectories.stem

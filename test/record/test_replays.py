@@ -34,7 +34,7 @@ from reactree_ros.record.moment import Moment
 from reactree_ros.record.player import replay
 from reactree_ros.record.reader import Record
 from reactree_ros.record.recordings import load_recording
-from reactree_ros.record.replay import episode_of
+from reactree_ros.record.replay_recordings import episode_of
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.goal_node import GoalNode, Program
 from reactree_ros.tree.options import TreeOptions
