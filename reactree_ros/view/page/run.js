@@ -104,6 +104,7 @@ export class RunView {
     this._sayIt = make("button.primary", { type: "submit" }, "Say");
     this._notice = make("p.notice", { role: "alert" });
     this._form = make("form.say", { onsubmit: (event) => (event.preventDefault(), this._sayDecision()) }, this._words, this._sayIt);
+    this._step.disabled = this._words.disabled = this._sayIt.disabled = true; // until it is known that the run is paused
     this._question = make("div.question", { role: "alert", hidden: true });
     return make("div.steering", { hidden: true, role: "toolbar", "aria-label": "Steer the run" }, this._pause, this._step, this._form, this._cancel, this._notice, this._question);
   }
