@@ -269,7 +269,7 @@ def test_scrubbed_to_decision_ten_everything_is_of_decision_ten(record: Path, se
     node = next(one for one in reversed(moment.goal_nodes) if one.status == "running")
     expect(page.locator("h2.goal")).to_have_text(node.subgoal)
     said = [turn.text for turn in node.turns if type(turn).__name__ == "Said"]
-    assert page.locator(".turn.said .text").all_inner_texts() == said
+    expect(page.locator(".turn.said .text")).to_have_text(said)
     page.get_by_role("tab", name="World").click()
     things = page.locator(".thing").all_inner_texts()
     assert sorted(things) == sorted(f"{word} {instance}" for word, instance in moment.known)
@@ -286,9 +286,7 @@ def test_a_node_that_is_chosen_tells_its_conversation(record: Path, serve: Serve
         for one in Moment.after(read_record(record).events).goal_nodes
         if one.subgoal == "find and pick up the apple"
     )
-    assert page.locator(".turn:not(.start) .text, .turn.answer span").all_inner_texts() == [
-        turn.text for turn in node.turns
-    ]
+    expect(page.locator(".turn:not(.start) .text, .turn.answer span")).to_have_text([turn.text for turn in node.turns])
     expect(page.locator(".panel .chip").first).to_have_text("success")
     page.get_by_text("System text and examples").click()
     expect(page.locator(".turn.start .text")).to_contain_text("Source domain:")
@@ -533,7 +531,9 @@ def test_hostile_words_are_shown_as_words(tmp_path: Path, serve: Serve, open_pag
     page.get_by_role("link", name="<img").click()
     expect(page.locator("h2.goal")).to_have_text(shown)
     expect(page.locator(".top h1")).to_have_text(shown)
-    page.get_by_role("button", name="Show all 1,000,000 characters").click()
+    whole = page.get_by_role("button", name="Show all 1,000,000 characters")
+    whole.click()
+    expect(whole).to_be_hidden()
     assert len(page.locator(".turn.saw .text").nth(1).inner_text()) == 1_000_000
     for tab in ("World", "Run"):
         page.get_by_role("tab", name=tab).click()
