@@ -98,6 +98,8 @@ class Script:
         later: Whether it looks around anew in any case, because nothing was carried out again; what was under way, a
             skill or a reply, is broken off.
         interrupted: Whether it is to be interrupted where it is, as it was when it was recorded.
+        halted: Why the run, gone live, holds before it looks around anew; empty once all that was under way is broken
+            off, so that it goes on. A person's pause is another hold, and does as well.
     """
 
     events: Sequence[Event]
@@ -112,12 +114,12 @@ class Script:
     looks_anew: bool = False
     later: bool = False
     interrupted: bool = False
+    halted: str = ""
     _asked: dict[Key, _Asked] = field(default_factory=dict)
     _counted: int = 0
     _skills: Sequence[str] = ()
     _differs: str | None = None
     _live_since: float | None = None
-    _looks_anew_for: str = ""
     _broken_off: list[Pending[Any]] = field(default_factory=list)
 
     @property
@@ -143,8 +145,8 @@ class Script:
             Departure: It is another one, or the record is at its end.
         """
         if self.live:
-            if event["e"] == "held" and event["reason"] == self._looks_anew_for:
-                self._look_anew()
+            if event["e"] == "held" and all(pending.done() for pending in self._broken_off):
+                self.halted = ""
             self.also(event)
             return
         expected = self.next
@@ -266,10 +268,9 @@ class Script:
 
     def go_live(self) -> None:
         """Go on without the record: whoever would be asked is asked for what is not answered yet."""
-        assert self.context is not None  # it runs
         self._live_since = time.monotonic()
         different = DIFFERENT if self.differences and self.looks_anew else ""
-        self.context.paused = self._looks_anew_for = LATER if self.later else different
+        self.halted = LATER if self.later else different
         asked, self._asked = self._asked, {}
         for key, one in asked.items():
             if self._breaks_off(key):
@@ -279,16 +280,11 @@ class Script:
 
     def _breaks_off(self, key: Key) -> bool:
         """Whether nobody is asked for something, because the run, which holds, breaks it off at its next tick."""
-        return self._looks_anew_for == LATER and key[0] in ("reply", "execute")
+        return self.halted == LATER and key[0] in ("reply", "execute")
 
     def _to_be_broken_off(self) -> Pending[Any]:
         self._broken_off.append(pending := Pending[Any]())
         return pending
-
-    def _look_anew(self) -> None:
-        """Let the run, which holds, go on and look around, once all that was under way is broken off."""
-        if self.context is not None and all(pending.done() for pending in self._broken_off):
-            self.context.paused = self._looks_anew_for = ""
 
     def give_up(self) -> None:
         """Follow the record no more, and ask nobody else: the run is to be stopped."""
@@ -365,7 +361,7 @@ class ScriptedWorld(World):
 
     def halted(self) -> str:
         """See :meth:`World.halted`."""
-        return self._live.halted() if self._live is not None and self._script.live else ""
+        return self._script.halted or (self._live.halted() if self._live is not None and self._script.live else "")
 
     def at_rest(self) -> Pending[None]:
         """See :meth:`World.at_rest`."""

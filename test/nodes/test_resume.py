@@ -14,12 +14,14 @@ from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.pending import Pending
 from reactree_ros.record.player import LATER, replay
 from reactree_ros.record.reader import Record, read_record
+from reactree_ros.view.steering import PAUSED
 from reactree_ros.world.virtualhome.generator import generate_house
 
 if importlib.util.find_spec("rclpy"):
     from action_msgs.msg import GoalStatus
     from reactree_interfaces.action import ExecuteTask
     from ros_graph import HeldWorld
+    from std_srvs.srv import Trigger
 
 if TYPE_CHECKING:
     from processes import Processes
@@ -88,6 +90,20 @@ def test_nothing_is_done_again_and_what_stands_done_stays_done(graph: Graph, tmp
     assert told.startswith("You were stopped before you had done it: ")
     assert told.endswith(START)
     assert replay(after).difference == ""
+
+
+def test_paused_it_goes_on_once_a_person_lets_it(graph: Graph, tmp_path: Path) -> None:
+    world = HeldWorld()
+    graph.household(SCRIPT, world=world, save_to=str(tmp_path))
+    before = broken_off(graph, world)
+    assert graph.call(Trigger, "reactree_planner/pause").success
+    goal = graph.task("", resume=before.saved_to)
+    graph.until(lambda: goal.feedback and goal.feedback[-1].held == PAUSED, "it holds")
+    assert len(world.executed) == 2
+    assert graph.call(Trigger, "reactree_planner/resume").success
+    graph.until(lambda: len(world.executed) == 3 and world.held, "the next skill runs")
+    world.finish()
+    assert goal.result.success
 
 
 def test_only_what_is_decided_from_then_on_is_told(graph: Graph, tmp_path: Path) -> None:

@@ -528,6 +528,22 @@ def test_a_skill_that_was_under_way_is_told_to_be_broken_off_and_not_done_again(
     assert any(words.startswith(f"You were stopped before you had done it: {LATER}") for words in seen)
 
 
+@pytest.mark.parametrize("ticks", [0, 1, 3])
+@pytest.mark.parametrize("count", [40, 44, 47])
+def test_a_person_may_pause_it_or_let_it_go_on_as_soon_as_it_is_there(count: int, ticks: int) -> None:
+    record, standing = left_of(count)
+    kept = Kept()
+    given: dict[str, Any] = {"world": standing, "model": ExpertModel(), "write": kept.write, "about": {}}
+    episode = go_on(record, stop_of(record), later=True, **given)
+    episode.resume()
+    episode.pause()
+    for _ in range(ticks):
+        episode.tick()
+    episode.resume()
+    assert episode.run().gsr == 1.0
+    assert replay(kept.record).identical
+
+
 def whole_events() -> list[dict[str, Any]]:
     kept = Kept()
     Episode(
