@@ -529,7 +529,7 @@ def test_a_skill_that_was_under_way_is_told_to_be_broken_off_and_not_done_again(
 
 
 @pytest.mark.parametrize("ticks", [0, 1, 3])
-@pytest.mark.parametrize("count", [40, 44, 47])
+@pytest.mark.parametrize("count", [2, 40, 41, 42, 43, 44, 45, 46])
 def test_a_person_may_pause_it_or_let_it_go_on_as_soon_as_it_is_there(count: int, ticks: int) -> None:
     record, standing = left_of(count)
     kept = Kept()
