@@ -269,7 +269,8 @@ def test_scrubbed_to_decision_ten_everything_is_of_decision_ten(record: Path, se
     node = next(one for one in reversed(moment.goal_nodes) if one.status == "running")
     expect(page.locator("h2.goal")).to_have_text(node.subgoal)
     said = [turn.text for turn in node.turns if type(turn).__name__ == "Said"]
-    expect(page.locator(".turn.said .text")).to_have_text(said)
+    expect(page.locator(".turn.said .text")).to_have_text(said)  # waits for it, whatever the white space
+    assert page.locator(".turn.said .text").all_inner_texts() == said
     page.get_by_role("tab", name="World").click()
     things = page.locator(".thing").all_inner_texts()
     assert sorted(things) == sorted(f"{word} {instance}" for word, instance in moment.known)
@@ -286,7 +287,9 @@ def test_a_node_that_is_chosen_tells_its_conversation(record: Path, serve: Serve
         for one in Moment.after(read_record(record).events).goal_nodes
         if one.subgoal == "find and pick up the apple"
     )
-    expect(page.locator(".turn:not(.start) .text, .turn.answer span")).to_have_text([turn.text for turn in node.turns])
+    turns = page.locator(".turn:not(.start) .text, .turn.answer span")
+    expect(turns).to_have_text([turn.text for turn in node.turns])  # waits for it, whatever the white space
+    assert turns.all_inner_texts() == [turn.text for turn in node.turns]
     expect(page.locator(".panel .chip").first).to_have_text("success")
     page.get_by_text("System text and examples").click()
     expect(page.locator(".turn.start .text")).to_contain_text("Source domain:")
