@@ -64,6 +64,10 @@ class Process:
             said = self._more.wait_for(lambda: text in self.output, PATIENCE)
         assert said, f"'{text}' was not said by {self._command}: {self.output}"
 
+    def wait_until_up(self, bring_up: int = 5) -> None:
+        """Wait until a launch has brought its nodes up, by the process to which it gave this number."""
+        self.wait_for(f"[bring_up-{bring_up}]: process has finished cleanly")
+
     def end(self) -> int:
         """Wait until it ends; returns its exit code."""
         try:

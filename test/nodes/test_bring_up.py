@@ -19,7 +19,6 @@ if importlib.util.find_spec("rclpy"):
 pytestmark = pytest.mark.ros
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
-UP = "[bring_up-5]: process has finished cleanly"
 
 
 @pytest.fixture
@@ -140,6 +139,6 @@ def test_a_second_launch_starts_nothing_and_says_whose_node_it_met_and_the_first
 
 def test_a_launch_begins_where_one_that_was_killed_has_left_nothing(processes: Processes) -> None:
     first = processes.launch()
-    first.wait_for(UP)
+    first.wait_until_up()
     first.kill()
     assert processes.launch(f"instruction:={INSTRUCTION}").ended_cleanly(0)

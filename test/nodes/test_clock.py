@@ -13,7 +13,6 @@ pytestmark = pytest.mark.ros
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 CLOCK = ("--ros-args", "-p", "use_sim_time:=true")
-UP = "[bring_up-5]: process has finished cleanly"
 CONFIG = Path(__file__).parents[2] / "config"
 
 
@@ -72,9 +71,9 @@ def test_a_launch_carries_its_task_out(processes: Processes) -> None:
 
 def test_a_bridge_that_was_killed_is_started_and_brought_up_again(processes: Processes) -> None:
     launch = processes.launch("respawn:=true")
-    launch.wait_for(UP)
+    launch.wait_until_up()
     os.kill(launch.pid_of("bridge_node"), signal.SIGKILL)
-    launch.wait_for("[bring_up-7]: process has finished cleanly")
+    launch.wait_until_up(7)
     task = processes.node("execute_task", INSTRUCTION)
     assert task.end() == 0, task.output
     launch.interrupt()

@@ -22,7 +22,6 @@ from reactree_ros.tree.options import RunOptions
 pytestmark = pytest.mark.ros
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
-UP = "[bring_up-5]: process has finished cleanly"
 
 
 @pytest.fixture
@@ -210,7 +209,7 @@ def test_ctrl_c_while_a_node_starts(processes: Processes, node: str, code: int) 
 
 def test_ctrl_c_while_it_waits_for_goals(processes: Processes) -> None:
     launch = processes.launch()
-    launch.wait_for(UP)
+    launch.wait_until_up()
     launch.interrupt()
     assert launch.ended_cleanly(0)
 
@@ -233,7 +232,7 @@ def test_ctrl_c_stops_what_is_in_flight(processes: Processes, held_parameters: s
 
 def test_a_launch_ends_with_1_when_one_of_its_nodes_dies(processes: Processes) -> None:
     launch = processes.launch()
-    launch.wait_for(UP)
+    launch.wait_until_up()
     os.kill(launch.pid_of("bridge_node"), signal.SIGKILL)
     assert launch.ended_cleanly(1)
     assert "bridge_node has ended" in launch.output
@@ -251,7 +250,7 @@ def test_goals_are_carried_out_and_cancelled_by_ctrl_c(processes: Processes, hel
     bridge, inference = held_nodes(processes)
     release(inference)
     launch = processes.launch(held_parameters)
-    launch.wait_for(UP)
+    launch.wait_until_up()
 
     first = send_goal(processes, INSTRUCTION)
     bridge.wait_for("holds: go to kitchen 1")

@@ -19,7 +19,6 @@ pytestmark = [
 
 CONFIG = Path(__file__).parents[2] / "config"
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
-UP = "[bring_up-5]: process has finished cleanly"
 
 
 def launch(processes: Processes, *arguments: str) -> Process:
@@ -60,7 +59,7 @@ def test_a_dry_run_needs_no_robot_and_logs_every_goal(processes: Processes) -> N
 def test_a_cancel_in_mid_navigation_stops_the_robot_and_the_next_goal_is_carried_out(processes: Processes) -> None:
     body = robot(processes, "--behave", "navigate_to_pose=hold")
     whole = launch(processes)
-    whole.wait_for(UP)
+    whole.wait_until_up()
     action = ("/reactree_planner/execute_task", "reactree_interfaces/action/ExecuteTask")
     first = processes.start("ros2", "action", "send_goal", *action, f"{{instruction: '{INSTRUCTION}'}}", "--feedback")
     body.wait_for("navigate_to_pose: hold")

@@ -377,7 +377,7 @@ def page() -> None:
 def test_a_launch_shows_its_runs_on_a_page(processes: Processes) -> None:
     launch = processes.launch("view:=true")
     url = url_of(launch)
-    launch.wait_for("[bring_up-6]: process has finished cleanly")
+    launch.wait_until_up(6)
     task = carry_out(processes)
     assert task.end() == 0
     found = told(url)
@@ -392,7 +392,7 @@ def test_a_launch_shows_its_runs_on_a_page(processes: Processes) -> None:
 def test_a_page_stays_when_the_planner_is_killed_and_started_again(processes: Processes) -> None:
     launch = processes.launch("view:=true", "respawn:=true")
     url = url_of(launch)
-    launch.wait_for("[bring_up-6]: process has finished cleanly")
+    launch.wait_until_up(6)
     for runs in (1, 2):
         if runs == 2:
             os.kill(launch.pid_of("planner_node"), signal.SIGKILL)
@@ -404,7 +404,7 @@ def test_a_page_stays_when_the_planner_is_killed_and_started_again(processes: Pr
 @pytest.mark.usefixtures("page")
 def test_the_command_joins_late_and_ends_by_an_interrupt(processes: Processes) -> None:
     launch = processes.launch()
-    launch.wait_for("[bring_up-5]: process has finished cleanly")
+    launch.wait_until_up()
     task = carry_out(processes)
     assert task.end() == 0
     view = processes.start("python3", "-m", "reactree_ros.cli", "view", "--ros")
