@@ -219,10 +219,6 @@ class Calls:
         self._waiting.append(waiting)
         self._look(waiting)
 
-    def close(self) -> None:
-        """Look after nothing any more: the node's timer may be due once more when its clients are gone."""
-        self._waiting, self._later, self._listed = [], [], {}
-
     def watch(self) -> None:
         """Look after everything that is waited for; to be called regularly."""
         if self._lives is not None:

@@ -590,7 +590,6 @@ class PlannerNode(Node):
             self._action.destroy()
             if self._lives.has_died(self.resolve_topic_name(self._settings.bridge)):
                 self._world.leave()
-            self._calls.close()
         super().destroy_node()
 
 

@@ -16,5 +16,14 @@ def now() -> float:
 
 
 def every(node: Node, seconds: float, call: Callable[[], object]) -> Timer:
-    """Call a function every so many seconds, whatever the node's clock says."""
-    return node.create_timer(seconds, call, clock=Clock(clock_type=ClockType.STEADY_TIME))
+    """Call a function every so many seconds, whatever the node's clock says, until the timer or its node is destroyed.
+
+    A timer may be due once more after that, when what the function uses is gone.
+    """
+
+    def due() -> None:
+        if timer in node.timers:
+            call()
+
+    timer = node.create_timer(seconds, due, clock=Clock(clock_type=ClockType.STEADY_TIME))
+    return timer

@@ -20,7 +20,7 @@ if importlib.util.find_spec("rclpy"):
     from ros_graph import HeldWorld
     from std_msgs.msg import Bool
 
-    from reactree_ros.nodes import executors
+    from reactree_ros.nodes import executors, steady
     from reactree_ros.nodes.waiting import Wake, Waker
 
 if TYPE_CHECKING:
@@ -86,6 +86,21 @@ def test_what_was_closed_is_not_called_any_more(graph: Graph) -> None:
     other.trigger()
     graph.until(lambda: called)
     assert called == ["other"]
+
+
+@pytest.mark.parametrize("whole_node", [True, False])
+def test_a_timer_that_is_due_once_more_after_its_end_calls_nothing(graph: Graph, whole_node: bool) -> None:
+    called: list[str] = []
+    node = graph.add_node("short_lived", alone=True)
+    timer = steady.every(node, 60.0, lambda: called.append("due"))
+    timer.callback()
+    assert called == ["due"]
+    if whole_node:
+        graph.kill(node)
+    else:
+        node.destroy_timer(timer)
+    timer.callback()
+    assert called == ["due"]
 
 
 def test_who_wants_to_know_when_a_message_was_sent_is_told_by_every_executor(graph: Graph) -> None:
