@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
@@ -34,6 +35,7 @@ class GeneratedSettings(Settings):
     first_seed: int = Field(default=0, ge=0, description="seed of the first house; each other has one more")
     rooms: int = Field(default=5, ge=3, le=8, description="rooms of each house")
     tasks_per_house: int = Field(default=5, ge=1, lt=HOUSE_STRIDE, description="tasks in each house")
+    varied: bool = Field(default=False, description="more types of task, many more words, fuller houses")
 
 
 def goal_at_the_end(task: Task, world: SymbolicWorld) -> Goal:
@@ -57,8 +59,12 @@ def _generated(settings: GeneratedSettings) -> Mapping[int, Task]:
     return {
         seed * HOUSE_STRIDE + task.task_id: task
         for seed in range(settings.first_seed, settings.first_seed + settings.houses)
-        for task in parse_tasks(generate_house(seed=seed, rooms=settings.rooms, tasks=settings.tasks_per_house))
+        for task in parse_tasks(_house(seed, settings))
     }
+
+
+def _house(seed: int, settings: GeneratedSettings) -> Sequence[Any]:
+    return generate_house(seed=seed, rooms=settings.rooms, tasks=settings.tasks_per_house, varied=settings.varied)
 
 
 WAH_NL = SuiteSpec(

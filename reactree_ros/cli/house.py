@@ -18,11 +18,12 @@ def house(
     out: Annotated[Path, typer.Option(help="File to write.")],
     rooms: Annotated[int, typer.Option(min=3, max=8, help="Number of rooms.")] = 5,
     tasks: Annotated[int, typer.Option(min=1, help="Number of tasks in it.")] = 5,
+    varied: Annotated[bool, typer.Option("--varied", help="More types of task, words and things.")] = False,
 ) -> None:
     """Make up a house with tasks, in the WAH-NL schema."""
     from reactree_ros.world.virtualhome.generator import generate_house
 
-    document = generate_house(seed=seed, rooms=rooms, tasks=tasks)
+    document = generate_house(seed=seed, rooms=rooms, tasks=tasks, varied=varied)
     out.write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="utf-8")
     console = Console(soft_wrap=True)
     for task in document:

@@ -10,10 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from reactree_ros.llm.expert import knowledge
 from reactree_ros.llm.expert.goals import Goal, Move, Operate, PutDown, Take
-from reactree_ros.llm.expert.reading import Sighting, Situation, word_of
+from reactree_ros.llm.expert.reading import HANDS, Sighting, Situation, word_of
 from reactree_ros.world.virtualhome.vocabulary import class_of_word
-
-HANDS = 2
 
 
 def achieved(goal: Goal, situation: Situation) -> bool:
@@ -42,6 +40,37 @@ def next_skill(goal: Goal, situation: Situation) -> str | None:
     skills = (_bring(instance, goal, situation) for instance in _held(goal.thing, situation))
     skill = next((skill for skill in skills if skill is not None), None)
     return skill or (None if isinstance(goal, PutDown) else _find(goal.thing, situation))
+
+
+def put_away(goals: Sequence[Goal], situation: Situation) -> str | None:
+    """The next skill to be rid of what was picked up by mistake; None where nothing was, or it does no harm.
+
+    What was in the hands before stays there, unless it keeps a goal's thing from its place.
+    """
+    wanted = {goal.thing for goal in goals}
+    foreign = [instance for instance in situation.held if word_of(instance) not in wanted]
+    full = len(situation.held) >= HANDS and not all(isinstance(goal, Take) for goal in goals)
+    if not full:
+        foreign = [instance for instance in foreign if instance not in situation.brought]
+    skills = (_put_anywhere(instance, situation) for instance in foreign)
+    return next((skill for skill in skills if skill is not None), None)
+
+
+def _put_anywhere(instance: str, situation: Situation) -> str | None:
+    """Put a thing down here, or on the first piece of furniture of this room that takes things."""
+    skill = f"put down {instance}"
+    for spot in (situation.at, *situation.views.get(situation.room, ())):
+        takes = spot and spot != instance and _takes_things(spot, situation)
+        if takes and (skill, spot) not in situation.refused:
+            return skill if spot == situation.at else _unless_refused(f"go to {spot}", situation)
+    return None
+
+
+def _takes_things(spot: str, situation: Situation) -> bool:
+    properties = class_of_word(word_of(spot)).properties
+    if "CAN_OPEN" in properties and "CONTAINERS" in properties:
+        return spot in situation.opened
+    return bool(properties & {"SURFACES", "CONTAINERS"}) and "GRABBABLE" not in properties
 
 
 def can_be_held(thing: str) -> bool:
@@ -80,7 +109,7 @@ def _wanted(instance: str, thing: str, situation: Situation) -> bool:
     return (
         word_of(instance) == thing
         and instance not in situation.held
-        and instance not in situation.placed
+        and instance not in situation.settled
         and not any(skill == f"pick up {instance}" for skill, _ in situation.refused)
     )
 

@@ -7,10 +7,11 @@ and read here, side by side. They never contain a comma, since subgoals are spli
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from reactree_ros.world.virtualhome.tasks import GoalCondition
 from reactree_ros.world.virtualhome.vocabulary import CLASSES, class_of_word
 
 _WORDS = frozenset(entry.word for entry in CLASSES.values())
@@ -94,6 +95,18 @@ class Operate:
 
 
 Goal = Move | Take | PutDown | Operate
+
+
+def goals_of(conditions: Iterable[GoalCondition]) -> tuple[Goal, ...]:
+    """Return the goals that a task's conditions come to, in their order; what is turned on comes last."""
+    goals: list[Goal] = []
+    for one in conditions:
+        target = CLASSES[one.target].word
+        if one.relation == "turnOn":
+            goals.append(Operate(action="turn on", thing=target))
+        else:
+            goals.append(Move(thing=CLASSES[one.item].word, place=target, count=one.count))
+    return tuple(sorted(goals, key=lambda goal: isinstance(goal, Operate)))
 
 
 def preposition(place: str) -> str:

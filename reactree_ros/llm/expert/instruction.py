@@ -52,7 +52,12 @@ def read_instruction(text: str) -> Instruction:
         goals = _with_operation(goals, operation)
     if goals:
         return Instruction(tuple(goals))
-    return Instruction((), f"I do not understand what to do: “{' '.join(text.split())[:100]}”.")
+    return Instruction((), not_understood(text))
+
+
+def not_understood(text: str) -> str:
+    """Say that an instruction is not understood."""
+    return f"I do not understand what to do: “{' '.join(text.split())[:100]}”."
 
 
 # ---- places -------------------------------------------------------------------------------------------------------

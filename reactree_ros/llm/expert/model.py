@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 
+from reactree_ros.agent.decision import RECALL
+from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.prompt import system_text
 from reactree_ros.llm.expert import subgoals
+from reactree_ros.llm.expert.goals import Goal
 from reactree_ros.llm.expert.policy import decide
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply, RequestRejected
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.pending import Pending
+from reactree_ros.world.virtualhome.household import WAH_NL
+
+#: How a prompt without a system text begins.
+_BARE = ("Target_domain:", "Source domain:")
 
 
 class ExpertModel(LanguageModel):
     """A deterministic rule-based household policy; it is no language model.
 
-    It reads a request's prompt and nothing else of the request.
+    It reads a request's prompt; where that has no system text, what may be done is what the request says.
+
+    Args:
+        goals: What instructions ask for, where that is known as data; the others are read.
     """
+
+    def __init__(self, goals: Mapping[str, Sequence[Goal]] | None = None) -> None:
+        self._goals = goals or {}
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Answer at once; what asks for reasoning and more, such as code, is refused."""
@@ -23,9 +38,20 @@ class ExpertModel(LanguageModel):
         if isinstance(may_say, FreeText) and may_say.thinks:
             return Pending.failed(RequestRejected("the expert decides, it does not write code; name another --llm"))
         begin = time.perf_counter()
-        prompt = request.prompt
-        text = subgoals.say(prompt) if subgoals.is_by_subgoals(prompt) else decide(prompt)
+        prompt = _with_abilities(request)
+        by_subgoals = isinstance(may_say, SubgoalGrammar) or subgoals.is_by_subgoals(prompt)
+        text = (subgoals.say if by_subgoals else decide)(prompt, self._goals)
         return Pending.of(Reply(text, seconds=time.perf_counter() - begin))
+
+
+def _with_abilities(request: DecisionRequest) -> str:
+    """Return a request's prompt; one without a system text gets what it would say of what may be done."""
+    prompt, may_say = request.prompt, request.may_say
+    if not isinstance(may_say, DecisionGrammar | SubgoalGrammar) or not prompt.startswith(_BARE):
+        return prompt
+    flows = may_say.control_flows if isinstance(may_say, DecisionGrammar) else ()
+    recall = any(skill.startswith(RECALL) for skill in may_say.skills)
+    return f"{system_text(WAH_NL, control_flows=flows, recall=recall)}\nSource domain:\n{prompt}"
 
 
 SPEC = ModelSpec(name="expert", summary="rules, no language model", make=lambda settings: ExpertModel())

@@ -6,12 +6,12 @@ finding and putting down, a search into rooms. Where it may not expand, it does 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from reactree_ros.llm.expert import errand, knowledge
 from reactree_ros.llm.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
-from reactree_ros.llm.expert.instruction import read_instruction
-from reactree_ros.llm.expert.reading import Situation, read_prompt, split_prompt, word_of
+from reactree_ros.llm.expert.instruction import Instruction, not_understood, read_instruction
+from reactree_ros.llm.expert.reading import HANDS, Situation, read_prompt, split_prompt, word_of
 from reactree_ros.llm.expert.thor_policy import decide_in_thor
 from reactree_ros.llm.expert.thor_reading import read_thor_prompt
 
@@ -20,12 +20,15 @@ _FAILURE = "Act: failure"
 _NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of rooms that I know how to read."
 
 
-def decide(prompt: str) -> str:
+def decide(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
     """Return the next decision for a prompt: ``Think: …``, ``Act: …`` or the three lines of ``Expand:``.
+
+    It need not have come by its own decisions to where the prompt ends.
 
     Args:
         prompt: System text, examples and the agent node's own text so far, as an agent node sends it. Only what
             follows the last ``Target_domain:`` and the actions that the system text names matter.
+        known: What instructions ask for, where that is known as data; the others are read.
     """
     system, lines = split_prompt(prompt)
     situation = read_prompt(system, lines)
@@ -33,13 +36,18 @@ def decide(prompt: str) -> str:
         if room := read_thor_prompt(system, lines):
             return decide_in_thor(room)
         return _FAILURE if f"Think: {_NO_HOUSEHOLD}" in prompt else f"Think: {_NO_HOUSEHOLD}"
-    goals: Sequence[Goal] = read_subgoal(situation.task)
-    if not goals:
-        instruction = read_instruction(situation.task)
-        if not instruction.goals:
-            return _after(instruction.not_understood, _FAILURE, situation)
-        goals = instruction.goals
-    return _pursue(goals, situation)
+    instruction = understand(situation.task, known)
+    if not instruction.goals:
+        return _after(instruction.not_understood, _FAILURE, situation)
+    return _pursue(instruction.goals, situation)
+
+
+def understand(task: str, known: Mapping[str, Sequence[Goal]] | None = None) -> Instruction:
+    """Return what a task asks for: as it is known, or as its words say."""
+    if known and task in known:
+        return Instruction(tuple(known[task]), not_understood(task))
+    goals = read_subgoal(task)
+    return Instruction(goals) if goals else read_instruction(task)
 
 
 def _pursue(goals: Sequence[Goal], situation: Situation) -> str:
@@ -49,6 +57,9 @@ def _pursue(goals: Sequence[Goal], situation: Situation) -> str:
     them are already where they belong.
     """
     goal = goals[0]
+    situation.settle((goal.thing, goal.place) for goal in goals if isinstance(goal, Move))
+    if skill := errand.put_away(goals, situation):
+        return f"Act: {skill}"
     if not situation.control_flows:
         return _work_through(goals, situation)
     if len({goal.thing for goal in goals}) > 1:
@@ -147,7 +158,7 @@ def _regret(goal: Goal, situation: Situation) -> str:
         return f"The {goal.thing} is nothing that I can pick up."
     if held and not isinstance(goal, Take):
         return f"I cannot put down the {goal.thing} {preposition(goal.place)} the {goal.place}."
-    if len(situation.held) >= errand.HANDS:
+    if len(situation.held) >= HANDS:
         return f"I cannot pick up the {goal.thing}: I hold {' and '.join(situation.held)}."
     if isinstance(goal, PutDown):
         return f"I do not hold the {goal.thing}."

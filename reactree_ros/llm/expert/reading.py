@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from reactree_ros.agent.household import split_skill
 
+HANDS = 2
 _TARGET = "Target_domain:\n"
 _TASK = "Your task is to: "
 _START = re.compile(r"You are in the house, and there are \d+ rooms?: (?P<rooms>.*?)\. You are in the middle of an? ")
@@ -54,7 +55,9 @@ class Situation:
         closed: Instances known to be closed.
         recalled: What working memory answered, by the word that was asked for.
         placed: Instances put down, with where.
-        refused: Acts without effect, with where the agent stood.
+        settled: Those of them that lie where a goal wants them, and stay there; see :meth:`settle`.
+        brought: What it held at the start.
+        refused: Acts without effect though they had a chance, with where the agent stood.
         done: Acts that had an effect.
         thoughts: What it thought.
     """
@@ -74,6 +77,8 @@ class Situation:
     closed: set[str] = field(default_factory=set)
     recalled: dict[str, tuple[Sighting, ...]] = field(default_factory=dict)
     placed: dict[str, str] = field(default_factory=dict)
+    settled: set[str] = field(default_factory=set)
+    brought: tuple[str, ...] = ()
     refused: set[tuple[str, str]] = field(default_factory=set)
     done: set[str] = field(default_factory=set)
     thoughts: set[str] = field(default_factory=set)
@@ -94,6 +99,7 @@ class Situation:
         self.room, self.near, self.at = here[0] if here else "", (), ""
         self._look_around(line)
         self._feel(line)
+        self.brought = self.held
 
     def act(self, skill: str, line: str) -> None:
         """Takes in a skill and the line that came of it; one that was interrupted may be tried again."""
@@ -102,7 +108,7 @@ class Situation:
             self._look_up(seen)
             return
         verb, thing = split_skill(skill, _VERBS)
-        held_before = self.held
+        held_before, had_a_chance = self.held, self._has_a_chance(verb, thing)
         self._feel(line)
         if verb == "recall location of":
             self.recalled[thing] = _sightings(line)
@@ -116,18 +122,40 @@ class Situation:
         elif verb == "open" and (line.startswith("You open ") or " is already open." in line):
             self.opened.add(thing)
             self.closed.discard(thing)
+            self.refused -= {one for one in self.refused if one[1] == thing and one[0].startswith("put down ")}
             self._look_near(line)
         elif verb == "pick up" and thing in self.held and thing not in held_before:
             self.placed.pop(thing, None)
         elif verb == "put down" and line.startswith("You put down ") and thing not in self.held:
             self.placed[thing] = self.at
+            self._lie(thing)
         elif verb == "close" and (line.startswith("You close ") or " is already closed." in line):
             self.opened.discard(thing)
             self.closed.add(thing)
+            if thing == self.at:
+                self.near = ()  # what is in it cannot be reached any more
         elif verb != "turn on" or not (line.startswith("You turn on ") or " is already turned on." in line):
-            self.refused.add((skill, self.at))
+            if had_a_chance:
+                self.refused.add((skill, self.at))
             return
         self.done.add(skill)
+
+    def settle(self, wanted: Iterable[tuple[str, str]]) -> None:
+        """Take in which things goals want where, as words: what was put down elsewhere may be picked up again."""
+        places = set(wanted)
+        self.settled = {name for name, at in self.placed.items() if (word_of(name), word_of(at)) in places}
+
+    def _has_a_chance(self, verb: str, thing: str) -> bool:
+        """Whether a refusal would say something of a thing, and not only that nothing was done for the skill before."""
+        if verb == "put down":
+            return thing in self.held
+        return verb not in ("pick up", "open", "close", "turn on") or (thing in self.near and len(self.held) < HANDS)
+
+    def _lie(self, thing: str) -> None:
+        """Note that a thing was put down where the agent is."""
+        room, names = self.looks.pop(self.at, (self.room, ()))
+        self.looks[self.at] = room, (*names, thing)
+        self.near = (*self.near, thing)
 
     def resume(self, line: str) -> None:
         """Takes in one line that stands for skills and observations that are not shown: where they ended is unknown."""

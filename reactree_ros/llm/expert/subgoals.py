@@ -8,7 +8,7 @@ What it hides from itself behind a summary it does not know any more: then it ta
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from reactree_ros.llm.expert import errand
 from reactree_ros.llm.expert.goals import Goal, Move, describe, read_subgoal
@@ -26,14 +26,14 @@ def is_by_subgoals(prompt: str) -> bool:
     return prompt.endswith(_OUTPUT) or '"Subgoal: subgoal"' in split_prompt(prompt)[0]
 
 
-def say(prompt: str) -> str:
+def say(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
     """Return what follows a prompt: ``Action: …``, ``2 Subgoal: …`` with its first action, or a summary."""
     if prompt.endswith(_OUTPUT):
         return _summary(prompt.rpartition("##Trajectory\n")[2])
     system, lines = split_prompt(prompt)
     first = next((index for index, line in enumerate(lines) if _SUBGOAL.match(line)), len(lines))
     situation, chunks = read_prompt(system, lines[:first]), list(_chunks(lines[first:]))
-    wanted = _subgoals(situation)
+    wanted = _subgoals(situation, known or {})
     if situation is None or not wanted:
         return f"1 Subgoal: {_NOT_UNDERSTOOD}\n{_ACTION}failure"
     begun = [subgoal for subgoal, _ in chunks]
@@ -51,11 +51,12 @@ def say(prompt: str) -> str:
     return f"{_ACTION}{'failure' if given_up or 'Subgoal is not met.' in own else 'done'}"
 
 
-def _subgoals(situation: Situation | None) -> list[str]:
+def _subgoals(situation: Situation | None, known: Mapping[str, Sequence[Goal]]) -> list[str]:
     """One subgoal for each thing, moves first; none where the task is not understood."""
     if situation is None:
         return []
-    goals = read_instruction(situation.task).goals
+    task = situation.task
+    goals = known[task] if task in known else read_instruction(task).goals
     things: dict[str, list[Goal]] = {}
     for goal in sorted(goals, key=lambda goal: not isinstance(goal, Move)):
         things.setdefault(goal.thing if isinstance(goal, Move) else str(goal), []).append(goal)

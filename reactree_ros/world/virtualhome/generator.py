@@ -10,10 +10,12 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from reactree_ros.world.virtualhome.errands import Errand, draw_errand
 from reactree_ros.world.virtualhome.vocabulary import CLASSES, NEVER_OPEN
+from reactree_ros.world.virtualhome.wording import Wish, say_errands
 
 Task = dict[str, Any]
 """One task document: task_id, task_name, nl_instructions, task_goal, env_id, init_room and init_graph."""
@@ -105,6 +107,13 @@ _CLUTTER = (
     ("chinesefood remotecontrol", 1, "on coffeetable 2, on sofa 1"),
     ("clock sportsball", 1, "on bookshelf 1, on cabinet 1"),
 )
+_CLUTTER_PLACES = {name: places for classes, _, places in _CLUTTER for name in classes.split()}
+# Where a thing lies whose own places are where the goal wants it, or are not in the apartment.
+_OTHER_PLACES = "on kitchencounter 3, on kitchentable 3, in kitchencabinet 2, on coffeetable 2, on sofa 1, on bed 1"
+_OUT_OF_SIGHT = "in closet 3, in bookshelf 3, in nightstand 2, in washingmachine 1"  # they never open
+_USUAL = 0.5  # share of the varied tasks that are of WAH's types
+_TOLD_WHERE = 0.2  # share of the things of which the instruction says where they are
+_MOST_OUT_OF_SIGHT = 16  # of one class
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +144,7 @@ class _Apartment:
     clutter: tuple[_Thing, ...]
 
 
-def generate_house(*, seed: int, rooms: int = 5, tasks: int = 5) -> list[Task]:
+def generate_house(*, seed: int, rooms: int = 5, tasks: int = 5, varied: bool = False) -> list[Task]:
     """Make an apartment and its tasks.
 
     The five WAH task types take turns, so that five tasks show each of them once. Every task can be solved: what its
@@ -145,6 +154,8 @@ def generate_house(*, seed: int, rooms: int = 5, tasks: int = 5) -> list[Task]:
         seed: Names the apartment; it becomes the ``env_id``.
         rooms: How many rooms, 3 to 8: a kitchen, a living room, and bathrooms and bedrooms.
         tasks: How many tasks, at least 1. More tasks leave the first ones as they are.
+        varied: Half of the tasks are of other types, to several places, too; the instructions are in the many words of
+            :mod:`~reactree_ros.world.virtualhome.wording`; things have numbers as high as in houses full of things.
 
     Raises:
         ValueError: There cannot be that many rooms or tasks.
@@ -153,6 +164,8 @@ def generate_house(*, seed: int, rooms: int = 5, tasks: int = 5) -> list[Task]:
         raise ValueError(f"an apartment has 3 to 8 rooms, not {rooms!r}")
     if tasks < 1:
         raise ValueError(f"an apartment needs at least 1 task, not {tasks!r}")
+    if varied:
+        return _varied_house(seed, rooms, tasks)
     rng = random.Random(f"apartment {seed} {rooms}")
     apartment = _make_apartment(rng, rooms)
     names = list(_KINDS)
@@ -177,10 +190,63 @@ def generate_house(*, seed: int, rooms: int = 5, tasks: int = 5) -> list[Task]:
     return documents
 
 
+def _varied_house(seed: int, rooms: int, tasks: int) -> list[Task]:
+    rng = random.Random(f"varied apartment {seed} {rooms}")
+    apartment = _make_apartment(rng, rooms, plenty=rng.choice((1, 1, 2)))
+    classes = {item.class_name for item in apartment.furniture}
+    documents: list[Task] = []
+    for index in range(tasks):
+        rng = random.Random(f"varied task {seed} {rooms} {index}")
+        errand = _usual_errand(rng) if rng.random() < _USUAL else draw_errand(rng, classes)
+        room = rng.choice(list(apartment.rooms))
+        things = _place_varied(rng, apartment, errand)
+        goal = {f"{_relation(place)}_{thing}_{place}": count for (thing, place), count in errand.wanted.items()}
+        documents.append(
+            {
+                "task_id": index + 1,
+                "task_name": errand.name,
+                "nl_instructions": [say_errands(rng, _wishes(rng, apartment, errand, things), errand.switches)],
+                "task_goal": goal | {f"turnOn_{name}": 1 for name in errand.switches},
+                "env_id": seed,
+                "init_room": apartment.rooms[room],
+                "init_graph": _graph(replace(apartment, clutter=()), things, room),
+            }
+        )
+    return documents
+
+
+def _relation(place: str) -> str:
+    return "inside" if "CONTAINERS" in CLASSES[place].properties else "on"
+
+
+def _usual_errand(rng: random.Random) -> Errand:
+    name = rng.choice(list(_KINDS))
+    kind = _KINDS[name]
+    needed = _draw_goal(rng, kind)
+    wanted = {(thing, kind.receptacle): count for thing, count in needed.items()}
+    return Errand(name=name, wanted=wanted, switches=(kind.receptacle,) if kind.turn_on else ())
+
+
+def _out_of_reach(thing: _Thing) -> bool:
+    return thing.inside and thing.place.class_name in NEVER_OPEN
+
+
+def _wishes(rng: random.Random, apartment: _Apartment, errand: Errand, things: Sequence[_Thing]) -> list[Wish]:
+    """Return what the instruction says of what is wanted; now and then where it is."""
+    wishes = []
+    for (name, place), count in errand.wanted.items():
+        one = rng.choice([thing for thing in things if thing.class_name == name and not _out_of_reach(thing)])
+        at = "in" if one.inside else "on", one.place.class_name, apartment.rooms[one.place.room]
+        source = at if rng.random() < _TOLD_WHERE else None
+        inside = _relation(place) == "inside"
+        wishes.append(Wish(thing=name, count=count, place=place, inside=inside, source=source))
+    return wishes
+
+
 # ---- apartment ----------------------------------------------------------------------------------------------------
 
 
-def _make_apartment(rng: random.Random, count: int) -> _Apartment:
+def _make_apartment(rng: random.Random, count: int, plenty: int = 1) -> _Apartment:
     others = count - 2
     bathrooms = rng.randint(0, 1) if others == 1 else rng.randint(1, others // 2)
     names = ["bathroom"] * bathrooms + ["bedroom"] * (others - bathrooms) + ["kitchen", "livingroom"]
@@ -189,7 +255,7 @@ def _make_apartment(rng: random.Random, count: int) -> _Apartment:
     clutter = []
     for classes, most, places in _CLUTTER:
         for name in classes.split():
-            for _ in range(rng.randint(0, most)):
+            for _ in range(rng.randint(0, most * plenty)):
                 options = _options(places, furniture)
                 if options:
                     clutter.append(_put(rng, name, options))
@@ -297,6 +363,34 @@ def _place_things(
             if name in needed:
                 options.pop((kind.relation == "inside", kind.receptacle), None)
             things.append(_put(rng, name, options))
+    return tuple(things)
+
+
+def _place_varied(rng: random.Random, apartment: _Apartment, errand: Errand) -> tuple[_Thing, ...]:
+    """Place all that moves: at least what is wanted, none where it is wanted, and some out of reach."""
+    places: dict[str, set[str]] = defaultdict(set)
+    counts: Counter[str] = Counter()
+    for (name, place), count in errand.wanted.items():
+        places[name].add(place)
+        counts[name] += count
+    things = [thing for thing in apartment.clutter if thing.class_name not in places]
+    for name in dict.fromkeys((*_PLACES, *places)):
+        count = counts[name] + rng.randint(0, 1) if name in places else rng.randint(0, 2)
+        for _ in range(count):
+            usual = _PLACES.get(name) or _CLUTTER_PLACES[name]
+            for line in (_ODD_PLACES if rng.random() < _ODD else usual, _OTHER_PLACES):
+                options = {
+                    (inside, at): found
+                    for (inside, at), found in _options(line, apartment.furniture).items()
+                    if at not in places[name]
+                }
+                if options:
+                    things.append(_put(rng, name, options))
+                    break
+    out_of_sight = _options(_OUT_OF_SIGHT, apartment.furniture)
+    for name in rng.sample([*_PLACES, *_CLUTTER_PLACES], 10) if out_of_sight else ():
+        things += [_put(rng, name, out_of_sight) for _ in range(rng.randint(1, _MOST_OUT_OF_SIGHT))]
+    rng.shuffle(things)
     return tuple(things)
 
 
@@ -504,7 +598,8 @@ def solution(task: Task) -> list[str]:
         if len(found) < count:
             raise ValueError(f"{key} needs {count} of {names[0]}, of which {len(found)} can be picked up")
         wanted.setdefault(receptacle, []).extend(found[:count])
-        if relation == "inside" and receptacle not in filled:
+        openable = "CAN_OPEN" in CLASSES[names[-1]].properties
+        if relation == "inside" and openable and receptacle not in filled:
             filled.append(receptacle)
     for receptacle, things in wanted.items():
         if receptacle in filled:
@@ -513,7 +608,10 @@ def solution(task: Task) -> list[str]:
             errand.carry(things[start : start + 2], receptacle)
         if receptacle in filled:
             errand.skills.append(f"close {errand.labels[receptacle]}")
-    errand.skills += [f"turn on {errand.labels[receptacle]}" for receptacle in turned_on]
+    for receptacle in turned_on:
+        if receptacle not in filled:
+            errand.walk(receptacle)
+        errand.skills.append(f"turn on {errand.labels[receptacle]}")
     return errand.skills
 
 

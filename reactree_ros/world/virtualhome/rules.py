@@ -259,16 +259,23 @@ def merged(things: Iterable[Thing]) -> str:
 def score(goal: Sequence[GoalCondition], scene: Scene) -> Score:
     """Score a goal as the benchmark does.
 
-    All conditions are looked at on one instance of the first condition's target, the one that fulfils most.
+    All conditions of one target class are looked at on one instance of it, the one that fulfils most.
     """
-    candidates = [thing for thing in scene.things.values() if thing.class_name == goal[0].target]
+    by_target: dict[str, list[GoalCondition]] = defaultdict(list)
+    for condition in goal:
+        by_target[condition.target].append(condition)
+    best = sum(_best(target, conditions, scene) for target, conditions in by_target.items())
     wanted = sum(condition.count for condition in goal)
-
-    def fulfilled(target: Thing) -> int:
-        return sum(min(_fulfilled(condition, target, scene), condition.count) for condition in goal)
-
-    best = max(map(fulfilled, candidates), default=0)
     return Score(gsr=float(best == wanted), ssr=best / wanted)
+
+
+def _best(target: str, conditions: Sequence[GoalCondition], scene: Scene) -> int:
+    """Return how much of some conditions one instance of their target fulfils at most."""
+    instances = [thing for thing in scene.things.values() if thing.class_name == target]
+    fulfilled = (
+        sum(min(_fulfilled(condition, one, scene), condition.count) for condition in conditions) for one in instances
+    )
+    return max(fulfilled, default=0)
 
 
 def _fulfilled(condition: GoalCondition, target: Thing, scene: Scene) -> int:

@@ -1,0 +1,121 @@
+"""Errands beyond the five task types of WAH-NL: what may be asked for in an apartment, drawn by seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Destination:
+    """What is brought to a class of furniture.
+
+    Attributes:
+        name: Of the type of task.
+        inside: Whether things go in it; otherwise on it.
+        kinds: Of things that are brought there, as in :data:`KINDS`.
+        switch: Whether it may be turned on afterwards.
+    """
+
+    name: str
+    inside: bool
+    kinds: tuple[str, ...]
+    switch: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Errand:
+    """What a task asks for.
+
+    Attributes:
+        name: Type of the task.
+        wanted: How many of each class of things go to each class of furniture: (thing, furniture) to count.
+        switches: Classes that are to be turned on, after that.
+    """
+
+    name: str
+    wanted: Mapping[tuple[str, str], int]
+    switches: tuple[str, ...] = ()
+
+
+#: Kinds of things, with the classes of each.
+KINDS: Mapping[str, tuple[str, ...]] = {
+    name: tuple(classes.split())
+    for name, classes in {
+        "snack": "apple cupcake juice pudding wine candybar creamybuns pie sundae chips crackers milkshake bananas",
+        "food": "apple cupcake juice pancake poundcake pudding wine carrot pear plum lime bellpepper milk salad salmon "
+        "chicken cutlets mincedmeat whippedcream breadslice cereal chocolatesyrup bananas alcohol chinesefood",
+        "raw": "chicken cutlets mincedmeat salmon pancake pie poundcake breadslice",
+        "dish": "cutleryfork cutleryknife dishbowl mug plate waterglass wineglass",
+        "spice": "condimentbottle condimentshaker",
+        "cookware": "cookingpot fryingpan oventray coffeepot cuttingboard",
+        "cleaning": "bucket dishwashingliquid washingsponge",
+        "toiletry": "barsoap facecream lotionbottle toiletpaper",
+        "paper": "book magazine folder notes",
+        "gadget": "cellphone glasses remotecontrol clock",
+        "cloth": "clothespants clothesshirt",
+        "toy": "teddybear toy sportsball box",
+    }.items()
+}
+
+#: Where things are brought, by class of furniture.
+DESTINATIONS: Mapping[str, Destination] = {
+    "kitchentable": Destination(name="set_kitchen_table", inside=False, kinds=("food", "dish", "spice", "snack")),
+    "coffeetable": Destination(name="set_coffee_table", inside=False, kinds=("snack", "dish", "paper", "gadget")),
+    "kitchencounter": Destination(
+        name="prepare_counter", inside=False, kinds=("food", "cookware", "dish", "spice", "cleaning")
+    ),
+    "desk": Destination(name="prepare_desk", inside=False, kinds=("paper", "gadget", "snack", "dish")),
+    "bed": Destination(name="prepare_bed", inside=False, kinds=("cloth", "toy", "paper", "gadget")),
+    "sofa": Destination(name="prepare_sofa", inside=False, kinds=("toy", "gadget", "paper", "snack")),
+    "bench": Destination(name="put_bench", inside=False, kinds=("toy", "cloth", "paper")),
+    "bathroomcounter": Destination(name="prepare_bathroom", inside=False, kinds=("toiletry", "cleaning")),
+    "fridge": Destination(name="fill_fridge", inside=True, kinds=("food", "snack", "raw")),
+    "dishwasher": Destination(name="fill_dishwasher", inside=True, kinds=("dish",), switch=True),
+    "microwave": Destination(name="heat_food", inside=True, kinds=("raw", "snack"), switch=True),
+    "stove": Destination(name="cook_food", inside=True, kinds=("raw", "cookware"), switch=True),
+    "kitchencabinet": Destination(name="fill_kitchen_cabinet", inside=True, kinds=("dish", "spice", "snack")),
+    "bathroomcabinet": Destination(name="fill_bathroom_cabinet", inside=True, kinds=("toiletry",)),
+    "cabinet": Destination(name="fill_cabinet", inside=True, kinds=("toy", "paper", "gadget")),
+    "sink": Destination(name="fill_sink", inside=True, kinds=("dish", "cleaning")),
+}
+
+#: What may be turned on without anything being brought there.
+_SWITCHES = ("tv", "computer", "dishwasher", "microwave", "stove", "toaster")
+_ODDLY = 0.1  # share of the places to which things of any kind are brought
+
+
+def draw_errand(rng: random.Random, furniture: Collection[str], *, most: int = 5) -> Errand:
+    """Draw what a task asks for: one to five things in one to three places, some appliances turned on.
+
+    Args:
+        rng: Draws.
+        furniture: The classes of furniture that there are.
+        most: Most things.
+    """
+    switches = [name for name in _SWITCHES if name in furniture]
+    if switches and rng.random() < 0.04:
+        name = rng.choice(switches)
+        return Errand(name="turn_on", wanted={}, switches=(name,))
+    places = [name for name in DESTINATIONS if name in furniture]
+    chosen = rng.sample(places, min(len(places), rng.choices((1, 2, 3), weights=(70, 24, 6))[0]))
+    total = max(len(chosen), rng.choices(range(1, most + 1), weights=(20, 25, 25, 17, 13)[:most])[0])
+    drawn = [*chosen, *(rng.choice(chosen) for _ in range(total - len(chosen)))]
+    wanted: dict[tuple[str, str], int] = {}
+    for place in chosen:
+        for thing in _things(rng, place, drawn.count(place), taken={thing for thing, _ in wanted}):
+            wanted[thing, place] = 1
+    if rng.random() < 0.12:
+        wanted[rng.choice(list(wanted))] = rng.choice((2, 2, 3))
+    turned_on = tuple(place for place in chosen if DESTINATIONS[place].switch and rng.random() < 0.6)
+    if not turned_on and switches and rng.random() < 0.05:
+        turned_on = (rng.choice(switches),)
+    names = "_and_".join(DESTINATIONS[place].name for place in chosen)
+    return Errand(name=names, wanted=wanted, switches=turned_on)
+
+
+def _things(rng: random.Random, place: str, count: int, *, taken: Collection[str]) -> list[str]:
+    kinds = list(KINDS) if rng.random() < _ODDLY else DESTINATIONS[place].kinds
+    classes = dict.fromkeys(name for kind in kinds for name in KINDS[kind] if name not in taken)
+    return rng.sample(list(classes), min(count, len(classes)))
