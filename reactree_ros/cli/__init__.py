@@ -24,6 +24,7 @@ COMMANDS = {
     "export": "export",
     "import": "importing",
     "bootstrap": "bootstrap",
+    "dataset": "dataset",
     "bench": "bench",
     "report": "report",
     "view": "view",

@@ -236,11 +236,12 @@ class NamedModel(Named):
     """``--llm`` and its settings, or ``--models FILE`` with all of them.
 
     Args:
+        name: Of the option, e.g. ``llm``.
         default: What is taken where nothing is named; None: the registry's first.
     """
 
-    def __init__(self, *, default: str | None = None) -> None:
-        super().__init__(MODELS, "llm", default=default)
+    def __init__(self, name: str = "llm", *, default: str | None = None) -> None:
+        super().__init__(MODELS, name, default=default)
 
     def parameters(self) -> list[inspect.Parameter]:
         """Return the options of the registry, and ``--models``."""

@@ -1,0 +1,260 @@
+"""The folder of a dataset, made so that a kill at any moment loses no more than what was under way."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import gzip
+import hashlib
+import json
+import os
+import platform
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib import metadata
+from itertools import groupby
+from pathlib import Path
+from typing import Any, TextIO
+
+from reactree_ros.dataset.making import Part
+from reactree_ros.dataset.settings import Recipe
+from reactree_ros.errors import UserError
+
+#: The version of the layout; see ``docs/dataset.md``.
+SCHEMA = 1
+ABOUT, TRAIN, HELD_OUT = "dataset.json", "train", "held_out"
+_PARTS, _RECIPE, _LOCK = "parts", "recipe.json", "lock"
+
+
+class DatasetFolder:
+    """A dataset's folder, open for writing by this process alone.
+
+    Parts are kept in ``parts/`` until all of them are there; then they become the dataset, whose ``dataset.json``
+    is written last.
+
+    Args:
+        path: The folder; made if it does not exist.
+        recipe: What the dataset follows from.
+
+    Raises:
+        UserError: It holds something else, a dataset of another recipe, or another process makes it.
+
+    Attributes:
+        finished: What its ``dataset.json`` says; None where it is not finished.
+    """
+
+    def __init__(self, path: Path, recipe: Recipe) -> None:
+        self.path, self.recipe = path, recipe
+        self._parts = path / _PARTS
+        if path.exists() and not path.is_dir():
+            raise UserError(f"--out {path}: is a file; name a folder")
+        self.finished = self._read(path / ABOUT)
+        begun = self._read(self._parts / _RECIPE)
+        if (
+            self.finished is None
+            and begun is None
+            and path.is_dir()
+            and any(one.name != _PARTS for one in path.iterdir())
+        ):
+            raise UserError(f"--out {path}: is not empty and holds no dataset; name a new folder")
+        if known := self.finished or begun:
+            self._check(known)
+        with told_of_disk(path):
+            self._parts.mkdir(parents=True, exist_ok=True)
+            self._lock = (self._parts / _LOCK).open("w")
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                self._lock.close()
+                raise UserError(f"--out {path}: another process makes this dataset; wait for its end") from error
+            if known is None:
+                _write(self._parts / _RECIPE, json.dumps(recipe.as_dict(), indent=1))
+
+    def close(self) -> None:
+        """Let others write; what a finished dataset was made of goes."""
+        self._lock.close()
+        if self.finished is not None:
+            shutil.rmtree(self._parts, ignore_errors=True)
+
+    def has(self, number: int) -> bool:
+        """Whether a part is there."""
+        return self._part(number).exists()
+
+    def keep(self, number: int, part: Part) -> None:
+        """Write a part; it is there as a whole or not at all.
+
+        Raises:
+            UserError: The disk is full, or the folder is gone.
+        """
+        head = json.dumps({"runs": part.runs, "left_out": part.left_out})
+        text = "".join(f"{line}\n" for line in (head, *part.lines))
+        with told_of_disk(self.path):
+            new = self._part(number).with_suffix(".new")
+            new.write_bytes(gzip.compress(text.encode("ascii"), 3, mtime=0))
+            new.replace(self._part(number))
+
+    def finish(self, parts: int) -> None:
+        """Make the dataset of its parts.
+
+        Raises:
+            UserError: There is nothing to learn from, or the disk is full.
+        """
+        with told_of_disk(self.path), _Files(self.path, self.recipe) as files:
+            heads: Counter[str] = Counter()
+            for number in range(parts):
+                with gzip.open(self._part(number), "rt", encoding="ascii") as part:
+                    heads.update(json.loads(next(part)))
+                    for lines in _nodes(part):
+                        files.take(lines)
+            if not files.learnt:
+                shutil.rmtree(self._parts)
+                raise UserError(f"--out {self.path}: {_nothing(heads)}")
+            counts = dict(heads) | files.counts()
+            about = {"schema": SCHEMA, **self.recipe.as_dict(), "counts": counts, "versions": _versions()}
+            files.close()
+            _write(self.path / ABOUT, json.dumps(about, indent=1))
+        self.finished = about
+
+    def _part(self, number: int) -> Path:
+        return self._parts / f"{number:06d}.jsonl.gz"
+
+    def _read(self, path: Path) -> dict[str, Any] | None:
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path}: cannot be read: {error}; name a new folder") from error
+        return values if isinstance(values, dict) else {}
+
+    def _check(self, known: Mapping[str, Any]) -> None:
+        now = self.recipe.as_dict()
+        different = [
+            f"{name} was {json.dumps(known.get(name))[:200]}, now {json.dumps(value)[:200]}"
+            for name, value in now.items()
+            if known.get(name) != value
+        ]
+        if different:
+            raise UserError(
+                f"--out {self.path}: holds another dataset: {'; '.join(different)}; "
+                "use the same settings to go on with it, or name a new folder"
+            )
+
+
+class _Files(ExitStack):
+    """The files of a dataset that is being finished."""
+
+    def __init__(self, path: Path, recipe: Recipe) -> None:
+        super().__init__()
+        self.learnt = 0
+        self._recipe = recipe
+        self._seen: set[bytes] = set()
+        self._counts: Counter[str] = Counter()
+        self._kinds: Counter[str] = Counter()
+        self._houses: dict[str, set[str]] = {TRAIN: set(), HELD_OUT: set()}
+        self._tasks: set[tuple[str, str]] = set()
+        layouts = ["", f".{recipe.settings.format}"] if recipe.settings.format != "plain" else [""]
+        self._files: dict[str, TextIO] = {
+            f"{name}{layout}": self.enter_context((path / f"{name}{layout}.jsonl").open("w", encoding="ascii"))
+            for name in (TRAIN, HELD_OUT)
+            for layout in layouts
+        }
+
+    def take(self, lines: Sequence[dict[str, Any]]) -> None:
+        """Take in the lines of a goal node; one in which nothing is learnt that was not learnt before is left out."""
+        keys = {_key(line) for line in lines if line["learn"]}
+        if keys <= self._seen:
+            self._counts["duplicate_nodes"] += 1
+            return
+        self._seen |= keys
+        house = lines[0]["house"]
+        name = HELD_OUT if is_held_out(house, self._recipe.settings.held_out) else TRAIN
+        self._houses[name].add(house)
+        self._tasks.add((house, lines[0]["task"]))
+        self._counts[f"{name}_nodes"] += 1
+        for line in lines:
+            self._counts[f"{name}_decisions"] += 1
+            self._counts[f"{name}_learnt"] += line["learn"]
+            self._kinds[line["kind"]] += line["learn"]
+            self.learnt += line["learn"]
+            other = line.pop("format", None)
+            self._files[name].write(f"{json.dumps(line)}\n")
+            if other is not None and line["learn"]:
+                self._files[f"{name}.{self._recipe.settings.format}"].write(f"{json.dumps(other)}\n")
+
+    def counts(self) -> dict[str, Any]:
+        """Return how much of everything there is."""
+        houses = {f"{name}_houses": len(found) for name, found in self._houses.items()}
+        return {**houses, "tasks": len(self._tasks), **dict(sorted(self._counts.items())), "kinds": dict(self._kinds)}
+
+
+def is_held_out(house: str, share: float) -> bool:
+    """Whether a house is held out, whatever other houses there are, so that it stays so from dataset to dataset."""
+    return int.from_bytes(hashlib.sha256(house.encode()).digest()[:6], "big") < share * 2**48
+
+
+@contextmanager
+def told_of_disk(path: Path) -> Iterator[None]:
+    """Say where something cannot be written, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = "make room, then the same command goes on" if full else "the same command goes on"
+        raise UserError(f"--out {path}: {error.strerror or error}; {hint}") from error
+
+
+def _nodes(part: TextIO) -> Iterator[list[dict[str, Any]]]:
+    lines: Iterator[dict[str, Any]] = map(json.loads, part)
+    for _, node in groupby(lines, key=lambda line: (line["house"], line["task"], line["node"])):
+        yield list(node)
+
+
+def _key(line: Mapping[str, Any]) -> bytes:
+    return hashlib.blake2b(f"{line['prompt']}\0{line['completion']}".encode(), digest_size=12).digest()
+
+
+def _nothing(heads: Counter[str]) -> str:
+    if heads["left_out"]:
+        return (
+            f"none of the {heads['runs']} runs reached its goal, so there is nothing to learn from; "
+            "with --all-runs what they decided is taken all the same"
+        )
+    return f"no decision was taken in these {heads['runs']} runs, so there is nothing to learn from"
+
+
+def _write(path: Path, text: str) -> None:
+    new = path.with_suffix(".new")
+    new.write_text(f"{text}\n", encoding="utf-8")
+    with new.open("rb") as file:
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+def _versions() -> dict[str, str]:
+    try:
+        own = metadata.version("reactree_ros")
+    except metadata.PackageNotFoundError:  # run from its source
+        own = ""
+    return {"python": platform.python_version(), "reactree_ros": own}
+
+
+def make_dataset(
+    folder: DatasetFolder, parts: int, made: Iterator[tuple[int, Part]], *, advance: Callable[[float], None]
+) -> None:
+    """Keep parts as they come, then make the dataset of them.
+
+    Args:
+        folder: Where.
+        parts: How many there are, with those that are there already.
+        made: The others, with their numbers.
+        advance: Told which share is done.
+    """
+    done = sum(map(folder.has, range(parts)))
+    for number, part in made:
+        folder.keep(number, part)
+        done += 1
+        advance(done / parts)
+    folder.finish(parts)

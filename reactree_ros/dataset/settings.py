@@ -1,0 +1,67 @@
+"""What can be set of a dataset, and what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from reactree_ros.settings import Settings
+
+
+class DatasetSettings(Settings):
+    """What can be set of a dataset."""
+
+    houses: int = Field(default=0, ge=0, description="generated houses in which the expert acts")
+    first_seed: int = Field(default=1_000_000, ge=0, description="seed of the first of them; a bench's begin at 0")
+    rooms: int = Field(default=0, ge=0, le=8, description="rooms of each house, 3 to 8; 0: drawn")
+    tasks_per_house: int = Field(default=1, ge=1, lt=100, description="tasks in each house")
+    varied: bool = Field(default=True, description="more types of task, many more words, fuller houses")
+    unclear: float = Field(default=0.02, ge=0, le=0.5, description="share of instructions that no robot can carry out")
+    noise: float = Field(default=0.05, ge=0, le=0.5, description="share of decisions that lead off the expert's path")
+    examples: int = Field(default=0, ge=0, description="most examples in a prompt")
+    held_out: float = Field(default=0.05, ge=0, le=0.5, description="share of the houses that are held out")
+    may_say: bool = Field(default=True, description="what decoding allows at each decision; three quarters of the size")
+    all_runs: bool = Field(default=False, description="also records of runs that did not reach their goal")
+    format: Literal["plain", "prompt", "chat"] = Field(
+        default="plain", description="layout beside the plain one, for TRL: prompt and completion, or chat messages"
+    )
+
+    @field_validator("rooms")
+    @classmethod
+    def _possible(cls, rooms: int) -> int:
+        if rooms in (1, 2):
+            raise ValueError("a house has 3 to 8 rooms; 0: drawn")
+        return rooms
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """All that a dataset follows from: the same recipe makes the same dataset.
+
+    Attributes:
+        settings: Its settings.
+        planner: Who plans in generated houses, with its options.
+        records: Paths of records, each with the SHA-256 of its content.
+        pupil: The language model that acts instead of the expert, as
+            :func:`reactree_ros.llm.settings.model_to_dict` writes it; empty: none does.
+        memory: The episodic memory that examples come from; empty: none.
+    """
+
+    settings: DatasetSettings
+    planner: str
+    records: Mapping[str, str] = field(default_factory=dict)
+    pupil: Mapping[str, Any] = field(default_factory=dict)
+    memory: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the recipe as JSON has it."""
+        return {
+            "planner": self.planner,
+            **self.settings.model_dump(mode="json"),
+            "records": dict(self.records),
+            "pupil": dict(self.pupil),
+            "memory": self.memory,
+        }

@@ -1,0 +1,88 @@
+"""Who acts while a dataset is made: the expert, now and then astray, or a model that the expert corrects."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Expand
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.parser import MalformedDecision, parse_decision
+from reactree_ros.llm.expert.goals import Goal
+from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.pending import Pending
+
+#: How the expert says that it does not know what to do.
+_LOST = "Think: I do not understand"
+
+
+class Teacher(LanguageModel):
+    """The expert, which knows what an instruction asks for.
+
+    Args:
+        instruction: The instruction.
+        goals: What it asks for; none: nothing that a household robot can do.
+        noise: Share of the expert's decisions in whose place something else is done that may be done there.
+        seed: Of the noise.
+        pupil: Who acts instead of the expert; there is no noise then.
+
+    Attributes:
+        labels: What the expert would have said, by the ids of the pupil's requests; empty where it does not know.
+        astray: Ids of the requests that were answered with noise.
+    """
+
+    def __init__(
+        self, instruction: str, goals: Sequence[Goal], *, noise: float, seed: str, pupil: LanguageModel | None = None
+    ) -> None:
+        self._expert = ExpertModel({instruction: goals})
+        self._understands = bool(goals)
+        self._noise = noise
+        self._rng = random.Random(seed)
+        self._pupil = pupil
+        self.labels: dict[str, str] = {}
+        self.astray: set[str] = set()
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        """Answer."""
+        if self._pupil is not None:
+            self.labels[request.id] = self._label(request)
+            return self._pupil.decide(request)
+        if isinstance(request.may_say, DecisionGrammar) and self._rng.random() < self._noise:
+            stray = _stray(self._rng, request.may_say.skills)
+            if stray:
+                self.astray.add(request.id)
+                return Pending.of(Reply(f"Act: {stray}"))
+        return self._expert.decide(request)
+
+    def count_tokens(self, text: str) -> int | None:
+        """Count with the pupil's tokenizer."""
+        return None if self._pupil is None else self._pupil.count_tokens(text)
+
+    def _label(self, request: DecisionRequest) -> str:
+        """Return what the expert says; nothing where it does not know, as with a subgoal that is not in its words."""
+        said = self._expert.decide(request).result().text
+        lost = said.startswith(_LOST) or (said == f"Act: {FAILURE}" and _LOST in request.prompt)
+        return "" if (lost and self._understands) or not may_be_said(said, request.may_say) else said
+
+
+def may_be_said(said: str, may_say: object) -> bool:
+    """Whether a decision is one of those that a request may be answered with."""
+    if not isinstance(may_say, DecisionGrammar):
+        return False
+    try:
+        decision = parse_decision(said)
+    except MalformedDecision:
+        return False
+    if isinstance(decision, Act):
+        return decision.skill in may_say.skills
+    return not isinstance(decision, Expand) or decision.control_flow in may_say.control_flows
+
+
+def _stray(rng: random.Random, skills: Sequence[str]) -> str:
+    """Draw a skill, each verb as likely as any other; empty where there is none but what ends the node."""
+    by_verb: dict[str, list[str]] = {}
+    for skill in skills:
+        if skill not in (DONE, FAILURE) and not skill.startswith(RECALL):
+            by_verb.setdefault(skill.partition(" ")[0], []).append(skill)
+    return rng.choice(by_verb[rng.choice(list(by_verb))]) if by_verb else ""

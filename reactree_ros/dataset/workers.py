@@ -1,0 +1,66 @@
+"""Parts of a dataset made in several processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
+from typing import Any
+
+from reactree_ros.dataset.making import Maker, Part, Source
+from reactree_ros.dataset.settings import Recipe
+from reactree_ros.errors import UserError
+
+#: Parts that are given to a worker before it is done with the last one.
+_AHEAD = 2
+
+_maker: dict[str, Maker] = {}  # of a worker's process
+
+
+def made_parts(recipe: Recipe, jobs: Mapping[int, Sequence[Source]], *, workers: int) -> Iterator[tuple[int, Part]]:
+    """Make parts; yield each with its number as soon as it is there, in whatever order.
+
+    Args:
+        recipe: What the dataset follows from.
+        jobs: The sources of each part.
+        workers: In how many processes; 1: in this one.
+
+    Raises:
+        UserError: A source cannot be used, or a process died.
+    """
+    if workers == 1 or len(jobs) < 2:
+        with closing(Maker(recipe)) as maker:
+            for number, sources in jobs.items():
+                yield number, maker.part(list(sources))
+        return
+    context = multiprocessing.get_context("spawn")
+    waiting = iter(jobs.items())
+    with ProcessPoolExecutor(min(workers, len(jobs)), context, _begin, (recipe,)) as pool:
+        running: dict[Future[Part], int] = {}
+        try:
+            while True:
+                for number, sources in waiting:
+                    running[pool.submit(_part, list(sources))] = number
+                    if len(running) >= _AHEAD * workers:
+                        break
+                if not running:
+                    return
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield running.pop(future), future.result()
+        except BrokenProcessPool as error:
+            raise UserError("a worker died (was it out of memory?); the same command goes on where it was") from error
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _begin(recipe: Recipe) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that waits for this one ends it
+    _maker["one"] = Maker(recipe)
+
+
+def _part(sources: list[Any]) -> Part:
+    return _maker["one"].part(sources)
