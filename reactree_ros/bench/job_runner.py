@@ -21,6 +21,7 @@ from reactree_ros.planners.spec import planner
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder, encoded
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.spec import in_house
 
 #: Files of a run: its record, its goal at the end, and what raised an exception outside of what a run itself reports.
 RECORD, GOAL, ERROR = "record.jsonl", "goal.json", "error.txt"
@@ -94,7 +95,7 @@ class JobRunner:
 
     def _carry_out(self, job: Job) -> Finished:
         key, task, events = job.key, job.task, list[Event]()
-        place = {"suite": key.suite, "settings": self._settings.suite_settings}
+        place = {"suite": key.suite, "settings": self._settings.suite_settings, **in_house(task)}
         with self._suite.make_world(task) as world:
             episode = Episode(
                 task.instruction,

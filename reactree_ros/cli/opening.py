@@ -89,13 +89,14 @@ def flush_of(record: RecordFile | None) -> Callable[[], None]:
     return (lambda: None) if record is None else record.flush
 
 
-def described(world: Chosen, llm: Chosen, *, scored: bool) -> dict[str, Any]:
+def described(world: Chosen, llm: Chosen, task: object, *, scored: bool) -> dict[str, Any]:
     """Return what a record says of a world and a language model that were chosen."""
     from reactree_ros.llm.settings import model_to_dict
+    from reactree_ros.world.spec import in_house
 
     settings = world.settings.model_dump(mode="json", exclude_defaults=True)
     return {
-        "world": {"name": world.spec.name, "settings": settings, "scored": scored},
+        "world": {"name": world.spec.name, "settings": settings, "scored": scored, **in_house(task)},
         "llm": model_to_dict(llm.spec, llm.settings),
     }
 

@@ -73,7 +73,7 @@ def run(
         shown_events(file, save, as_json=as_json) as events,
     ):
         steering = Steering(model, paused=paused) if view else None
-        about = described(world, llm, scored=task_id is not None)
+        about = described(world, llm, task, scored=task_id is not None)
         episode = Episode(
             (instruction or (task.instruction if task else "")).strip(),
             world=household,

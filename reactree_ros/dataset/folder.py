@@ -11,7 +11,7 @@ import os
 import platform
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import metadata
 from itertools import groupby
@@ -88,8 +88,8 @@ class DatasetFolder:
         Raises:
             UserError: The disk is full, or the folder is gone.
         """
-        head = json.dumps({"runs": part.runs, "left_out": part.left_out})
-        text = "".join(f"{line}\n" for line in (head, *part.lines))
+        head = {"runs": part.runs, "left_out": part.left_out, "houses": sorted(part.houses)}
+        text = "".join(f"{line}\n" for line in (json.dumps(head), *part.lines))
         with told_of_disk(self.path):
             new = self._part(number).with_suffix(".new")
             new.write_bytes(gzip.compress(text.encode("ascii"), 3, mtime=0))
@@ -101,21 +101,30 @@ class DatasetFolder:
         Raises:
             UserError: There is nothing to learn from, or the disk is full.
         """
-        with told_of_disk(self.path), _Files(self.path, self.recipe) as files:
-            heads: Counter[str] = Counter()
+        heads = [json.loads(next(self._lines(number))) for number in range(parts)]
+        runs, left_out = (sum(head[name] for head in heads) for name in ("runs", "left_out"))
+        houses = {house for head in heads for house in head["houses"]}
+        if not houses:
+            shutil.rmtree(self._parts)
+            raise UserError(f"--out {self.path}: {_nothing(runs, left_out)}")
+        held_out = those_held_out(houses, self.recipe.settings.held_out)
+        with told_of_disk(self.path), _Files(self.path, self.recipe, held_out) as files:
             for number in range(parts):
-                with gzip.open(self._part(number), "rt", encoding="ascii") as part:
-                    heads.update(json.loads(next(part)))
-                    for lines in _nodes(part):
-                        files.take(lines)
+                lines = self._lines(number)
+                next(lines)
+                for node in _nodes(lines):
+                    files.take(node)
             if not files.learnt:
-                shutil.rmtree(self._parts)
-                raise UserError(f"--out {self.path}: {_nothing(heads)}")
-            counts = dict(heads) | files.counts()
+                raise UserError(f"--out {self.path}: {_nothing(runs, left_out)}")
+            counts = {"runs": runs, "left_out": left_out, **files.counts()}
             about = {"schema": SCHEMA, **self.recipe.as_dict(), "counts": counts, "versions": _versions()}
             files.close()
             _write(self.path / ABOUT, json.dumps(about, indent=1))
         self.finished = about
+
+    def _lines(self, number: int) -> Iterator[str]:
+        with gzip.open(self._part(number), "rt", encoding="ascii") as part:
+            yield from part
 
     def _part(self, number: int) -> Path:
         return self._parts / f"{number:06d}.jsonl.gz"
@@ -146,10 +155,10 @@ class DatasetFolder:
 class _Files(ExitStack):
     """The files of a dataset that is being finished."""
 
-    def __init__(self, path: Path, recipe: Recipe) -> None:
+    def __init__(self, path: Path, recipe: Recipe, held_out: Collection[str]) -> None:
         super().__init__()
         self.learnt = 0
-        self._recipe = recipe
+        self._layout, self._held_out = recipe.settings.format, held_out
         self._seen: set[bytes] = set()
         self._counts: Counter[str] = Counter()
         self._kinds: Counter[str] = Counter()
@@ -170,7 +179,7 @@ class _Files(ExitStack):
             return
         self._seen |= keys
         house = lines[0]["house"]
-        name = HELD_OUT if is_held_out(house, self._recipe.settings.held_out) else TRAIN
+        name = HELD_OUT if house in self._held_out else TRAIN
         self._houses[name].add(house)
         self._tasks.add((house, lines[0]["task"]))
         self._counts[f"{name}_nodes"] += 1
@@ -182,7 +191,7 @@ class _Files(ExitStack):
             other = line.pop("format", None)
             self._files[name].write(f"{json.dumps(line)}\n")
             if other is not None and line["learn"]:
-                self._files[f"{name}.{self._recipe.settings.format}"].write(f"{json.dumps(other)}\n")
+                self._files[f"{name}.{self._layout}"].write(f"{json.dumps(other)}\n")
 
     def counts(self) -> dict[str, Any]:
         """Return how much of everything there is."""
@@ -190,9 +199,14 @@ class _Files(ExitStack):
         return {**houses, "tasks": len(self._tasks), **dict(sorted(self._counts.items())), "kinds": dict(self._kinds)}
 
 
-def is_held_out(house: str, share: float) -> bool:
-    """Whether a house is held out, whatever other houses there are, so that it stays so from dataset to dataset."""
-    return int.from_bytes(hashlib.sha256(house.encode()).digest()[:6], "big") < share * 2**48
+def those_held_out(houses: Collection[str], share: float) -> set[str]:
+    """Return which houses are held out: each whatever others there are, so that it stays so from dataset to dataset.
+
+    Where none of several would be, one is.
+    """
+    places = {house: int.from_bytes(hashlib.sha256(house.encode()).digest()[:6], "big") / 2**48 for house in houses}
+    chosen = {house for house, place in places.items() if place < share}
+    return chosen or ({min(houses, key=places.__getitem__)} if share and len(houses) > 1 else set())
 
 
 @contextmanager
@@ -206,7 +220,7 @@ def told_of_disk(path: Path) -> Iterator[None]:
         raise UserError(f"--out {path}: {error.strerror or error}; {hint}") from error
 
 
-def _nodes(part: TextIO) -> Iterator[list[dict[str, Any]]]:
+def _nodes(part: Iterable[str]) -> Iterator[list[dict[str, Any]]]:
     lines: Iterator[dict[str, Any]] = map(json.loads, part)
     for _, node in groupby(lines, key=lambda line: (line["house"], line["task"], line["node"])):
         yield list(node)
@@ -216,13 +230,13 @@ def _key(line: Mapping[str, Any]) -> bytes:
     return hashlib.blake2b(f"{line['prompt']}\0{line['completion']}".encode(), digest_size=12).digest()
 
 
-def _nothing(heads: Counter[str]) -> str:
-    if heads["left_out"]:
+def _nothing(runs: int, left_out: int) -> str:
+    if left_out:
         return (
-            f"none of the {heads['runs']} runs reached its goal, so there is nothing to learn from; "
-            "with --all-runs what they decided is taken all the same"
+            f"there is nothing to learn from: {left_out} of {runs} runs did not reach their goal; with --all-runs those "
+            "that were recorded are taken all the same"
         )
-    return f"no decision was taken in these {heads['runs']} runs, so there is nothing to learn from"
+    return f"there is nothing to learn from: no decision was taken in these {runs} runs"
 
 
 def _write(path: Path, text: str) -> None:

@@ -46,11 +46,13 @@ class Part:
         lines: Lines of JSON; in them ``format`` holds what the layout beside has of a decision.
         runs: How many runs there were.
         left_out: How many of them did not reach their goal, and are left out.
+        houses: The houses of the others.
     """
 
     lines: list[str]
     runs: int
     left_out: int
+    houses: set[str]
 
 
 @dataclass
@@ -74,13 +76,15 @@ class Maker:
             UserError: A record cannot be used, or the pupil is gone.
         """
         lines: list[str] = []
+        houses: set[str] = set()
         runs = left_out = 0
         for source in sources:
             for run in self._of_house(source) if isinstance(source, int) else self._of_record(source):
                 runs += 1
                 left_out += run is None
                 lines += map(self._as_json, in_order(run or ()))
-        return Part(lines, runs, left_out)
+                houses |= {line.run.house for line in run or ()}
+        return Part(lines, runs, left_out, houses)
 
     def _as_json(self, line: Line) -> str:
         values = line.as_dict()

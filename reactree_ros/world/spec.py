@@ -32,6 +32,12 @@ class Task(Protocol):
         """Whether an instruction is one of the task's own, so that its goal is what is asked for."""
 
 
+def in_house(task: object) -> dict[str, str]:
+    """Return in which house a task is, for a record; nothing where the world does not name its houses."""
+    house = getattr(task, "house", "")
+    return {"house": house} if house else {}
+
+
 class WorldSettings(Settings):
     """What can be set of every world."""
 

@@ -155,6 +155,11 @@ class Trial(_Task):
         """The type of task, as task files of WAH-NL name theirs."""
         return self.task_type.value
 
+    @property
+    def house(self) -> str:
+        """The scene that it is in, which several trials share."""
+        return self.scene.floor_plan
+
     def asks_for(self, instruction: str) -> bool:
         """Whether an instruction is one of the trial's own; case, spaces and full stops at its ends do not matter."""
         return any(_words(instruction) == _words(own) for own in self.instructions)

@@ -106,6 +106,11 @@ class Task(_Document):
         """The instruction that is used: the first."""
         return self.nl_instructions[0]
 
+    @property
+    def house(self) -> str:
+        """Name of the house, which several tasks may share; houses of different files may have the same."""
+        return f"env {self.env_id}"
+
     def asks_for(self, instruction: str) -> bool:
         """Whether an instruction is one of the task's own; case, spaces and full stops at its ends do not matter."""
         return any(_words(instruction) == _words(own) for own in self.nl_instructions)
