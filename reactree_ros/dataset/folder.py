@@ -233,8 +233,8 @@ def _key(line: Mapping[str, Any]) -> bytes:
 def _nothing(runs: int, left_out: int) -> str:
     if left_out:
         return (
-            f"there is nothing to learn from: {left_out} of {runs} runs did not reach their goal; with --all-runs those "
-            "that were recorded are taken all the same"
+            f"there is nothing to learn from: {left_out} of {runs} runs did not reach their goal; with --all-runs "
+            "those that were recorded are taken all the same"
         )
     return f"there is nothing to learn from: no decision was taken in these {runs} runs"
 

@@ -29,6 +29,12 @@ def achieved(goal: Goal, situation: Situation) -> bool:
 
 def next_skill(goal: Goal, situation: Situation) -> str | None:
     """The next skill towards a goal that is not reached; None where there is none left."""
+    skill = _next_skill(goal, situation)
+    needs_a_hand = skill is not None and skill.startswith(("open ", "close ", "turn on "))
+    return _free_a_hand(goal, situation) if needs_a_hand and len(situation.held) >= HANDS else skill
+
+
+def _next_skill(goal: Goal, situation: Situation) -> str | None:
     if isinstance(goal, Operate):
         return _operate(goal, situation)
     if isinstance(goal, Take):
@@ -54,6 +60,12 @@ def put_away(goals: Sequence[Goal], situation: Situation) -> str | None:
         foreign = [instance for instance in foreign if instance not in situation.brought]
     skills = (_put_anywhere(instance, situation) for instance in foreign)
     return next((skill for skill in skills if skill is not None), None)
+
+
+def _free_a_hand(goal: Goal, situation: Situation) -> str | None:
+    """The next skill to have a free hand: what is not for the goal is put down, if there is such a thing."""
+    held = sorted(situation.held, key=lambda instance: word_of(instance) == goal.thing)
+    return next((skill for one in held if (skill := _put_anywhere(one, situation)) is not None), None)
 
 
 def _put_anywhere(instance: str, situation: Situation) -> str | None:

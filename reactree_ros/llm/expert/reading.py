@@ -148,7 +148,7 @@ class Situation:
     def _has_a_chance(self, verb: str, thing: str) -> bool:
         """Whether a refusal would say something of a thing, and not only that nothing was done for the skill before."""
         if verb == "put down":
-            return thing in self.held
+            return thing in self.held and self.at not in self.closed
         return verb not in ("pick up", "open", "close", "turn on") or (thing in self.near and len(self.held) < HANDS)
 
     def _lie(self, thing: str) -> None:

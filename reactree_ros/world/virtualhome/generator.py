@@ -609,7 +609,7 @@ def solution(task: Task) -> list[str]:
         if receptacle in filled:
             errand.skills.append(f"close {errand.labels[receptacle]}")
     for receptacle in turned_on:
-        if receptacle not in filled:
+        if errand.at != receptacle:
             errand.walk(receptacle)
         errand.skills.append(f"turn on {errand.labels[receptacle]}")
     return errand.skills
@@ -620,6 +620,7 @@ class _Errand:
 
     def __init__(self, graph: Mapping[str, Any]) -> None:
         self.skills: list[str] = []
+        self.at = 0
         self.labels: dict[int, str] = {}
         self._classes: dict[int, str] = {node["id"]: node["class_name"] for node in graph["nodes"]}
         self._closed = {node["id"] for node in graph["nodes"] if "CLOSED" in node["states"]}
@@ -643,6 +644,7 @@ class _Errand:
             self._room = room
             self.skills.append(f"go to {self.labels[room]}")
         self.skills.append(f"go to {self.labels[place]}")
+        self.at = place
 
     def open(self, place: int) -> None:
         self.walk(place)

@@ -133,7 +133,7 @@ def plural(name: str) -> str:
         return f"{head}es{joint}{rest}"
     if head.endswith("fe"):
         return f"{head[:-2]}ves{joint}{rest}"
-    if head.endswith("lf"):
+    if head.endswith(("lf", "af")):
         return f"{head[:-1]}ves{joint}{rest}"
     return f"{head}s{joint}{rest}"
 

@@ -1,0 +1,141 @@
+"""The expert where it did not come by its own decisions, and where nothing but the request says what it may do."""
+
+from __future__ import annotations
+
+import pytest
+
+from reactree_ros.dataset.teaching import Teacher
+from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.llm.expert import decide
+from reactree_ros.llm.expert.goals import Move, Operate, goals_of
+from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.llm.port import LanguageModel
+from reactree_ros.planners.spec import planner
+from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import GoalCondition, Task, parse_tasks
+
+SYSTEM = (
+    "one of actions of this list: [go to, pick up, put down, open, close, turn on, done, failure]\nSource domain:\n"
+)
+START = (
+    "You are in the house, and there are 2 rooms: bedroom (1), kitchen (1). You are in the middle of a kitchen (1). "
+    "Looking quickly around the room, you see fridge (1), kitchen counter (1), kitchen table (1)."
+)
+AT_TABLE = "You arrive at the kitchen table (1). You see apple (1), kitchen table (1), plum (2)"
+
+
+def said_after(task: str, *lines: str) -> str:
+    return decide("\n".join([f"{SYSTEM}Target_domain:", f"Your task is to: {task}", START, *lines, ""]))
+
+
+def carried_out(task: Task, model: LanguageModel, name: str) -> EpisodeResult:
+    with SymbolicWorld(task) as world:
+        return Episode(task.instruction, world=world, model=model, planner=planner(name)).run()
+
+
+def varied_tasks(count: int) -> list[Task]:
+    return [
+        task for seed in range(count) for task in parse_tasks(generate_house(seed=seed, rooms=4, tasks=2, varied=True))
+    ]
+
+
+@pytest.mark.parametrize("name", ["reactree_wm", "reactree", "react_wm", "react", "hiagent_wm", "hiagent"])
+def test_without_a_system_text_it_decides_the_same(name: str) -> None:
+    for task in parse_tasks(generate_house(seed=3, rooms=4, tasks=2)):
+        full, bare = (
+            carried_out(task, ExpertModel(), f"{name}{options}")
+            for options in ("", ":system_text=false:fixed_example=false")
+        )
+        assert bare.gsr == full.gsr == 1
+        assert (bare.decisions, bare.steps, bare.agent_nodes) == (full.decisions, full.steps, full.agent_nodes)
+
+
+def test_goals_that_are_known_are_not_read_from_the_words() -> None:
+    for task in varied_tasks(6):
+        model = ExpertModel({task.instruction: goals_of(task.goal)})
+        assert carried_out(task, model, "reactree_wm").gsr == 1
+        assert carried_out(task, ExpertModel({task.instruction: ()}), "reactree_wm").end == "failure"
+
+
+def test_goals_come_in_the_order_of_the_conditions_and_switches_last() -> None:
+    conditions = (
+        GoalCondition("turnOn", "", "stove", 1),
+        GoalCondition("on", "dishbowl", "desk", 2),
+        GoalCondition("inside", "pie", "stove", 1),
+    )
+    bowls, pie, stove = goals_of(conditions)
+    assert bowls == Move(thing="bowl", place="desk", count=2)
+    assert pie == Move(thing="pie", place="stove")
+    assert stove == Operate(action="turn on", thing="stove")
+
+
+@pytest.mark.parametrize(
+    ("name", "noise", "fewest"), [("react_wm", 0.3, 24), ("react", 0.3, 24), ("reactree_wm", 0.1, 23)]
+)
+def test_led_astray_it_finds_back_and_reaches_the_goal(name: str, noise: float, fewest: int) -> None:
+    tasks = varied_tasks(12)
+    bare = f"{name}:system_text=false:fixed_example=false"
+    reached, astray = 0.0, 0
+    for number, task in enumerate(tasks):
+        teacher = Teacher(task.instruction, goals_of(task.goal), noise=noise, seed=f"{name} {number}")
+        reached += carried_out(task, teacher, bare).gsr or 0
+        astray += len(teacher.astray)
+    assert astray > 50
+    assert reached >= fewest
+
+
+def test_what_was_picked_up_by_mistake_is_put_down_again() -> None:
+    wrong = [f"Act: {text}" for text in ("go to kitchen table 1", "pick up plum 2")]
+    history = [wrong[0], AT_TABLE, wrong[1], "You pick up plum. You hold plum (2)."]
+    assert said_after("move the apple in the fridge", "Think: I see.", "OK.", *history) == "Act: put down plum 2"
+    down = [*history, "Act: put down plum 2", "You put down plum on kitchen table"]
+    assert said_after("move the apple in the fridge", "Think: I see.", "OK.", *down) == "Act: pick up apple 1"
+
+
+def test_what_lies_in_the_wrong_place_is_picked_up_again() -> None:
+    history = (
+        *("Think: I see.", "OK.", "Act: go to kitchen table 1", AT_TABLE),
+        *("Act: pick up apple 1", "You pick up apple. You hold apple (1)."),
+        *("Act: put down apple 1", "You put down apple on kitchen table"),
+    )
+    assert said_after("move the apple in the fridge", *history) == "Act: pick up apple 1"
+    assert said_after("move the apple on the kitchen table", *history) == "Act: done"
+
+
+def test_a_refusal_of_what_had_no_chance_says_nothing() -> None:
+    far = ("Think: I see.", "OK.", "Act: pick up apple 1", "The apple is not close to you.")
+    at_table = (*far, "Act: go to kitchen table 1", AT_TABLE)
+    assert said_after("move the apple in the fridge", *at_table) == "Act: pick up apple 1"
+    full = ("Act: pick up plum 2", "You pick up plum. You hold apple (1), plum (2).")
+    closed = (
+        *(*at_table, "Act: pick up apple 1", "You pick up apple. You hold apple (1)."),
+        "Act: go to fridge 1",
+        "You arrive at the fridge (1). The fridge (1) is closed. You see fridge (1) You hold apple (1).",
+        *("Act: put down apple 1", "The fridge is closed. You hold apple (1)."),
+    )
+    assert said_after("move the apple in the fridge", *closed) == "Act: open fridge 1"
+    assert said_after("move the apple in the fridge", *at_table, *full) == "Act: put down plum 2"
+
+
+def test_with_both_hands_full_one_is_freed_for_a_door() -> None:
+    history = (
+        *("Think: I see.", "OK.", "Act: go to kitchen table 1", AT_TABLE),
+        *("Act: pick up apple 1", "You pick up apple. You hold apple (1)."),
+        *("Act: pick up plum 2", "You pick up plum. You hold apple (1), plum (2)."),
+        "Act: go to fridge 1",
+        "You arrive at the fridge (1). The fridge (1) is closed. You see fridge (1) You hold apple (1), plum (2).",
+    )
+    both = "move the apple and the plum in the fridge"
+    assert said_after(both, *history) == "Act: go to kitchen counter 1"
+    at_counter = "You arrive at the kitchen counter (1). You see kitchen counter (1) You hold apple (1), plum (2)."
+    assert said_after(both, *history, "Act: go to kitchen counter 1", at_counter) == "Act: put down plum 2"
+
+
+def test_a_closed_door_hides_what_was_near() -> None:
+    history = (
+        *("Think: I see.", "OK.", "Act: go to fridge 1"),
+        *("You arrive at the fridge (1). The fridge (1) is closed. You see fridge (1)", "Act: open fridge 1"),
+        *("You open fridge. You see apple (1), fridge (1)", "Act: close fridge 1", "You close fridge."),
+    )
+    assert said_after("move the apple on the kitchen table", *history) == "Act: open fridge 1"
