@@ -29,12 +29,8 @@ def achieved(goal: Goal, situation: Situation) -> bool:
 
 def next_skill(goal: Goal, situation: Situation) -> str | None:
     """The next skill towards a goal that is not reached; None where there is none left."""
-    skill = _next_skill(goal, situation)
-    needs_a_hand = skill is not None and skill.startswith(("open ", "close ", "turn on "))
-    return _free_a_hand(goal, situation) if needs_a_hand and len(situation.held) >= HANDS else skill
-
-
-def _next_skill(goal: Goal, situation: Situation) -> str | None:
+    if len(situation.held) >= HANDS and _needs_a_hand(goal, situation):
+        return _free_a_hand(goal, situation)
     if isinstance(goal, Operate):
         return _operate(goal, situation)
     if isinstance(goal, Take):
@@ -60,6 +56,16 @@ def put_away(goals: Sequence[Goal], situation: Situation) -> str | None:
         foreign = [instance for instance in foreign if instance not in situation.brought]
     skills = (_put_anywhere(instance, situation) for instance in foreign)
     return next((skill for skill in skills if skill is not None), None)
+
+
+def _needs_a_hand(goal: Goal, situation: Situation) -> bool:
+    """Whether a goal needs a hand that holds nothing: for a switch or a door."""
+    if isinstance(goal, Take):
+        return False
+    if isinstance(goal, Operate):
+        return True
+    opens = {"CAN_OPEN", "CONTAINERS"} <= class_of_word(goal.place).properties
+    return opens and goal.place not in map(word_of, situation.opened)
 
 
 def _free_a_hand(goal: Goal, situation: Situation) -> str | None:

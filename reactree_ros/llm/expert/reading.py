@@ -126,6 +126,9 @@ class Situation:
             self._look_near(line)
         elif verb == "pick up" and thing in self.held and thing not in held_before:
             self.placed.pop(thing, None)
+            self.near = tuple(name for name in self.near if name != thing)
+            for spot, (room, names) in self.looks.items():
+                self.looks[spot] = room, tuple(name for name in names if name != thing)
         elif verb == "put down" and line.startswith("You put down ") and thing not in self.held:
             self.placed[thing] = self.at
             self._lie(thing)
@@ -180,8 +183,10 @@ class Situation:
     def _look_near(self, line: str) -> None:
         self.near = _seen(line)
         self.reached.update(self.near)
-        self.looks.pop(self.at, None)  # the latest look comes last
-        self.looks[self.at] = self.room, self.near
+        _, before = self.looks.pop(self.at, ("", ()))  # the latest look comes last
+        # What was seen before a door closed on it is still behind it.
+        hidden = [name for name in before if name not in (*self.near, *self.held)] if self.at in self.closed else ()
+        self.looks[self.at] = self.room, (*self.near, *hidden)
 
     def _feel(self, line: str) -> None:
         start = line.rfind(" You hold ")
