@@ -53,6 +53,8 @@ class Situation:
         reached: Instances that were next to it at some time.
         opened: Instances known to be open.
         closed: Instances known to be closed.
+        shut: Those of them that were closed here: what is in them has to be seen again.
+        missed: Acts that picked up nothing although the thing had been seen, once.
         recalled: What working memory answered, by the word that was asked for.
         placed: Instances put down, with where.
         settled: Those of them that lie where a goal wants them, and stay there; see :meth:`settle`.
@@ -75,6 +77,8 @@ class Situation:
     reached: set[str] = field(default_factory=set)
     opened: set[str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
+    shut: set[str] = field(default_factory=set)
+    missed: set[str] = field(default_factory=set)
     recalled: dict[str, tuple[Sighting, ...]] = field(default_factory=dict)
     placed: dict[str, str] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)
@@ -122,23 +126,26 @@ class Situation:
         elif verb == "open" and (line.startswith("You open ") or " is already open." in line):
             self.opened.add(thing)
             self.closed.discard(thing)
+            self.shut.discard(thing)
             self.refused -= {one for one in self.refused if one[1] == thing and one[0].startswith("put down ")}
             self._look_near(line)
         elif verb == "pick up" and thing in self.held and thing not in held_before:
             self.placed.pop(thing, None)
-            self.near = tuple(name for name in self.near if name != thing)
-            for spot, (room, names) in self.looks.items():
-                self.looks[spot] = room, tuple(name for name in names if name != thing)
+            self._forget(thing)
         elif verb == "put down" and line.startswith("You put down ") and thing not in self.held:
             self.placed[thing] = self.at
             self._lie(thing)
         elif verb == "close" and (line.startswith("You close ") or " is already closed." in line):
             self.opened.discard(thing)
             self.closed.add(thing)
+            self.shut.add(thing)
             if thing == self.at:
                 self.near = ()  # what is in it cannot be reached any more
         elif verb != "turn on" or not (line.startswith("You turn on ") or " is already turned on." in line):
-            if had_a_chance:
+            if self.shut and verb == "pick up" and skill not in self.missed:
+                self.missed.add(skill)
+                self._forget(thing)  # the door of what it was in may have been closed
+            elif had_a_chance:
                 self.refused.add((skill, self.at))
             return
         self.done.add(skill)
@@ -159,6 +166,12 @@ class Situation:
         room, names = self.looks.pop(self.at, (self.room, ()))
         self.looks[self.at] = room, (*names, thing)
         self.near = (*self.near, thing)
+
+    def _forget(self, thing: str) -> None:
+        """Note that a thing is not where it was seen."""
+        self.near = tuple(name for name in self.near if name != thing)
+        for spot, (room, names) in self.looks.items():
+            self.looks[spot] = room, tuple(name for name in names if name != thing)
 
     def resume(self, line: str) -> None:
         """Takes in one line that stands for skills and observations that are not shown: where they ended is unknown."""
