@@ -16,12 +16,23 @@ from typing import Any
 
 import pytest
 from command_line import Cli
+from memory.word_hash_embedder import WordHashEmbedder
 
 from reactree_ros.agent.decision import ControlFlow
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.dataset import folder as dataset_folder
 from reactree_ros.dataset.folder import those_held_out
 from reactree_ros.dataset.lines import bare
+from reactree_ros.episode import Episode
+from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.planners.spec import planner
+from reactree_ros.record.export import experiences_of
+from reactree_ros.record.moment import Moment
+from reactree_ros.record.writer import Recorder
+from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import parse_tasks
 
 Line = dict[str, Any]
 SMALL = ("--houses", 3, "--rooms", 3, "--workers", 1)
@@ -177,6 +188,30 @@ def test_layouts_for_trl_hold_what_is_learnt(cli: Cli, tmp_path: Path, layout: s
             assert list(other) == keys
             said = other["messages"][-1]["content"] if layout == "chat" else other["completion"]
             assert said == line["completion"]
+
+
+def test_examples_come_from_a_memory_the_most_similar_first(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reactree_ros.memory.embedding.default_embedder", WordHashEmbedder)
+    moment = Moment()
+    (task,) = parse_tasks(generate_house(seed=7, rooms=3, tasks=1))
+    with SymbolicWorld(task) as world:
+        who = {"model": ExpertModel(), "planner": planner("reactree_wm"), "record": Recorder(moment.apply)}
+        assert Episode(task.instruction, world=world, **who).run().achieved
+    known = experiences_of(moment)
+    with EpisodicMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+        memory.add_run(known)
+    settings = ("--houses", 1, "--rooms", 3, "--noise", 0, "--unclear", 0, "--no-may-say", "--workers", 1)
+    examples = ("--examples", 2, "--memory", tmp_path / "memory.db")
+    assert cli("dataset", *settings, *examples, "--out", tmp_path / "data").code == 0
+    found = lines(tmp_path / "data" / "train.jsonl")
+    texts = [experience.text for experience in known]
+    for line in found:
+        shown, _, own = line["prompt"].rpartition("Target_domain:\n")
+        assert shown.startswith("Source domain:\n")
+        assert sum(shown.count(f"\n{text}") for text in texts) == 2
+        assert own.startswith("Your ")
 
 
 # ---- records ------------------------------------------------------------------------------------------------------
