@@ -212,14 +212,14 @@ class Named(Options):
         """Return what is named, with its settings."""
         name = given.get(self._name, self._default)
         if not name:
-            raise UserError(f"--{self._name} is missing; name one of {', '.join(self._registry.names)}")
+            raise UserError(f"{dashed([self._name])} is missing; name one of {', '.join(self._registry.names)}")
         spec = self._registry.get(name)
         flags = {flag: value for flag, value in given.items() if flag not in (self._name, self._other)}
         if foreign := [flag for flag in flags if flag not in spec.settings.model_fields]:
             others = [one.name for one in self._registry if set(foreign) <= set(one.flags)]
             raise UserError(
                 f"{dashed(foreign)}: the {self._registry.kind} '{name}' takes none; "
-                f"name another --{self._name}{f' ({_or(others)})' if others else ''}"
+                f"name another {dashed([self._name])}{f' ({_or(others)})' if others else ''}"
             )
         others_given = dict(self._named_value(one) for one in given.get(self._other, ()))
         where = f"{self._registry.kind} '{name}'"

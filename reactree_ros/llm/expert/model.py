@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from reactree_ros.agent.decision import RECALL
 from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
@@ -29,8 +30,11 @@ class ExpertModel(LanguageModel):
         goals: What instructions ask for, where that is known as data; the others are read.
     """
 
+    _goals: Mapping[str, Sequence[Goal]] = MappingProxyType({})  # of those that are made without any
+
     def __init__(self, goals: Mapping[str, Sequence[Goal]] | None = None) -> None:
-        self._goals = goals or {}
+        if goals:
+            self._goals = goals
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Answer at once; what asks for reasoning and more, such as code, is refused."""
