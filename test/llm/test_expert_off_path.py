@@ -58,6 +58,13 @@ def test_goals_that_are_known_are_not_read_from_the_words() -> None:
         assert carried_out(task, ExpertModel({task.instruction: ()}), "reactree_wm").end == "failure"
 
 
+@pytest.mark.parametrize("name", ["reactree_wm", "react", "hiagent_wm", "hiagent"])
+def test_several_of_a_kind_are_brought_one_after_the_other(name: str) -> None:
+    tasks = [task for task in varied_tasks(30) if max(one.count for one in task.goal) > 1][:2]
+    for task in tasks:
+        assert carried_out(task, ExpertModel({task.instruction: goals_of(task.goal)}), name).gsr == 1
+
+
 def test_goals_come_in_the_order_of_the_conditions_and_switches_last() -> None:
     conditions = (
         GoalCondition("turnOn", "", "stove", 1),

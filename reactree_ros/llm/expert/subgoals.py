@@ -39,6 +39,8 @@ def say(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
     begun = [subgoal for subgoal, _ in chunks]
     for _, pairs in chunks:
         _take_in(pairs, situation)
+    moves = (goal for subgoal in (*wanted, *begun) for goal in read_subgoal(subgoal) if isinstance(goal, Move))
+    situation.settle((goal.thing, goal.place) for goal in moves)
     skill, given_up = _next(read_subgoal(begun[-1]), situation) if begun else (None, False)
     if skill is not None:
         return f"{_ACTION}{skill}"
