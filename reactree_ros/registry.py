@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.util
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from reactree_ros.errors import UserError
-from reactree_ros.installation import install_line
+from reactree_ros.installation import check_modules
 from reactree_ros.settings import NoSettings, Settings, did_you_mean
 
 if TYPE_CHECKING:
@@ -54,9 +53,7 @@ class Spec:
         Raises:
             UserError: It is not; the message says what to install.
         """
-        for module in self.needs:
-            if importlib.util.find_spec(module) is None:
-                raise UserError(f"'{self.name}' needs {module.replace('_', '-')}: {install_line(self.extra)}")
+        check_modules(self.name, self.extra, self.needs)
 
 
 S = TypeVar("S", bound=Spec)
@@ -161,6 +158,7 @@ MODELS: Registry[ModelSpec] = Registry(
         "openai": "reactree_ros.llm.openai.settings:SPEC",
         "vllm": "reactree_ros.llm.vllm_engine:SPEC",
         "transformers": "reactree_ros.llm.transformers_engine:SPEC",
+        "small": "reactree_ros.llm.small.engine:SPEC",
         "fallback": "reactree_ros.llm.fallback:SPEC",
     },
 )

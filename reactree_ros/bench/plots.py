@@ -34,7 +34,7 @@ def success_by_decisions(runs: Mapping[str, Sequence[RunLine]]) -> bytes:
             axes.step([0, *ends, longest], [0, *shares, shares[-1] if shares else 0], where="post", label=planner)
         axes.set(xlabel="decisions", ylabel="share of runs that reached their goal", ylim=(0, 1.02), xlim=(0, None))
 
-    return _svg(draw)
+    return svg(draw)
 
 
 def tokens_along_the_run(events: Mapping[str, Sequence[Sequence[Event]]]) -> bytes:
@@ -49,7 +49,7 @@ def tokens_along_the_run(events: Mapping[str, Sequence[Sequence[Event]]]) -> byt
             axes.fill_between(requests, low, high, color=line.get_color(), alpha=0.12, linewidth=0)
         axes.set(xlabel="request", ylabel="tokens of the prompt", ylim=(0, None), xlim=(0, None))
 
-    return _svg(draw)
+    return svg(draw)
 
 
 def executability_by_step(events: Mapping[str, Sequence[Sequence[Event]]]) -> bytes:
@@ -63,7 +63,7 @@ def executability_by_step(events: Mapping[str, Sequence[Sequence[Event]]]) -> by
             axes.plot([BIN * number + (BIN + 1) / 2 for number in range(len(bins))], shares, label=planner)
         axes.set(xlabel="action of the run", ylabel="share of actions carried out", ylim=(0, 1.02), xlim=(0, None))
 
-    return _svg(draw)
+    return svg(draw)
 
 
 def _columns(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
@@ -75,7 +75,8 @@ def _columns(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
     return [[row[index] for row in there if index < len(row)] for index in range(length)]
 
 
-def _svg(draw: Draw) -> bytes:
+def svg(draw: Draw) -> bytes:
+    """Draw a plot as SVG; the same plot gives the same file."""
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -27,6 +27,8 @@ COMMANDS = {
     "dataset": "dataset",
     "bench": "bench",
     "report": "report",
+    "train": "train",
+    "eval": "evaluating",
     "view": "view",
     "house": "house",
     "llm": "llm",

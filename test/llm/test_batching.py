@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from reactree_ros.agent.grammar import DecisionGrammar
@@ -272,13 +273,11 @@ def test_what_fails_in_one_text_fails_it_alone(loaded: Loaded, monkeypatch: pyte
 
 
 def test_a_matcher_in_error_is_an_error_and_no_end(loaded: Loaded) -> None:
-    import torch
-
     held = Held(loaded.vocabulary, Constraint(ConstraintKind.CHOICE, ["done"]))
     with pytest.raises(ServerUnavailable, match="llguidance failed within the constraint"):
         held.follow(loaded.tokenizer.encode("x")[0])
     with pytest.raises(ServerUnavailable, match="llguidance failed within the constraint"):
-        held.mask(torch.zeros(loaded.model.config.vocab_size))
+        held.mask(np.zeros(loaded.model.config.vocab_size, np.float32))
 
 
 def test_a_constraint_that_is_none_is_refused(loaded: Loaded) -> None:

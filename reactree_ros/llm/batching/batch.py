@@ -76,7 +76,7 @@ class Batch:
             row.read = len(row.prompt)
             if not self.why_alone:
                 self._kept.keep(row.prompt, attention.first(row.states, row.read))
-            row.take(scores[0])
+            row.take(scores[0].numpy())
         except Exception as error:  # in what is done for this one alone
             row.failure = error
 
@@ -91,7 +91,7 @@ class Batch:
         for row, its in zip(self.rows, scores, strict=True):
             row.read += 1
             try:
-                row.take(its)
+                row.take(its.numpy())
             except Exception as error:  # in what this one is held to
                 row.failure = error
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
+
 from reactree_ros.llm.engine import Constraint, ConstraintKind
 from reactree_ros.llm.port import RequestRejected, ServerUnavailable
 
@@ -24,6 +26,7 @@ class Held:
         from llguidance import LLMatcher
 
         self._size = vocabulary.vocab_size
+        self._mask: Any = None
         self._matcher = LLMatcher(vocabulary, _grammar(constraint))
         if problem := self._matcher.get_error():
             raise RequestRejected(f"llguidance refuses the constraint: {' '.join(problem.split())[:400]}")
@@ -36,10 +39,18 @@ class Held:
         """
         import llguidance.numpy
 
-        mask = llguidance.numpy.allocate_token_bitmask(1, self._size)
-        llguidance.numpy.fill_next_token_bitmask(self._matcher, mask, 0)
-        self._check()
-        llguidance.numpy.apply_token_bitmask_inplace(scores.numpy(), mask[0])
+        llguidance.numpy.apply_token_bitmask_inplace(scores, self._next()[0])
+
+    def only(self) -> int | None:
+        """Return the token that must come; None where there are several.
+
+        Raises:
+            ServerUnavailable: llguidance has failed.
+        """
+        words = self._next()[0].view(np.uint32)
+        (there,) = np.nonzero(words)
+        word = int(words[there[0]]) if len(there) == 1 else 0
+        return None if word == 0 or word & (word - 1) else int(there[0]) * 32 + word.bit_length() - 1
 
     def follow(self, token: int) -> bool:
         """Take note of the next token, and return whether the text is at its end.
@@ -47,9 +58,20 @@ class Held:
         Raises:
             ServerUnavailable: llguidance has failed.
         """
+        self._mask = None
         self._matcher.consume_token(token)
         self._check()
         return bool(self._matcher.is_stopped())
+
+    def _next(self) -> Any:
+        """Return which tokens may come, a bit a token."""
+        import llguidance.numpy
+
+        if self._mask is None:
+            self._mask = llguidance.numpy.allocate_token_bitmask(1, self._size)
+            llguidance.numpy.fill_next_token_bitmask(self._matcher, self._mask, 0)
+            self._check()
+        return self._mask
 
     def _check(self) -> None:
         """A matcher in error says of itself only that it has stopped."""

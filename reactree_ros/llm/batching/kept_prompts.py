@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +20,18 @@ class KeptPrompts:
 
     Args:
         limit: Tokens of all prompts together.
+        first: Returns the states of a text's first tokens.
+        is_plain: Whether states can be cut; of those that cannot, all are of use or none.
     """
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(
+        self,
+        limit: int,
+        *,
+        first: Callable[[Any, int], Any] = attention.first,
+        is_plain: Callable[[Any], bool] = attention.is_plain,
+    ) -> None:
+        self._limit, self._first, self._is_plain = limit, first, is_plain
         self._kept: list[_Kept] = []  # the latest used last
 
     @property
@@ -35,17 +44,17 @@ class KeptPrompts:
         best, count = None, 0
         for one in self._kept:
             shared = min(_shared(one.tokens, prompt), len(prompt) - 1)
-            if not attention.is_plain(one.states) and shared < len(one.tokens):
+            if not self._is_plain(one.states) and shared < len(one.tokens):
                 continue  # they are of all their tokens or of none
             if shared > count:
                 best, count = one, shared
         if best is None:
             return 0, None
         self._kept.remove(best)
-        if not attention.is_plain(best.states):
+        if not self._is_plain(best.states):
             return count, best.states  # which is written to from now on
         self._kept.append(best)
-        return count, attention.first(best.states, count)
+        return count, self._first(best.states, count)
 
     def keep(self, tokens: list[int], states: Any) -> None:
         """Keep a text; one that begins another one is that other one's beginning, and not kept twice."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+import numpy as np
+
 from reactree_ros.llm.batching.held import Held
 from reactree_ros.llm.engine import Generated, Generation
 
@@ -41,8 +43,6 @@ class Row:
         held: Held | None,
         marked: bool,
     ) -> None:
-        import torch
-
         self.prompt = prompt
         self.cached = 0
         self.said: list[int] = []
@@ -56,7 +56,7 @@ class Row:
         self._ends = ends
         self._held = held
         self._marked = marked
-        self._draw = torch.Generator().manual_seed(generation.seed)
+        self._draw = np.random.default_rng(generation.seed % 2**63)
         self._text: str | None = None  # up to a stop
         self._finish = "length"
         # A stop may begin within a token; a character is at most four of them.
@@ -72,9 +72,16 @@ class Row:
         """Whether no more tokens are wanted of it."""
         return self.ended or self.cancelled or self.failure is not None
 
+    def only(self) -> int | None:
+        """Return the next token where there is but one that may come, so that no scores are needed."""
+        return None if self._held is None else self._held.only()
+
     def take(self, scores: Any) -> None:
-        """Choose the next token by the scores of all tokens (float32, on the CPU), and see whether it is the last."""
-        token = self._choose(scores)
+        """Choose the next token by the scores of all tokens (float32, which it may change)."""
+        self.add(self._choose(scores))
+
+    def add(self, token: int) -> None:
+        """Take a token as the next one, and see whether it is the last."""
         if token in self._ends:
             self._end("stop")
             return
@@ -96,18 +103,17 @@ class Row:
         self.ended, self._finish = True, finish
 
     def _choose(self, scores: Any) -> int:
-        import torch
-
         if self._held is not None:
             self._held.mask(scores)
         if self._generation.temperature <= 0:
-            return int(torch.argmax(scores))
-        shares = torch.softmax(scores / self._generation.temperature, dim=-1)
-        if self._generation.top_p >= 1:
-            return int(torch.multinomial(shares, 1, generator=self._draw))
-        shares, tokens = shares.sort(descending=True)
-        shares[shares.cumsum(dim=-1) - shares >= self._generation.top_p] = 0
-        return int(tokens[torch.multinomial(shares, 1, generator=self._draw)])
+            return int(np.argmax(scores))
+        shares = np.exp((scores - scores.max()).astype(np.float64) / self._generation.temperature)
+        shares /= shares.sum()
+        if self._generation.top_p < 1:
+            order = np.argsort(-shares, kind="stable")
+            shares[order[np.cumsum(shares[order]) - shares[order] >= self._generation.top_p]] = 0
+            shares /= shares.sum()
+        return int(self._draw.choice(len(shares), p=shares))
 
     def _stops(self) -> bool:
         if not self._tail:

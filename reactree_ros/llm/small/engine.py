@@ -1,0 +1,181 @@
+"""A small trained model in this process, without torch: for the first minute, and where there is no GPU."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from reactree_ros.errors import UserError
+from reactree_ros.llm.batching.held import Held
+from reactree_ros.llm.batching.kept_prompts import KeptPrompts
+from reactree_ros.llm.batching.row import Row
+from reactree_ros.llm.engine import ConstraintKind, Generated, Generation
+from reactree_ros.llm.engine_model import EngineModel
+from reactree_ros.llm.engine_settings import AnsweringLimits
+from reactree_ros.llm.fair_queue import FairQueue
+from reactree_ros.llm.local_engine import LocalEngine
+from reactree_ros.llm.port import LanguageModel, ServerUnavailable
+from reactree_ros.llm.small import network
+from reactree_ros.llm.spec import ModelSpec
+
+#: Where the model lies that comes with the package.
+PACKAGED = Path(__file__).parent / "model"
+#: Tokens of a prompt that are read at once.
+CHUNK = 512
+
+
+class Words:
+    """A tokenizer as local engines use it.
+
+    Args:
+        path: Its file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        from tokenizers import Tokenizer
+
+        self._tokenizer = Tokenizer.from_file(str(path))
+
+    def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
+        """Return the tokens of a text."""
+        return list(self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids)
+
+    def decode(self, tokens: Sequence[int], *, skip_special_tokens: bool = True) -> str:
+        """Return the text of tokens."""
+        return str(self._tokenizer.decode(list(tokens), skip_special_tokens=skip_special_tokens))
+
+
+class SmallEngine(LocalEngine):
+    """Generates by a small model, one text after the other.
+
+    What was read of prompts is kept, so that one that begins like an earlier one costs the rest only. Where only one
+    token may come, none is computed.
+
+    Args:
+        model: The model's folder, as ``reactree train`` makes it.
+        state_tokens: Tokens of prompts that are kept.
+        threads: Threads that the network computes with.
+
+    Attributes:
+        vocabulary: The model's, as llguidance has it, once it is loaded.
+        ends: Tokens that end a text.
+    """
+
+    constraints = frozenset({ConstraintKind.REGEX, ConstraintKind.JSON_SCHEMA, ConstraintKind.CHOICE})
+
+    def __init__(self, model: str, *, state_tokens: int = 16384, threads: int = 1) -> None:
+        super().__init__(model, chat=False)
+        self._state_tokens, self._threads = state_tokens, threads
+        self._network: network.Network | None = None
+        self._kept = KeptPrompts(0)
+        self.vocabulary: Any = None
+        self.ends: frozenset[int] = frozenset()
+        self._worker: ThreadPoolExecutor | None = None
+        self.name = f"small model in {model}"
+
+    async def open(self) -> None:
+        """Load the model."""
+        if self._worker is None:
+            self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="small")
+        await self._take(await asyncio.get_running_loop().run_in_executor(self._worker, self.load))
+
+    def load(self) -> Words:
+        """Load the model, and return its tokenizer.
+
+        Raises:
+            ServerUnavailable: It cannot be loaded.
+        """
+        import llguidance
+
+        folder = Path(self.model)
+        try:
+            words = Words(folder / network.TOKENIZER)
+            loaded = network.Network(folder, threads=self._threads)
+            text = (folder / network.TOKENIZER).read_text(encoding="utf-8")
+            self.vocabulary = llguidance.LLTokenizer(text, n_vocab=loaded.vocabulary, eos_token=loaded.end)
+        except Exception as error:  # of three libraries
+            problem = " ".join(str(error).split())[:300]
+            raise ServerUnavailable(
+                f"{self.name} cannot be loaded: {problem}; it must be a folder that `reactree train` made, "
+                f"with {network.GRAPH}, {network.WEIGHTS} and {network.TOKENIZER}"
+            ) from error
+        self._network, self.context, self.ends = loaded, loaded.context, frozenset({loaded.end})
+        self._kept = KeptPrompts(self._state_tokens, first=network.first, is_plain=lambda states: True)
+        return words
+
+    async def _complete(self, prompt: list[int], generation: Generation, *, marked: bool) -> Generated:
+        """Generate; cancelling stops it before the next token."""
+        if self._network is None or self._worker is None:
+            raise ServerUnavailable(f"{self.name} is not open")
+        held = None
+        if generation.constraint is not None:
+            held = await asyncio.to_thread(Held, self.vocabulary, generation.constraint)
+        row = Row(prompt, generation, tokenizer=self._tokenizer, ends=self.ends, held=held, marked=marked)
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._worker, self.say, row)
+        finally:
+            row.cancelled = True
+        return row.generated()
+
+    def say(self, row: Row) -> None:
+        """Generate a text to its end, and keep what was read of it; one at a time, once the model is loaded."""
+        loaded = self._network
+        assert loaded is not None  # whoever asks has loaded it
+        row.cached, row.states = self._kept.find(row.prompt)
+        row.read = row.cached
+        while not row.is_done:
+            forced = row.only()
+            if forced is not None:
+                row.add(forced)
+                continue
+            unread = [*row.prompt, *row.said][row.read :]
+            for start in range(0, len(unread), CHUNK):
+                if row.cancelled:
+                    return
+                scores, row.states = loaded.read(unread[start : start + CHUNK], row.states)
+            row.read += len(unread)
+            row.take(scores)
+        if row.read:
+            self._kept.keep([*row.prompt, *row.said][: row.read], row.states)
+
+    async def close(self) -> None:
+        """Forget the model; what is being generated goes on to its next token."""
+        if self._worker is not None:
+            self._worker.shutdown(wait=False, cancel_futures=True)
+        self._network = self._worker = None
+
+    def status(self) -> Mapping[str, str]:
+        """Say which model answers, and how."""
+        return {**super().status(), "threads": str(self._threads), "runtime": "onnxruntime"}
+
+
+class SmallSettings(AnsweringLimits):
+    """Settings of a small model."""
+
+    model: str = Field(default="", description="the model's folder; empty: the one that comes with the package")
+    state_tokens: int = Field(default=16384, ge=0, description="tokens of prompts that are kept once they are read")
+    threads: int = Field(default=1, ge=1, le=256, description="threads that the network computes with")
+
+
+def _make(settings: SmallSettings) -> LanguageModel:
+    folder = settings.model or str(PACKAGED)
+    if not settings.model and not (PACKAGED / network.GRAPH).is_file():
+        raise UserError("llm is 'small', but no model comes with this package yet; name the folder of one with --model")
+    engine = SmallEngine(folder, state_tokens=settings.state_tokens, threads=settings.threads)
+    return FairQueue(EngineModel(engine, request_timeout=settings.request_timeout), settings.max_concurrent)
+
+
+SPEC = ModelSpec(
+    name="small",
+    summary="a small model that `reactree train` made, in this process, without torch",
+    settings=SmallSettings,
+    extra="reactree_ros[small]",
+    needs=("onnxruntime", "tokenizers", "llguidance"),
+    make=_make,
+    flags=("model",),
+)

@@ -1,0 +1,122 @@
+"""In which order nodes are learnt, and a few of them as one forward pass takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from reactree_ros.training.prepared import Prepared
+
+
+def steps(prepared: Prepared, *, tokens: int, batch_tokens: int, seed: int) -> Iterator[list[int]]:
+    """Yield the nodes of each step until so many tokens have come up; every node once before one comes again."""
+    lengths, seen, round_ = prepared.lengths, 0, 0
+    while seen < tokens:
+        order = np.random.default_rng((seed, round_)).permutation(len(prepared))
+        ends = np.cumsum(lengths[order])
+        cuts = np.searchsorted(ends, np.arange(batch_tokens, ends[-1], batch_tokens)) + 1
+        for nodes in np.split(order, np.unique(cuts)):
+            if len(nodes) and seen < tokens:
+                seen += int(lengths[nodes].sum())
+                yield [int(node) for node in nodes]
+        round_ += 1
+
+
+def passes(prepared: Prepared, nodes: Sequence[int], *, pass_tokens: int) -> list[list[int]]:
+    """Divide nodes into forward passes, those of like length together; a longer node than a pass is one of its own."""
+    lengths = prepared.lengths
+    found: list[list[int]] = []
+    for node in sorted(nodes, key=lambda one: (int(lengths[one]), one)):
+        if found and (len(found[-1]) + 1) * int(lengths[node]) <= pass_tokens:
+            found[-1].append(node)
+        else:
+            found.append([node])
+    return found
+
+
+def shares(prepared: Prepared, passes_: Sequence[list[int]], count: int) -> list[list[list[int]]]:
+    """Divide passes among processes, so that each has about as many tokens to read."""
+    lengths = prepared.lengths
+    cost = [len(nodes) * int(lengths[nodes].max()) for nodes in passes_]
+    given: list[list[list[int]]] = [[] for _ in range(count)]
+    loads = [0] * count
+    for number in sorted(range(len(passes_)), key=lambda one: -cost[one]):
+        least = loads.index(min(loads))
+        given[least].append(passes_[number])
+        loads[least] += cost[number]
+    return given
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Nodes side by side, the shorter ones filled up at their end, and the tokens of decisions in them.
+
+    Attributes:
+        tokens: The nodes' tokens, a row a node.
+        before: For each token of a decision, the place of the token before it, counted over all rows.
+        targets: The token itself.
+        learn: Whether it is to be learnt.
+        may: For each of them and each token of the vocabulary, whether it may stand there.
+        kinds: The kind of each decision, by number.
+        ends: Where each decision's tokens end.
+        wanted: Whether each decision is to be learnt.
+    """
+
+    tokens: Any
+    before: Any
+    targets: Any
+    learn: Any
+    may: Any
+    kinds: Any
+    ends: Any
+    wanted: Any
+
+
+def make_pass(prepared: Prepared, nodes: Sequence[int], *, vocabulary: int) -> Pass:
+    """Lay nodes side by side."""
+    longest = int(prepared.lengths[nodes].max())
+    tokens = np.zeros((len(nodes), longest), np.int64)
+    ends_of_tokens = np.cumsum(prepared.length)
+    before, decisions = [], []
+    for row, node in enumerate(nodes):
+        begin, end = int(prepared.nodes[node]), int(prepared.nodes[node + 1])
+        tokens[row, : end - begin] = prepared.tokens[begin:end]
+        first, last = np.searchsorted(prepared.first, (begin, end))
+        for decision in range(first, last):
+            at = int(prepared.first[decision]) - begin + row * longest
+            before.append(np.arange(at - 1, at - 1 + int(prepared.length[decision])))
+            decisions.append(decision)
+    places = np.concatenate(before) if before else np.zeros(0, np.int64)
+    lengths = prepared.length[decisions] if decisions else np.zeros(0, np.int64)
+    may = np.ones((len(places), vocabulary), bool)
+    row = 0
+    for decision, length in zip(decisions, lengths, strict=True):
+        for number in range(int(ends_of_tokens[decision] - length), int(ends_of_tokens[decision])):
+            begin, end = int(prepared.allowed_ends[number - 1]) if number else 0, int(prepared.allowed_ends[number])
+            if end > begin:
+                may[row] = False
+                may[row, prepared.allowed[begin:end]] = True
+            row += 1
+    wanted = prepared.learn[decisions] if decisions else np.zeros(0, bool)
+    return Pass(
+        tokens,
+        before=places,
+        targets=tokens.reshape(-1)[places + 1] if len(places) else places,
+        learn=np.repeat(wanted, lengths),
+        may=may,
+        kinds=prepared.kind[decisions] if decisions else np.zeros(0, np.int16),
+        ends=np.cumsum(lengths),
+        wanted=wanted,
+    )
+
+
+def learnt_tokens(prepared: Prepared, nodes: Sequence[int]) -> int:
+    """Count the tokens of nodes that are to be learnt."""
+    count = 0
+    for node in nodes:
+        first, last = np.searchsorted(prepared.first, (prepared.nodes[node], prepared.nodes[node + 1]))
+        count += int(prepared.length[first:last][prepared.learn[first:last]].sum())
+    return count

@@ -1,0 +1,63 @@
+"""Files that a kill or a full disk never leaves half written: the one before stays until the new one is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+from reactree_ros.errors import UserError
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file in one go.
+
+    Raises:
+        UserError: It cannot be written; what was there before is there still.
+    """
+    new = path.with_name(f"{path.name}.unfinished")
+    try:
+        with new.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise UserError(
+            f"{path}: cannot be written ({error.strerror}); what was written before is whole, "
+            "and the same command goes on from there"
+        ) from error
+
+
+def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Write the state of a training.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+    import torch
+
+    content = io.BytesIO()
+    torch.save(state, content)
+    write_whole(path, content.getvalue())
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Read the state of a training.
+
+    Raises:
+        UserError: It cannot be read.
+    """
+    import torch
+
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise UserError(
+            f"{path}: is no checkpoint of `reactree train` ({type(error).__name__}); name another --out"
+        ) from error
+    return dict(state)

@@ -1,0 +1,135 @@
+"""A dataset folder as training reads it: every goal node a text in which some stretches are decisions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from reactree_ros.errors import UserError
+from reactree_ros.training.allowed import MaySay
+
+ABOUT, TRAIN, HELD_OUT = "dataset.json", "train.jsonl", "held_out.jsonl"
+#: The version of the layout that is read.
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A decision in a node's text.
+
+    Attributes:
+        begin: Where it begins, in characters.
+        text: What is said; a line end follows.
+        kind: Its kind, e.g. ``act``.
+        may_say: What may be said there; None: anything.
+        learn: Whether it is to be learnt; otherwise it is there for what comes after it.
+    """
+
+    begin: int
+    text: str
+    kind: str
+    may_say: MaySay | None = None
+    learn: bool = True
+
+
+@dataclass(frozen=True)
+class NodeText:
+    """A goal node's text, with its decisions in order.
+
+    Attributes:
+        text: All of it, a line end at its end.
+        decisions: What was said.
+    """
+
+    text: str
+    decisions: tuple[Decision, ...]
+
+
+def about(folder: Path) -> Mapping[str, Any]:
+    """Read what a dataset says of itself.
+
+    Raises:
+        UserError: The folder is no dataset, or one of a later layout.
+    """
+    try:
+        values = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"--data {folder}: holds no {ABOUT} of a dataset; `reactree dataset` makes one") from error
+    schema = values.get("schema") if isinstance(values, dict) else None
+    if schema != SCHEMA:
+        raise UserError(f"--data {folder}: {ABOUT} has the schema {schema!r}, and {SCHEMA} is read here; make it anew")
+    return dict(values)
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a dataset.
+
+    Raises:
+        UserError: The file cannot be read, or a line is broken.
+    """
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                yield _line(line, where=f"{path}: line {number}")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _line(line: str, *, where: str) -> dict[str, Any]:
+    try:
+        values = json.loads(line)
+        texts = [values[name] for name in ("prompt", "completion", "kind")]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{where} is no decision of a dataset: {line[:60]!r}") from error
+    if not all(isinstance(text, str) for text in texts) or not values["completion"].strip():
+        raise UserError(f"{where}: prompt, completion and kind must be texts, and the completion not empty")
+    return dict(values)
+
+
+def node_texts(path: Path) -> Iterator[NodeText]:
+    """Yield the nodes of a dataset's file, each whole: no decision of it is left out, however long it is.
+
+    Lines that go on with one another become one text. Where one prompt has several completions (noise, and what would
+    have been right instead), those that nothing goes on with become texts of their own.
+
+    Raises:
+        UserError: The file cannot be read, or a line is broken.
+    """
+    for _, lines in groupby(read_lines(path), key=lambda one: [one.get(name) for name in ("house", "task", "node")]):
+        yield from _woven(list(lines))
+
+
+def _woven(lines: list[dict[str, Any]]) -> Iterator[NodeText]:
+    """Yield as few texts as hold all decisions of a node."""
+    left = [(one, f"{one['prompt']}{one['completion']}\n") for one in lines]
+    while left:
+        trunk = max((text for _, text in left), key=len)
+        inside = [one for one, text in left if trunk.startswith(text)]
+        left = [(one, text) for one, text in left if not trunk.startswith(text)]
+        yield NodeText(trunk, _in_order([decision_of(one) for one in inside]))
+
+
+def _in_order(decisions: list[Decision]) -> tuple[Decision, ...]:
+    """Order decisions by where they stand; what is said twice at one place counts once, and is learnt if it ever is."""
+    found: dict[int, Decision] = {}
+    for one in decisions:
+        known = found.get(one.begin)
+        found[one.begin] = one if known is None else replace(known, learn=known.learn or one.learn)
+    return tuple(found[begin] for begin in sorted(found))
+
+
+def decision_of(line: Mapping[str, Any]) -> Decision:
+    """Return the decision of a line.
+
+    Raises:
+        UserError: What may be said there cannot be read.
+    """
+    try:
+        may_say = MaySay.of(line.get("may_say") or {})
+    except (ValueError, TypeError) as error:
+        raise UserError(f"may_say of the decision {line['completion']!r} cannot be read: {error}") from error
+    return Decision(len(line["prompt"]), line["completion"], line["kind"], may_say, bool(line.get("learn", True)))

@@ -1,0 +1,128 @@
+"""The model that is trained from scratch, what it learns by, and what of a pass it gets right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from reactree_ros.training.batches import Pass
+from reactree_ros.training.settings import PRESETS, TrainSettings
+
+#: Name under which :func:`attend` is registered with the transformers library, and the longest text it is for.
+_ATTENTION, _SHORT = "reactree_training", 1024
+
+
+def make_model(settings: TrainSettings, vocabulary: int) -> Any:
+    """Make a model of the Llama architecture with random weights; the same seed gives the same ones."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    shape = PRESETS[settings.preset]
+    torch.manual_seed(settings.seed)
+    config = LlamaConfig(
+        vocab_size=vocabulary,
+        hidden_size=shape.width,
+        intermediate_size=shape.inner,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.heads,
+        max_position_embeddings=settings.context,
+        tie_word_embeddings=True,
+        attention_bias=False,
+        bos_token_id=None,
+        eos_token_id=0,
+        pad_token_id=0,
+    )
+    return LlamaForCausalLM(config)
+
+
+def attend(module: Any, query: Any, keys: Any, values: Any, attention_mask: Any, **given: Any) -> tuple[Any, None]:
+    """Attend as PyTorch does; short texts on the CPU in three products, whose backward pass takes half the time."""
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+    rows, heads, length, size = query.shape
+    if query.device.type != "cpu" or query.dtype is not torch.bfloat16 or length > _SHORT or attention_mask is not None:
+        attended, _ = sdpa_attention_forward(module, query, keys, values, attention_mask, **given)
+        return attended, None
+    later = torch.full((length, length), -torch.inf, dtype=query.dtype).triu(1).expand(rows * heads, length, length)
+    flat, scale = query.flatten(0, 1), size**-0.5
+    scores = torch.baddbmm(later, flat, keys.flatten(0, 1).transpose(1, 2), alpha=scale)
+    mixed = torch.softmax(scores, -1) @ values.flatten(0, 1)
+    return mixed.view(rows, heads, length, size).transpose(1, 2).contiguous(), None
+
+
+class Learner:
+    """A model as it is trained: only the tokens of decisions are scored.
+
+    Args:
+        model: A causal language model of the transformers library.
+        precision: Type of the numbers in forward passes.
+    """
+
+    def __init__(self, model: Any, precision: torch.dtype) -> None:
+        from transformers import AttentionInterface, AttentionMaskInterface
+        from transformers.masking_utils import sdpa_mask
+
+        AttentionInterface.register(_ATTENTION, attend)
+        AttentionMaskInterface.register(_ATTENTION, sdpa_mask)
+        model.set_attn_implementation(_ATTENTION)
+        self.model = model
+        self.precision = precision
+
+    def __call__(self, one: Pass) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the loss of each token of a decision, and whether it would have been said."""
+        device = self.model.device
+        with torch.autocast(device.type, self.precision, enabled=self.precision is not torch.float32):
+            read = self.model.model(input_ids=torch.from_numpy(one.tokens).to(device), use_cache=False)
+            states = read.last_hidden_state.flatten(0, 1)[torch.from_numpy(one.before).to(device)]
+            scores = self.model.lm_head(states)
+        scores = scores.float().masked_fill(~torch.from_numpy(one.may).to(device), -torch.inf)
+        targets = torch.from_numpy(one.targets).to(device)
+        return nn.functional.cross_entropy(scores, targets, reduction="none"), scores.argmax(-1) == targets
+
+
+class Optimiser:
+    """Muon for the matrices of the layers and AdamW for the rest; AdamW for all where this torch has no Muon.
+
+    Args:
+        model: The model.
+        rate: The learning rate.
+    """
+
+    def __init__(self, model: nn.Module, rate: float) -> None:
+        self._rate = rate
+        named = [(name, one) for name, one in model.named_parameters() if one.requires_grad]
+        matrices = [one for name, one in named if one.ndim == 2 and ".layers." in name]
+        if not hasattr(torch.optim, "Muon"):
+            matrices = []
+        others = [one for _, one in named if not any(one is matrix for matrix in matrices)]
+        self.parts: list[torch.optim.Optimizer] = [torch.optim.AdamW(others, rate, betas=(0.9, 0.95), weight_decay=0.0)]
+        if matrices:
+            muon = torch.optim.Muon(matrices, rate, weight_decay=0.01, adjust_lr_fn="match_rms_adamw")
+            self.parts.append(muon)
+
+    def step(self, share: float) -> None:
+        """Take a step with this share of the learning rate, and forget the gradients."""
+        for part in self.parts:
+            for group in part.param_groups:
+                group["lr"] = self._rate * share
+            part.step()
+            part.zero_grad(set_to_none=True)
+
+    def state_dict(self) -> list[dict[str, Any]]:
+        """Return the state of all parts."""
+        return [part.state_dict() for part in self.parts]
+
+    def load_state_dict(self, states: Sequence[dict[str, Any]]) -> None:
+        """Go on from a state."""
+        for part, state in zip(self.parts, states, strict=True):
+            part.load_state_dict(state)
+
+
+def rate_share(progress: float, decay: float, warm_up: float = 0.02) -> float:
+    """Return the share of the learning rate at a share of the training: it rises, stays, and falls to 0 at the end."""
+    rise = min(1.0, (progress + 1e-9) / warm_up)
+    fall = min(1.0, (1.0 - progress) / decay) if decay else 1.0
+    return max(0.0, min(rise, fall))

@@ -1,0 +1,70 @@
+"""The folder of a trained model: one that ``llm: small``, ``transformers`` and vLLM load as it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reactree_ros.errors import UserError
+from reactree_ros.training.checkpoint import load_checkpoint, write_whole
+from reactree_ros.training.loop import CHECKPOINT, TOKENIZER
+from reactree_ros.training.settings import TrainSettings
+from reactree_ros.training.vocabulary import END
+
+#: Where it is, in the training's folder, and what it says of its training.
+MODEL, ABOUT = "model", "training.json"
+
+
+def make_model_folder(out: Path, settings: TrainSettings, about: Mapping[str, Any]) -> Path:
+    """Make the folder of the trained model: weights in 16 bits, tokenizer, graph, and what it was trained on.
+
+    ``transformers`` and vLLM load it as it is.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+    import torch
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    from reactree_ros.training.graph import write_graph
+    from reactree_ros.training.model import make_model
+
+    tokenizer = Tokenizer.from_file(str(out / TOKENIZER))
+    model = make_model(settings, tokenizer.get_vocab_size())
+    model.load_state_dict(load_checkpoint(out / CHECKPOINT)["model"])
+    folder, new = out / MODEL, out / f"{MODEL}.unfinished"
+    shutil.rmtree(new, ignore_errors=True)
+    try:
+        model.to(torch.float16).save_pretrained(new)
+        fast = PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer, eos_token=END, pad_token=END, clean_up_tokenization_spaces=False
+        )
+        fast.save_pretrained(new)
+        _compute_in_full(new / "config.json")
+        write_graph(new)
+        write_about(new, settings, about)
+        shutil.rmtree(folder, ignore_errors=True)
+        new.replace(folder)
+    except OSError as error:
+        shutil.rmtree(new, ignore_errors=True)
+        raise UserError(
+            f"{folder}: cannot be written: {error.strerror or error}; the checkpoint is whole, and the same command "
+            "makes the folder"
+        ) from error
+    return folder
+
+
+def _compute_in_full(config: Path) -> None:
+    """Have engines compute in 32 bits with weights that are kept in 16, so that all of them decide alike."""
+    values = json.loads(config.read_text(encoding="utf-8"))
+    write_whole(config, json.dumps({**values, "dtype": "float32"}, indent=2).encode())
+
+
+def write_about(folder: Path, settings: TrainSettings, about: Mapping[str, Any]) -> None:
+    """Write down in a model's folder what it was trained for, and how."""
+    trained = {"planner": about.get("planner", ""), "settings": settings.model_dump(mode="json")}
+    write_whole(folder / ABOUT, f"{json.dumps(trained, indent=1)}\n".encode())

@@ -1,0 +1,113 @@
+"""A dataset as training reads it: nodes whole, decisions in their places, what may stand where."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reactree_ros.errors import UserError
+from reactree_ros.training.allowed import MaySay, Vocabulary
+from reactree_ros.training.dataset import node_texts
+
+TOKENS = [b"", b"\n", b"Act", b": ", b"Act: ", b"go", b" to", b" bed", b" bedroom", b"room", b"Think", b" x", b"pick"]
+VOCABULARY = Vocabulary(TOKENS, 0)
+MAY = MaySay(("Act: go to bed", "Act: go to bedroom"), ("Think: ",))
+
+
+def write(path: Path, *lines: dict[str, Any]) -> Path:
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+def line(prompt: str, completion: str, node: int = 0, **more: Any) -> dict[str, Any]:
+    return {"prompt": prompt, "completion": completion, "kind": "act", "house": "h", "task": "t", "node": node, **more}
+
+
+def test_a_node_is_one_text_with_all_its_decisions(tmp_path: Path) -> None:
+    first, second = line("a\n", "Act: b"), line("a\nAct: b\nc\n", "Act: d")
+    (node,) = node_texts(write(tmp_path / "train.jsonl", first, second))
+    assert node.text == "a\nAct: b\nc\nAct: d\n"
+    assert [(one.begin, one.text, one.learn) for one in node.decisions] == [(2, "Act: b", True), (11, "Act: d", True)]
+
+
+def test_what_would_have_been_right_is_a_text_of_its_own_beside_what_was_said(tmp_path: Path) -> None:
+    lines = (
+        line("a\n", "Act: wrong", learn=False),
+        line("a\n", "Act: right"),
+        line("a\nAct: wrong\nc\n", "Act: back"),
+    )
+    said, right = node_texts(write(tmp_path / "train.jsonl", *lines))
+    assert [(one.text, one.learn) for one in said.decisions] == [("Act: wrong", False), ("Act: back", True)]
+    assert [(one.text, one.learn) for one in right.decisions] == [("Act: right", True)]
+
+
+def test_nodes_are_told_apart(tmp_path: Path) -> None:
+    path = write(tmp_path / "train.jsonl", line("a\n", "Act: b"), line("a\n", "Act: b", node=1))
+    assert len(list(node_texts(path))) == 2
+
+
+@pytest.mark.parametrize("broken", ["", "[]", '{"prompt": "a"}', '{"prompt": 1, "completion": "b", "kind": "act"}'])
+def test_a_line_that_is_no_decision_is_named(tmp_path: Path, broken: str) -> None:
+    path = tmp_path / "train.jsonl"
+    path.write_text(f"{json.dumps(line('a', 'b'))}\n{broken}\n")
+    with pytest.raises(UserError, match=r"train\.jsonl: line 2"):
+        list(node_texts(path))
+
+
+def test_tokens_that_may_come_are_those_of_what_may_be_said() -> None:
+    said = [4, 5, 6, 7, 1]
+    may = VOCABULARY.of(MAY, said, [TOKENS[token] for token in said])
+    assert may == [[2, 4, 10], [5], [6], [7, 8], [0, 1, 9]]  # at the end of one skill another one may go on
+
+
+def test_what_is_not_to_be_said_is_found_out() -> None:
+    said = [4, 12]
+    assert VOCABULARY.of(MAY, said, [TOKENS[token] for token in said]) is None
+
+
+def test_a_thought_is_free() -> None:
+    said = [10, 3, 12, 1]
+    assert VOCABULARY.of(MAY, said, [TOKENS[token] for token in said]) == [[2, 4, 10], [3], [], []]
+
+
+@pytest.mark.train
+def test_it_comes_to_what_llguidance_allows(data: Path) -> None:
+    import llguidance
+    import numpy as np
+    from llguidance import LLMatcher
+    from llguidance.numpy import allocate_token_bitmask, fill_next_token_bitmask
+
+    from reactree_ros.training.dataset import HELD_OUT, read_lines
+    from reactree_ros.training.evaluation import regex_of
+    from reactree_ros.training.vocabulary import make_tokenizer, token_texts
+
+    lines = list(read_lines(data / HELD_OUT))[:60]
+    tokenizer = make_tokenizer([one["prompt"] for one in lines], 600)
+    texts = token_texts(tokenizer)
+    ours = Vocabulary(texts, 0)
+    theirs = llguidance.LLTokenizer(tokenizer.to_str(), n_vocab=len(texts), eos_token=0)
+    several = 0
+    for one in lines:
+        matcher = LLMatcher(theirs, LLMatcher.grammar_from_regex(regex_of(one["may_say"])))
+        may_say = MaySay.of(one["may_say"])
+        assert may_say is not None
+        tokens = tokenizer.encode(f"{one['completion']}\n").ids
+        may = ours.of(may_say, tokens, [texts[token] for token in tokens])
+        assert may is not None
+        for token, found in zip(tokens, may, strict=True):
+            mask = allocate_token_bitmask(1, len(texts))
+            fill_next_token_bitmask(matcher, mask, 0)
+            bits = np.unpackbits(mask[0].view(np.uint8), count=len(texts), bitorder="little")
+            allowed = np.flatnonzero(bits).tolist()
+            matcher.consume_token(token)
+            if not found:
+                assert len(allowed) >= len(texts) // 2
+            elif len(allowed) == 1:  # of what must come it allows the one way of writing it that the tokenizer has
+                assert allowed[0] in found
+            else:
+                several += 1
+                assert allowed == found
+    assert several > 100
