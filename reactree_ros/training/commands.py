@@ -25,7 +25,7 @@ from reactree_ros.training.loop import Progress as TrainProgress
 from reactree_ros.training.model_folder import make_model_folder
 from reactree_ros.training.prepared import Prepared, prepare
 from reactree_ros.training.settings import TrainSettings
-from reactree_ros.training.vocabulary import make_tokenizer
+from reactree_ros.training.vocabulary import make_tokenizer, names_in
 
 SETTINGS = "settings.json"
 #: Nodes whose texts a tokenizer is made from.
@@ -123,10 +123,7 @@ def _prepare(data: Path, out: Path, settings: TrainSettings, console: Console) -
     processes = settings.processes or len(os.sched_getaffinity(0))
     if not (out / TOKENIZER).exists():
         with Console(stderr=True).status("Making the tokenizer"):
-            texts = [node.text for node in islice(dataset.node_texts(data / dataset.TRAIN), _FOR_THE_TOKENIZER)]
-            if not texts:
-                raise UserError(f"--data {data}: {dataset.TRAIN} holds no decision, so there is nothing to learn")
-            write_whole(out / TOKENIZER, make_tokenizer(texts, settings.vocabulary).to_str().encode())
+            write_whole(out / TOKENIZER, _tokenizer(data, settings.vocabulary).to_str().encode())
     tokenizer = (out / TOKENIZER).read_text(encoding="utf-8")
     for name, file, masked in ((TRAIN, dataset.TRAIN, settings.masked), (HELD_OUT, dataset.HELD_OUT, True)):
         if (out / name).exists():
@@ -144,6 +141,18 @@ def _prepare(data: Path, out: Path, settings: TrainSettings, console: Console) -
                 raise UserError(f"--data {data}: {file}: {error}") from error
             _save(prepared, out / name)
         _say(prepared, file, console)
+
+
+def _tokenizer(data: Path, size: int) -> Any:
+    """Make a tokenizer of the beginning of a dataset."""
+    texts, skills = list[str](), set[str]()
+    for node in islice(dataset.node_texts(data / dataset.TRAIN), _FOR_THE_TOKENIZER):
+        texts.append(node.text)
+        for decision in node.decisions[:1]:
+            skills.update(decision.may_say.acts if decision.may_say else ())
+    if not texts:
+        raise UserError(f"--data {data}: {dataset.TRAIN} holds no decision, so there is nothing to learn")
+    return make_tokenizer(texts, names_in(skills), size)
 
 
 def _save(prepared: Prepared, folder: Path) -> None:

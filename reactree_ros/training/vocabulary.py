@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,21 +11,30 @@ from typing import Any
 END = "<|end|>"
 # What tokens are made within. A line end is always a token of its own, so that a text's tokens are those of its lines,
 # one after the other: a prompt that grows at its end keeps its tokens. Digits are single, so that a number is the same
-# token wherever it stands.
-_PIECES = r"\n|\d| ?[\p{L}_]+| ?[^\s\p{L}_\d]+(?: (?=\d))?| "
+# token wherever it stands. A name of several words is one piece, in a list as in a skill.
+_PIECES = r"\n|\d|{names} ?[\p{{L}}_]+| ?[^\s\p{{L}}_\d]+(?: (?=\d))?| "
+#: How many different things a beginning of skills must be said of to be a verb.
+_MANY = 10
 
 
-def make_tokenizer(texts: Iterable[str], size: int) -> Any:
+def make_tokenizer(texts: Iterable[str], names: Iterable[str], size: int) -> Any:
     """Make a tokenizer (of the ``tokenizers`` library) of at most so many tokens.
 
     Any text can be written with it: what it has no word for becomes bytes.
+
+    Args:
+        texts: What it is made from.
+        names: Words that are to be one token together where they are seen often enough.
+        size: Most tokens.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
+    listed = "|".join(sorted(map(re.escape, names), key=lambda name: (-len(name), name)))
+    pieces = _PIECES.format(names=rf" ?(?:{listed})(?![\p{{L}}_])|" if listed else "")
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(_PIECES), behavior="isolated"),
+            pre_tokenizers.Split(Regex(pieces), behavior="isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
@@ -36,6 +47,26 @@ def make_tokenizer(texts: Iterable[str], size: int) -> Any:
     )
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
+
+
+def names_in(skills: Iterable[str]) -> set[str]:
+    """Return the verbs and the names of things in skills that are of several words.
+
+    A verb is what many skills begin with, such as ``pick up``; what follows it, without a number, is a name.
+    """
+    known = {tuple(skill.rstrip("0123456789 ").split()) for skill in skills}
+    follows: dict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
+    for words in known:
+        for length in range(1, len(words)):
+            follows[words[:length]].add(words[length:])
+    verbs = {verb for verb, rests in follows.items() if len(rests) >= _MANY}
+    found = set(verbs)
+    for words in known:
+        for length in reversed(range(1, len(words))):
+            if words[:length] in verbs:
+                found.add(words[length:])
+                break
+    return {" ".join(words) for words in found if len(words) > 1}
 
 
 def token_texts(tokenizer: Any) -> list[bytes]:

@@ -11,6 +11,7 @@ import pytest
 from reactree_ros.errors import UserError
 from reactree_ros.training.allowed import MaySay, Vocabulary
 from reactree_ros.training.dataset import node_texts
+from reactree_ros.training.vocabulary import names_in
 
 TOKENS = [b"", b"\n", b"Act", b": ", b"Act: ", b"go", b" to", b" bed", b" bedroom", b"room", b"Think", b" x", b"pick"]
 VOCABULARY = Vocabulary(TOKENS, 0)
@@ -73,6 +74,12 @@ def test_a_thought_is_free() -> None:
     assert VOCABULARY.of(MAY, said, [TOKENS[token] for token in said]) == [[2, 4, 10], [3], [], []]
 
 
+def test_names_are_what_stands_behind_verbs_of_many_things() -> None:
+    things = [f"{letter} thing" for letter in "abcdefghijkl"]
+    skills = [f"pick up {thing} {number}" for thing in things for number in (1, 12)] + ["done", "eat soup 1"]
+    assert names_in(skills) == {"pick up", *things}
+
+
 @pytest.mark.train
 def test_it_comes_to_what_llguidance_allows(data: Path) -> None:
     import llguidance
@@ -85,7 +92,7 @@ def test_it_comes_to_what_llguidance_allows(data: Path) -> None:
     from reactree_ros.training.vocabulary import make_tokenizer, token_texts
 
     lines = list(read_lines(data / HELD_OUT))[:60]
-    tokenizer = make_tokenizer([one["prompt"] for one in lines], 600)
+    tokenizer = make_tokenizer([one["prompt"] for one in lines], ["kitchen cabinet", "go to"], 600)
     texts = token_texts(tokenizer)
     ours = Vocabulary(texts, 0)
     theirs = llguidance.LLTokenizer(tokenizer.to_str(), n_vocab=len(texts), eos_token=0)
