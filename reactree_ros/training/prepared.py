@@ -95,8 +95,12 @@ def prepare(texts: Iterable[NodeText], tokenizer: str, *, context: int, masked: 
     Raises:
         UserError: There is no node, or one is too long.
     """
-    with multiprocessing.get_context("spawn").Pool(processes, _begin, (tokenizer, context, masked)) as pool:
-        parts = list(pool.imap(_encoded, _chunks(texts)))
+    if processes == 1:
+        _begin(tokenizer, context, masked)
+        parts = [_encoded(chunk) for chunk in _chunks(texts)]
+    else:
+        with multiprocessing.get_context("spawn").Pool(processes, _begin, (tokenizer, context, masked)) as pool:
+            parts = list(pool.imap(_encoded, _chunks(texts)))
     if not any(part.lengths for part in parts):
         raise UserError("the dataset holds no decision, so there is nothing to learn; look at how it was made")
     for part in parts:
