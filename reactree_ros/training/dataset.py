@@ -129,7 +129,12 @@ def decision_of(line: Mapping[str, Any]) -> Decision:
         UserError: What may be said there cannot be read.
     """
     try:
-        may_say = MaySay.of(line.get("may_say") or {})
+        may_say = MaySay.of(line.get("may_say") or {}) if in_agents_words(line) else None
     except (ValueError, TypeError) as error:
         raise UserError(f"may_say of the decision {line['completion']!r} cannot be read: {error}") from error
     return Decision(len(line["prompt"]), line["completion"], line["kind"], may_say, bool(line.get("learn", True)))
+
+
+def in_agents_words(line: Mapping[str, Any]) -> bool:
+    """Whether a line's words are those of a choice or of an agent node; HiAgent's are learnt among all others."""
+    return "options" in (line.get("may_say") or {}) or line["completion"].startswith(("Think: ", "Act: ", "Expand:\n"))

@@ -108,7 +108,7 @@ def look(model: Path, data: Path, *, limit: int, shown: Callable[[float], None] 
 
 def _learnable(path: Path) -> Iterator[dict[str, Any]]:
     for line in dataset.read_lines(path):
-        if line.get("learn", True) and line.get("may_say"):
+        if line.get("learn", True) and line.get("may_say") and dataset.in_agents_words(line):
             yield line
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Cli
 
 from reactree_ros.errors import UserError
 from reactree_ros.training.allowed import MaySay, Vocabulary
@@ -78,6 +80,20 @@ def test_names_are_what_stands_behind_verbs_of_many_things() -> None:
     things = [f"{letter} thing" for letter in "abcdefghijkl"]
     skills = [f"pick up {thing} {number}" for thing in things for number in (1, 12)] + ["done", "eat soup 1"]
     assert names_in(skills) == {"pick up", *things}
+
+
+def test_the_words_of_another_planner_are_learnt_among_all_others(tmp_path: Path) -> None:
+    one = line("a\n", "1 Subgoal: x\nAction: go to bed", may_say={"skills": ["go to bed"], "control_flows": []})
+    (node,) = node_texts(write(tmp_path / "train.jsonl", one))
+    assert [decision.may_say for decision in node.decisions] == [None]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="torch is installed")
+@pytest.mark.parametrize("arguments", [("train", "--data", "x", "--out", "y"), ("eval", "x", "--data", "y")])
+def test_what_has_to_be_installed_is_said(cli: Cli, arguments: tuple[str, ...]) -> None:
+    ended = cli(*arguments)
+    assert ended.code == 2
+    assert "-m pip install" in ended.err
 
 
 @pytest.mark.train
