@@ -84,6 +84,7 @@ def train_from_scratch(out: Path, settings: TrainSettings, shown: Shown) -> Prog
         UserError: A checkpoint cannot be read or written.
     """
     count = process_count(settings)
+    _take_threads(count)
     if count == 1:
         return _Trainer(out, settings, rank=0, count=1).run(shown)
     meeting = out / "processes"
@@ -118,12 +119,16 @@ def _other(out: Path, settings: TrainSettings, rank: int, count: int) -> None:
     _Trainer(out, settings, rank=rank, count=count).run(lambda progress, loss: None)
 
 
+def _take_threads(count: int) -> None:
+    """Divide the cores among the processes; sums come out the same only with the same number of threads."""
+    torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // count))
+
+
 def _join(meeting: Path, *, rank: int, count: int) -> None:
     cuda = torch.cuda.is_available()
     if cuda:
         torch.cuda.set_device(rank % torch.cuda.device_count())
-    else:
-        torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // count))
+    _take_threads(count)
     backend = "nccl" if cuda else "gloo"
     dist.init_process_group(backend, init_method=f"file://{meeting.resolve()}", rank=rank, world_size=count)
 
