@@ -18,7 +18,9 @@ app = typer.Typer(add_completion=False)
 @app.command()
 @takes(settings=FromSettings(TrainSettings, panel="The training"))
 def train(
-    data: Annotated[Path, typer.Option(help="A dataset, as `reactree dataset` makes it.")],
+    data: Annotated[
+        list[Path], typer.Option(help="A dataset, as `reactree dataset` makes it; may be given several times.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder of the training; one that was broken off is gone on with.")],
     recipe: Annotated[
         Path | None, typer.Option(help="A YAML file with settings, e.g. config/train_two_cores.yaml.")

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from reactree_ros.training.checkpoint import write_whole
 from reactree_ros.training.curves import write_curves
 from reactree_ros.training.loop import HELD_OUT, TOKENIZER, TRAIN, process_count, train_from_scratch
 from reactree_ros.training.loop import Progress as TrainProgress
+from reactree_ros.training.model import begun_with
 from reactree_ros.training.model_folder import make_model_folder
 from reactree_ros.training.prepared import Prepared, prepare
 from reactree_ros.training.settings import TrainSettings
@@ -32,11 +33,11 @@ SETTINGS = "settings.json"
 _FOR_THE_TOKENIZER = 20000
 
 
-def train(data: Path, out: Path, settings: TrainSettings, console: Console) -> Path:
+def train(data: Sequence[Path], out: Path, settings: TrainSettings, console: Console) -> Path:
     """Train a model, or go on with a training that was broken off.
 
     Args:
-        data: A dataset's folder.
+        data: Folders of datasets.
         out: The training's folder.
         settings: Settings.
         console: Where is said what came of it.
@@ -47,7 +48,7 @@ def train(data: Path, out: Path, settings: TrainSettings, console: Console) -> P
     Raises:
         UserError: Something cannot be used, read or written.
     """
-    about = dataset.about(data)
+    planners = dataset.planners_of(data)
     with _opened(out):
         _check_settings(out, settings, data)
         if settings.base:
@@ -58,13 +59,13 @@ def train(data: Path, out: Path, settings: TrainSettings, console: Console) -> P
         with _shown(out, settings) as shown:
             progress = train_from_scratch(out, settings, shown)
         write_curves(out, progress.points)
-        folder = make_model_folder(out, settings, about)
+        folder = make_model_folder(out, settings, planners)
     last = progress.points[-1]
     kinds = ", ".join(f"{name[6:]} {value:.3f}" for name, value in last.items() if name.startswith("exact_"))
     console.print(
         f"{folder}: trained on {progress.tokens:,} tokens in {progress.seconds:.0f} s\n"
         f"decisions on held-out houses said word for word: {last['exact']:.3f} ({kinds})\n"
-        f"Try it: reactree eval {folder} --data {data}",
+        f"Try it: reactree eval {folder} --data {data[0]}",
         markup=False,
         highlight=False,
         soft_wrap=True,
@@ -88,9 +89,9 @@ def _opened(out: Path) -> Iterator[None]:
         yield
 
 
-def _check_settings(out: Path, settings: TrainSettings, data: Path) -> None:
+def _check_settings(out: Path, settings: TrainSettings, data: Sequence[Path]) -> None:
     """Write down what is trained; where that was done before, look whether it is the same."""
-    now: dict[str, Any] = {**settings.model_dump(mode="json", exclude={"processes"}), "data": fingerprint(data)}
+    now: dict[str, Any] = {**settings.model_dump(mode="json", exclude={"processes"}), "data": [*map(fingerprint, data)]}
     path = out / SETTINGS
     if not path.exists():
         write_whole(path, f"{json.dumps(now, indent=1)}\n".encode())
@@ -118,12 +119,12 @@ def fingerprint(data: Path) -> str:
     return hashlib.sha256(content + " ".join(sizes).encode()).hexdigest()
 
 
-def _prepare(data: Path, out: Path, settings: TrainSettings, console: Console) -> None:
-    """Make the tokenizer, and write the dataset as tokens, as far as that is not done yet."""
+def _prepare(data: Sequence[Path], out: Path, settings: TrainSettings, console: Console) -> None:
+    """Make the tokenizer, and write the datasets as tokens, as far as that is not done yet."""
     processes = settings.processes or len(os.sched_getaffinity(0))
     if not (out / TOKENIZER).exists():
         with Console(stderr=True).status("Making the tokenizer"):
-            write_whole(out / TOKENIZER, _tokenizer(data, settings.vocabulary).to_str().encode())
+            write_whole(out / TOKENIZER, _tokenizer(data, settings).encode())
     tokenizer = (out / TOKENIZER).read_text(encoding="utf-8")
     for name, file, masked in ((TRAIN, dataset.TRAIN, settings.masked), (HELD_OUT, dataset.HELD_OUT, True)):
         if (out / name).exists():
@@ -131,28 +132,31 @@ def _prepare(data: Path, out: Path, settings: TrainSettings, console: Console) -
         with Console(stderr=True).status(f"Writing {file} as tokens"):
             try:
                 prepared = prepare(
-                    dataset.node_texts(data / file),
+                    dataset.nodes_of(data, file),
                     tokenizer,
                     context=settings.context,
                     masked=masked,
                     processes=processes,
                 )
             except UserError as error:
-                raise UserError(f"--data {data}: {file}: {error}") from error
+                raise UserError(f"--data {' '.join(map(str, data))}: {file}: {error}") from error
             _save(prepared, out / name)
         _say(prepared, file, console)
 
 
-def _tokenizer(data: Path, size: int) -> Any:
-    """Make a tokenizer of the beginning of a dataset."""
+def _tokenizer(data: Sequence[Path], settings: TrainSettings) -> str:
+    """Return the tokenizer that is begun with, or make one of the beginning of each dataset."""
+    if settings.start:
+        return begun_with(settings.start).tokenizer
     texts, skills = list[str](), set[str]()
-    for node in islice(dataset.node_texts(data / dataset.TRAIN), _FOR_THE_TOKENIZER):
-        texts.append(node.text)
-        for decision in node.decisions[:1]:
-            skills.update(decision.may_say.acts if decision.may_say else ())
+    for folder in data:
+        for node in islice(dataset.node_texts(folder / dataset.TRAIN), _FOR_THE_TOKENIZER // len(data)):
+            texts.append(node.text)
+            for decision in node.decisions[:1]:
+                skills.update(decision.may_say.acts if decision.may_say else ())
     if not texts:
-        raise UserError(f"--data {data}: {dataset.TRAIN} holds no decision, so there is nothing to learn")
-    return make_tokenizer(texts, names_in(skills), size)
+        raise UserError(f"--data {data[0]}: {dataset.TRAIN} holds no decision, so there is nothing to learn")
+    return str(make_tokenizer(texts, names_in(skills), settings.vocabulary).to_str())
 
 
 def _save(prepared: Prepared, folder: Path) -> None:

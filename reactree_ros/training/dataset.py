@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -47,6 +47,15 @@ class NodeText:
 
     text: str
     decisions: tuple[Decision, ...]
+
+
+def planners_of(folders: Sequence[Path]) -> str:
+    """Return whose decisions datasets hold: the planners, with commas between them.
+
+    Raises:
+        UserError: A folder is no dataset, or one of a later layout.
+    """
+    return ",".join(dict.fromkeys(str(about(folder)["planner"]) for folder in folders))
 
 
 def about(folder: Path) -> Mapping[str, Any]:
@@ -101,6 +110,12 @@ def node_texts(path: Path) -> Iterator[NodeText]:
     """
     for _, lines in groupby(read_lines(path), key=lambda one: [one.get(name) for name in ("house", "task", "node")]):
         yield from _woven(list(lines))
+
+
+def nodes_of(folders: Sequence[Path], file: str) -> Iterator[NodeText]:
+    """Yield the nodes of a file of each dataset, one dataset after the other; see :func:`node_texts`."""
+    for folder in folders:
+        yield from node_texts(folder / file)
 
 
 def _woven(lines: list[dict[str, Any]]) -> Iterator[NodeText]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from reactree_ros.training.settings import TrainSettings
 CHECKPOINTS = "checkpoints"
 
 
-def fine_tune(data: Path, out: Path, settings: TrainSettings, console: Console) -> Path:
+def fine_tune(data: Sequence[Path], out: Path, settings: TrainSettings, console: Console) -> Path:
     """Fine-tune a causal model, or go on with it; the LoRA matrices are added to its weights in the end.
 
     A prompt is text, as a base model gets it, also where the model has a chat template: whoever runs the result says
@@ -53,7 +53,7 @@ def fine_tune(data: Path, out: Path, settings: TrainSettings, console: Console) 
         raise UserError(f"--base {settings.base}: cannot be loaded: {' '.join(str(error).split())[:300]}") from error
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    nodes = {name: _encoded(data / name, tokenizer, settings) for name in (dataset.TRAIN, dataset.HELD_OUT)}
+    nodes = {name: _encoded(data, name, tokenizer, settings) for name in (dataset.TRAIN, dataset.HELD_OUT)}
     mean = sum(len(one["input_ids"]) for one in nodes[dataset.TRAIN]) / len(nodes[dataset.TRAIN])
     steps = max(1, round(settings.tokens / settings.batch_tokens))
     each = max(1, steps // settings.reports)
@@ -88,7 +88,7 @@ def fine_tune(data: Path, out: Path, settings: TrainSettings, console: Console) 
     try:
         trainer.train(resume_from_checkpoint=last)
         write_curves(out, _points(trainer.state.log_history, settings))
-        made = _save(trainer.model.merge_and_unload(), tokenizer, out, settings, dataset.about(data))
+        made = _save(trainer.model.merge_and_unload(), tokenizer, out, settings, dataset.planners_of(data))
     except OSError as error:
         raise UserError(
             f"{out}: cannot be written: {error.strerror or error}; the same command goes on from the last checkpoint"
@@ -97,9 +97,10 @@ def fine_tune(data: Path, out: Path, settings: TrainSettings, console: Console) 
     return made
 
 
-def _encoded(path: Path, tokenizer: Any, settings: TrainSettings) -> list[dict[str, list[int]]]:
-    """Return the nodes of a file as trl takes them: tokens, and which of them are to be learnt."""
-    found = [_tokens(node, tokenizer) for node in dataset.node_texts(path)]
+def _encoded(data: Sequence[Path], file: str, tokenizer: Any, settings: TrainSettings) -> list[dict[str, list[int]]]:
+    """Return the nodes of a file of datasets as trl takes them: tokens, and which of them are to be learnt."""
+    path = data[0] / file
+    found = [_tokens(node, tokenizer) for node in dataset.nodes_of(data, file)]
     if not found:
         raise UserError(f"{path}: holds no decision, so there is nothing to learn")
     longest = max(len(one["input_ids"]) for one in found)
@@ -131,12 +132,12 @@ def _paired(history: list[dict[str, float]], batch_tokens: int) -> Iterator[dict
             yield {"tokens": entry["step"] * batch_tokens, "loss": loss, "held_out_loss": entry["eval_loss"]}
 
 
-def _save(model: Any, tokenizer: Any, out: Path, settings: TrainSettings, about: Any) -> Path:
+def _save(model: Any, tokenizer: Any, out: Path, settings: TrainSettings, planners: str) -> Path:
     folder, new = out / MODEL, out / f"{MODEL}.unfinished"
     shutil.rmtree(new, ignore_errors=True)
     model.save_pretrained(new)
     tokenizer.save_pretrained(new)
-    write_about(new, settings, about)
+    write_about(new, settings, planners)
     if json.loads((new / "config.json").read_text(encoding="utf-8")).get("model_type") == "llama":
         write_graph(new)
     shutil.rmtree(folder, ignore_errors=True)

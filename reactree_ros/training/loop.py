@@ -18,7 +18,7 @@ import torch.distributed as dist
 from reactree_ros.errors import UserError
 from reactree_ros.training.batches import learnt_tokens, make_pass, passes, shares, steps
 from reactree_ros.training.checkpoint import load_checkpoint, save_checkpoint
-from reactree_ros.training.model import Learner, Optimiser, make_model, rate_share
+from reactree_ros.training.model import Learner, Optimiser, begun_with, make_model, rate_share
 from reactree_ros.training.prepared import Prepared
 from reactree_ros.training.settings import TrainSettings
 
@@ -155,6 +155,8 @@ class _Trainer:
         self._progress = Progress()
         if self._path.exists():
             self._go_on_from(load_checkpoint(self._path))
+        elif settings.start:
+            self._begin_with(settings.start)
 
     def _go_on_from(self, state: dict[str, Any]) -> None:
         try:
@@ -164,6 +166,18 @@ class _Trainer:
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())[:160]
             raise UserError(f"{self._path}: is of another architecture ({reason}); name another --out") from error
+
+    def _begin_with(self, start: str) -> None:
+        weights = dict(begun_with(start).weights)
+        weights.setdefault("lm_head.weight", weights.get("model.embed_tokens.weight"))  # the two are one
+        try:
+            self._learner.model.load_state_dict(weights)
+        except (RuntimeError, AttributeError) as error:
+            reason = " ".join(str(error).split())[:160]
+            preset = self._settings.preset
+            raise UserError(
+                f"--start {start}: is not of the architecture that preset {preset} is ({reason})"
+            ) from error
 
     def run(self, shown: Shown) -> Progress:
         """Train to the end."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from reactree_ros.errors import UserError
+from reactree_ros.llm.small.network import TOKENIZER, WEIGHTS
 from reactree_ros.training.batches import Pass
 from reactree_ros.training.settings import PRESETS, TrainSettings
 
@@ -36,6 +40,36 @@ def make_model(settings: TrainSettings, vocabulary: int) -> Any:
         pad_token_id=0,
     )
     return LlamaForCausalLM(config)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What a training begins with.
+
+    Attributes:
+        tokenizer: The tokenizer, as its file has it.
+        weights: The weights by name.
+    """
+
+    tokenizer: str
+    weights: Mapping[str, Any]
+
+
+def begun_with(model: str) -> Begun:
+    """Read a model that a training begins with.
+
+    Raises:
+        UserError: It cannot be read.
+    """
+    from safetensors.torch import load_file
+
+    folder = Path(model)
+    try:
+        return Begun((folder / TOKENIZER).read_text(encoding="utf-8"), load_file(folder / WEIGHTS))
+    except Exception as error:  # of two libraries
+        raise UserError(
+            f"--start {model}: is no folder of a model that `reactree train` made: {' '.join(str(error).split())[:200]}"
+        ) from error
 
 
 def attend(module: Any, query: Any, keys: Any, values: Any, attention_mask: Any, **given: Any) -> tuple[Any, None]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from reactree_ros.errors import UserError
 from reactree_ros.training.checkpoint import load_checkpoint, write_whole
@@ -18,7 +16,7 @@ from reactree_ros.training.vocabulary import END
 MODEL, ABOUT = "model", "training.json"
 
 
-def make_model_folder(out: Path, settings: TrainSettings, about: Mapping[str, Any]) -> Path:
+def make_model_folder(out: Path, settings: TrainSettings, planners: str) -> Path:
     """Make the folder of the trained model: weights in 16 bits, tokenizer, graph, and what it was trained on.
 
     ``transformers`` and vLLM load it as it is.
@@ -46,7 +44,7 @@ def make_model_folder(out: Path, settings: TrainSettings, about: Mapping[str, An
         fast.save_pretrained(new)
         _compute_in_full(new / "config.json")
         write_graph(new)
-        write_about(new, settings, about)
+        write_about(new, settings, planners)
         shutil.rmtree(folder, ignore_errors=True)
         new.replace(folder)
     except OSError as error:
@@ -64,7 +62,7 @@ def _compute_in_full(config: Path) -> None:
     write_whole(config, json.dumps({**values, "dtype": "float32"}, indent=2).encode())
 
 
-def write_about(folder: Path, settings: TrainSettings, about: Mapping[str, Any]) -> None:
-    """Write down in a model's folder what it was trained for, and how."""
-    trained = {"planner": about.get("planner", ""), "settings": settings.model_dump(mode="json")}
+def write_about(folder: Path, settings: TrainSettings, planners: str) -> None:
+    """Write down in a model's folder for which planners it was trained, and how."""
+    trained = {"planner": planners, "settings": settings.model_dump(mode="json")}
     write_whole(folder / ABOUT, f"{json.dumps(trained, indent=1)}\n".encode())

@@ -52,6 +52,10 @@ class TrainSettings(Settings):
     base: str = Field(
         default="", description="a causal model or its folder to fine-tune by LoRA; empty: a model from scratch"
     )
+    start: str = Field(
+        default="",
+        description="a trained model's folder, whose weights and tokenizer it begins with; empty: random ones",
+    )
     rank: int = Field(default=16, ge=1, le=1024, description="rank of the LoRA matrices of a base model")
     vocabulary: int = Field(default=1536, ge=300, le=65000, description="most tokens of a tokenizer from scratch")
     context: int = Field(default=8192, ge=64, le=131072, description="tokens that the model's context holds")

@@ -1,17 +1,18 @@
-"""A dataset and a model that was trained on it, once per session."""
+"""A dataset of a few houses, once per session."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # for expert_data.py
+from reactree_ros.cli import app
 
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from expert_data import make_dataset
-
-    return make_dataset(tmp_path_factory.mktemp("data") / "houses", houses=6, held_out=2, tasks=2)
+    folder = tmp_path_factory.mktemp("data") / "houses"
+    houses = ("--houses", "9", "--first-seed", "7", "--rooms", "5", "--tasks-per-house", "2", "--no-varied")
+    given = (*houses, "--held-out", "0.25", "--noise", "0", "--unclear", "0", "--workers", "1")
+    app(["dataset", *given, "--out", str(folder)], standalone_mode=False)
+    return folder
