@@ -9,11 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from reactree_ros.agent.decision import ALL_CONTROL_FLOWS
 
 _ACT = "Act: "
+#: Rests of what may be said whose first tokens are kept.
+_KEPT = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Vocabulary:
         self._ids = {token: number for number, token in enumerate(tokens) if token}
         self._sorted = sorted(self._ids)
         self._longest = max(map(len, self._ids))
+        self._starts = lru_cache(_KEPT)(self._starting)
 
     def of(self, may_say: MaySay, tokens: Sequence[int], texts: Sequence[bytes]) -> list[list[int]] | None:
         """Return the tokens that may stand in place of each token of a decision; none where nearly all may.
@@ -93,8 +97,7 @@ class Vocabulary:
 
     def _next(self, whole: Iterable[bytes], begun: Iterable[bytes]) -> set[int]:
         ids = self._ids
-        parts = {rest[:length] for rest in whole for length in range(1, min(len(rest), self._longest) + 1)}
-        may = {ids[part] for part in parts if part in ids}
+        may = set[int]().union(*map(self._starts, whole))
         if b"\n" in whole:
             may.add(self._end)
         for rest in begun:
@@ -105,3 +108,8 @@ class Vocabulary:
                     may.add(ids[self._sorted[at]])
                 at += 1
         return may
+
+    def _starting(self, rest: bytes) -> tuple[int, ...]:
+        """Return the tokens that a text begins with; skills come again and again, and so do their rests."""
+        parts = (rest[:length] for length in range(1, min(len(rest), self._longest) + 1))
+        return tuple(self._ids[part] for part in parts if part in self._ids)
