@@ -77,12 +77,12 @@ def attend(module: Any, query: Any, keys: Any, values: Any, attention_mask: Any,
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
     rows, heads, length, size = query.shape
-    if query.device.type != "cpu" or query.dtype is not torch.bfloat16 or length > _SHORT or attention_mask is not None:
+    if query.device.type != "cpu" or values.dtype is not torch.bfloat16 or length > _SHORT or attention_mask is not None:
         attended, _ = sdpa_attention_forward(module, query, keys, values, attention_mask, **given)
         return attended, None
+    query, keys = (one.to(torch.bfloat16).flatten(0, 1) for one in (query, keys))  # turned, they came back in fp32
     later = torch.full((length, length), -torch.inf, dtype=query.dtype).triu(1).expand(rows * heads, length, length)
-    flat, scale = query.flatten(0, 1), size**-0.5
-    scores = torch.baddbmm(later, flat, keys.flatten(0, 1).transpose(1, 2), alpha=scale)
+    scores = torch.baddbmm(later, query, keys.transpose(1, 2), alpha=size**-0.5)
     mixed = torch.softmax(scores, -1) @ values.flatten(0, 1)
     return mixed.view(rows, heads, length, size).transpose(1, 2).contiguous(), None
 
