@@ -77,7 +77,8 @@ def attend(module: Any, query: Any, keys: Any, values: Any, attention_mask: Any,
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
     rows, heads, length, size = query.shape
-    if query.device.type != "cpu" or values.dtype is not torch.bfloat16 or length > _SHORT or attention_mask is not None:
+    quick = values.device.type == "cpu" and values.dtype is torch.bfloat16 and length <= _SHORT
+    if not quick or attention_mask is not None:
         attended, _ = sdpa_attention_forward(module, query, keys, values, attention_mask, **given)
         return attended, None
     query, keys = (one.to(torch.bfloat16).flatten(0, 1) for one in (query, keys))  # turned, they came back in fp32
