@@ -99,7 +99,7 @@ def train_from_scratch(out: Path, settings: TrainSettings, shown: Shown) -> Prog
         _join(meeting, rank=0, count=count)
         return _Trainer(out, settings, rank=0, count=count).run(shown)
     except RuntimeError as error:
-        if not isinstance(error, dist.DistError) and "Connection" not in str(error):
+        if not _is_of_a_peer(error):
             raise
         raise UserError(
             f"a training process is gone ({' '.join(str(error).split())[:120]}); the same command goes on from the "
@@ -115,8 +115,17 @@ def train_from_scratch(out: Path, settings: TrainSettings, shown: Shown) -> Prog
 
 
 def _other(out: Path, settings: TrainSettings, rank: int, count: int) -> None:
-    _join(out / "processes", rank=rank, count=count)
-    _Trainer(out, settings, rank=rank, count=count).run(lambda progress, loss: None)
+    try:
+        _join(out / "processes", rank=rank, count=count)
+        _Trainer(out, settings, rank=rank, count=count).run(lambda progress, loss: None)
+    except RuntimeError as error:
+        if not _is_of_a_peer(error):  # that one says it
+            raise
+
+
+def _is_of_a_peer(error: RuntimeError) -> bool:
+    """Whether another process is gone, rather than that something is wrong in this one."""
+    return isinstance(error, dist.DistError) or "Connection" in str(error)
 
 
 def _take_threads(count: int) -> None:
