@@ -55,13 +55,14 @@ def evaluate(
 
 
 def _held_out(model: Path, data: Path, decisions: int, console: Console) -> None:
+    from reactree_ros.bench.comparison import wilson
     from reactree_ros.training import evaluation
 
     with progress("Deciding") as shown:
         looked = evaluation.look(model, data, limit=decisions, shown=shown)
     lines = ["held-out decisions said word for word:"]
     for kind, (right, count) in evaluation.exact_by_kind(looked).items():
-        low, high = evaluation.interval(right, count)
+        low, high = wilson(right / count, count)
         lines.append(f"  {kind:8} {right / count:.3f} [{low:.3f}, {high:.3f}] of {count}")
     error, bins = evaluation.calibration(looked)
     lines.append(f"calibration error {error:.3f}; how sure it was, and how often it was right:")
@@ -80,9 +81,9 @@ def _runs(
     console: Console,
 ) -> bool:
     from reactree_ros.bench import commands
+    from reactree_ros.bench.comparison import wilson
     from reactree_ros.bench.folder import read_results
     from reactree_ros.bench.jobs import BenchSettings
-    from reactree_ros.training.evaluation import interval
 
     settings = BenchSettings(
         suite=suite.spec.name,
@@ -97,7 +98,7 @@ def _runs(
         runs = [line for line in read_results(out) if line.planner == name]
         if runs:
             right, count = sum(line.achieved for line in runs), len(runs)
-            low, high = interval(right, count)
+            low, high = wilson(right / count, count)
             text = f"{name}: GSR {right / count:.3f} [{low:.3f}, {high:.3f}] of {count} runs"
             console.print(text, markup=False, highlight=False, soft_wrap=True)
     return done

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -138,11 +137,3 @@ def calibration(looked: Sequence[Looked]) -> tuple[float, list[Bin]]:
             sure, right = (sum(values) / len(those) for values in zip(*((o.sure, o.right) for o in those), strict=True))
             bins.append(Bin(len(those), sure, right))
     return sum(one.count * abs(one.sure - one.right) for one in bins) / len(looked), bins
-
-
-def interval(right: int, count: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share (Wilson's)."""
-    z, share = 1.959964, right / count
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
-    return max(0.0, middle - half), min(1.0, middle + half)
