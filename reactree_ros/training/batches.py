@@ -10,6 +10,8 @@ import numpy as np
 
 from reactree_ros.training.prepared import Prepared
 
+_ROUND = 32
+
 
 def steps(prepared: Prepared, *, tokens: int, batch_tokens: int, seed: int) -> Iterator[list[int]]:
     """Yield the nodes of each step until so many tokens have come up; every node once before one comes again."""
@@ -30,11 +32,16 @@ def passes(prepared: Prepared, nodes: Sequence[int], *, pass_tokens: int) -> lis
     lengths = prepared.lengths
     found: list[list[int]] = []
     for node in sorted(nodes, key=lambda one: (int(lengths[one]), one)):
-        if found and (len(found[-1]) + 1) * int(lengths[node]) <= pass_tokens:
+        if found and (len(found[-1]) + 1) * _filled_up(lengths[node]) <= pass_tokens:
             found[-1].append(node)
         else:
             found.append([node])
     return found
+
+
+def _filled_up(length: Any) -> int:
+    """Return how long nodes are made that are as long at most: few lengths, since each costs the CPU's kernels anew."""
+    return -(-int(length) // _ROUND) * _ROUND
 
 
 def shares(prepared: Prepared, passes_: Sequence[list[int]], count: int) -> list[list[list[int]]]:
@@ -77,7 +84,7 @@ class Pass:
 
 def make_pass(prepared: Prepared, nodes: Sequence[int], *, vocabulary: int) -> Pass:
     """Lay nodes side by side."""
-    longest = int(prepared.lengths[nodes].max())
+    longest = _filled_up(prepared.lengths[nodes].max())
     tokens = np.zeros((len(nodes), longest), np.int64)
     ends_of_tokens = np.cumsum(prepared.length)
     before, decisions = [], []
