@@ -181,6 +181,7 @@ class TinyServer:
         api_key: Key that the server asks for; empty: none.
         arguments: Further arguments of vLLM's server.
         log: File for what it prints; None: a temporary one.
+        python: The interpreter that has vLLM.
 
     Attributes:
         port: Port it listens at.
@@ -198,14 +199,16 @@ class TinyServer:
         api_key: str = "",
         arguments: Sequence[str] = (),
         log: Path | None = None,
+        python: str = sys.executable,
     ) -> None:
-        if importlib.util.find_spec("vllm") is None:
+        if python == sys.executable and importlib.util.find_spec("vllm") is None:
             raise UserError(f"serving needs the vLLM engine: {install_line('reactree_ros[vllm]')}")
         self.port = _free(port)
         self._model = model
         self._max_model_len = max_model_len
         self._api_key = api_key
         self._arguments = arguments
+        self._python = python
         self._log = log or Path(tempfile.mkdtemp(prefix="tiny-server-")) / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -216,7 +219,7 @@ class TinyServer:
 
     def start(self) -> None:
         """Start it; it answers some time later."""
-        command = [sys.executable, "-c", _KEEPER, sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
+        command = [self._python, "-c", _KEEPER, self._python, "-m", "vllm.entrypoints.openai.api_server"]
         command += ["--model", str(self._model), "--served-model-name", NAME]
         command += ["--host", "127.0.0.1", "--port", str(self.port)]
         command += ["--max-model-len", str(self._max_model_len), "--dtype", "float32", "--enforce-eager"]

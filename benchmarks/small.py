@@ -1,0 +1,129 @@
+"""Decisions a second of a small model on one core: `llm: small` against vLLM's server with the same weights.
+
+    .venv-torch/bin/python benchmarks/small.py MODEL --data DATASET --vllm .venv-llm/bin/python
+
+Held-out decisions of a dataset, each among what may be said there: a planner asks for those of one goal node after the
+other, so that a prompt begins as the one before. 1 and 32 planners at once, on as many nodes. `llm: small` has one core
+for all it does; vLLM's server has one for itself, and whoever asks it the others. The two are asked in turns, once
+before it counts.
+
+- decisions/s, and the first column over the second.
+- differ: decisions that the two make otherwise, of how many.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any
+
+from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.turns import About, Told
+from reactree_ros.llm.port import DecisionRequest, LanguageModel
+from reactree_ros.llm.settings import make_model, model_settings
+from reactree_ros.training.dataset import HELD_OUT, read_lines
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "test" / "llm"))
+from tiny import TinyServer
+
+AT_ONCE = 32
+Node = list[DecisionRequest]
+
+
+def nodes_of(data: Path, count: int) -> list[Node]:
+    """So many held-out goal nodes, as their decisions are asked for."""
+    learnable = (line for line in read_lines(data / HELD_OUT) if line.get("learn", True) and line.get("may_say"))
+    grouped = groupby(learnable, key=lambda line: (line["house"], line["task"], line["node"]))
+    return [list(requests(lines)) for _, lines in islice(grouped, count)]
+
+
+def requests(lines: Iterator[dict[str, Any]]) -> Iterator[DecisionRequest]:
+    for line in lines:
+        flows = tuple(ControlFlow(flow) for flow in line["may_say"]["control_flows"])
+        grammar = DecisionGrammar(tuple(line["may_say"]["skills"]), flows)
+        planner = f"{line['task']} {line['node']}"
+        yield DecisionRequest([Told(line["prompt"].removesuffix("\n"), About.TASK)], grammar, planner=planner)
+
+
+def ask(model: LanguageModel, nodes: Sequence[Node], at_once: int) -> tuple[float, list[list[str]]]:
+    """Let planners ask at the same time, each for one node after the other; decisions a second, and what was said."""
+    waiting = list(enumerate(nodes))
+    said: list[list[str]] = [[] for _ in nodes]
+    lock, together = threading.Lock(), threading.Barrier(at_once + 1)
+
+    def planner() -> None:
+        together.wait()
+        while True:
+            with lock:
+                if not waiting:
+                    return
+                number, node = waiting.pop(0)
+            said[number] = [model.decide(request).result(timeout=600).text for request in node]
+
+    threads = [threading.Thread(target=planner) for _ in range(at_once)]
+    for thread in threads:
+        thread.start()
+    together.wait()
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    return sum(map(len, nodes)) / (time.perf_counter() - begin), said
+
+
+@contextmanager
+def on(cores: set[int]) -> Iterator[None]:
+    """Let this process, and what it starts, run on these cores."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path, help="folder of a model that `reactree train` made")
+    parser.add_argument("--data", type=Path, required=True, help="a dataset")
+    parser.add_argument("--vllm", default=sys.executable, help="an interpreter that has vLLM")
+    parser.add_argument("--nodes", type=int, default=2 * AT_ONCE, help="goal nodes")
+    options = parser.parse_args()
+    nodes = nodes_of(options.data, options.nodes)
+    core, *others = sorted(os.sched_getaffinity(0))
+    with on({core}):
+        small = make_model(
+            *model_settings("small", {"model": str(options.model), "max_concurrent": AT_ONCE}, where="small")
+        )
+        small.ready().result(timeout=60)
+        server = TinyServer(options.model, max_model_len=8192, python=options.vllm)
+        server.start()
+    server.wait_until_ready()
+    url = {"base_url": server.base_url, "chat": False, "max_concurrent": AT_ONCE}
+    served = make_model(*model_settings("openai", url, where="vllm"))
+    served.ready().result(timeout=120)
+    print(f"{len(nodes)} goal nodes, {sum(map(len, nodes))} decisions")
+    print(f"{'at once':>8} {'small':>8} {'vLLM':>8} {'ratio':>6}   differ")
+    for at_once in (1, AT_ONCE):
+        for _ in range(2):
+            with on({core}):
+                ours, said = ask(small, nodes, at_once)
+            with on(set(others) or {core}):
+                theirs, said_there = ask(served, nodes, at_once)
+        pairs = [pair for one in zip(said, said_there, strict=True) for pair in zip(*one, strict=True)]
+        differ = sum(one != other for one, other in pairs)
+        print(f"{at_once:>8} {ours:8.1f} {theirs:8.1f} {ours / theirs:6.2f}   {differ} of {len(pairs)}")
+    small.close()
+    served.close()
+    server.stop()
+
+
+if __name__ == "__main__":
+    main()
