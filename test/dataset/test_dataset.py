@@ -305,7 +305,7 @@ def test_a_full_disk_is_told_and_gone_on_after(
         (("--houses", 2, "--memory", "no.db"), "there is no such memory"),
         (("--houses", 2, "--planner", "reactre"), "did you mean 'reactree'"),
         (("--houses", 2, "--on-policy", "exprt"), "did you mean 'expert'"),
-        (("--houses", 2, "--model", "mine"), "name another --on-policy (openai, vllm or"),
+        (("--houses", 2, "--model", "mine"), "name another --on-policy (openai, vllm,"),
         (("--on-policy", "expert", Path(__file__).parent), "holds no record of a run"),
     ],
 )

@@ -75,7 +75,7 @@ def test_without_memory_every_agent_node_gets_the_fixed_example_of_its_variant()
         ("", "You are an advanced robot"),
         (":fixed_example=false", "You are an advanced robot"),
         (":system_text=false", "Source domain:\nYour task is to: "),
-        (":system_text=false:fixed_example=false", "Target_domain:\nYour task is to: "),
+        (":system_text=false:fixed_example=false", "Target_domain:\nYour "),
     ],
 )
 @pytest.mark.parametrize("name", ["reactree", "react_wm"])
