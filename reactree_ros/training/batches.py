@@ -11,6 +11,8 @@ import numpy as np
 from reactree_ros.training.prepared import Prepared
 
 _ROUND = 32
+#: The token that shorter nodes are filled up with: the end of a text, which stands in none.
+FILLING = 0
 
 
 def steps(prepared: Prepared, *, tokens: int, batch_tokens: int, seed: int) -> Iterator[list[int]]:
@@ -85,7 +87,7 @@ class Pass:
 def make_pass(prepared: Prepared, nodes: Sequence[int], *, vocabulary: int) -> Pass:
     """Lay nodes side by side."""
     longest = _filled_up(prepared.lengths[nodes].max())
-    tokens = np.zeros((len(nodes), longest), np.int64)
+    tokens = np.full((len(nodes), longest), FILLING, np.int64)
     ends_of_tokens = np.cumsum(prepared.length)
     before, decisions = [], []
     for row, node in enumerate(nodes):

@@ -217,7 +217,7 @@ class _Trainer:
         """Learn some nodes; return the loss of all their tokens that are learnt, and how many these are."""
         learner, settings = self._learner, self._settings
         learner.model.train()
-        count = learnt_tokens(self._train, nodes)
+        count, read = learnt_tokens(self._train, nodes), int(self._train.lengths[nodes].sum())
         mine = shares(self._train, passes(self._train, nodes, pass_tokens=settings.pass_tokens), self._count)[
             self._rank
         ]
@@ -226,9 +226,9 @@ class _Trainer:
             one = make_pass(self._train, those, vocabulary=self._vocabulary)
             if not one.learn.any():
                 continue
-            losses, _ = learner(one)
-            loss = losses[torch.from_numpy(one.learn).to(losses.device)].sum()
-            (loss / max(1, count)).backward()
+            learnt = learner(one, reading=settings.reading > 0)
+            loss = learnt.losses[torch.from_numpy(one.learn).to(learnt.losses.device)].sum()
+            (loss / max(1, count) + settings.reading * learnt.read / read).backward()
             total += float(loss.detach())
         if count:
             total = self._together(total)
@@ -265,10 +265,10 @@ class _Trainer:
                 one = make_pass(self._held_out, those, vocabulary=self._vocabulary)
                 if not one.wanted.any():
                     continue
-                losses, right = self._learner(one)
-                sums[0] += float(losses[torch.from_numpy(one.learn).to(losses.device)].double().sum())
+                learnt = self._learner(one)
+                sums[0] += float(learnt.losses[torch.from_numpy(one.learn).to(learnt.losses.device)].double().sum())
                 sums[1] += int(one.learn.sum())
-                whole = np.logical_and.reduceat(right.cpu().numpy(), np.concatenate([[0], one.ends[:-1]]))
+                whole = np.logical_and.reduceat(learnt.right.cpu().numpy(), np.concatenate([[0], one.ends[:-1]]))
                 for kind in range(len(kinds)):
                     chosen = one.wanted & (one.kinds == kind)
                     sums[2 + 2 * kind] += int(whole[chosen].sum())

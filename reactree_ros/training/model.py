@@ -12,7 +12,7 @@ from torch import nn
 
 from reactree_ros.errors import UserError
 from reactree_ros.llm.small.network import TOKENIZER, WEIGHTS
-from reactree_ros.training.batches import Pass
+from reactree_ros.training.batches import FILLING, Pass
 from reactree_ros.training.settings import PRESETS, TrainSettings
 
 #: Name under which :func:`attend` is registered with the transformers library.
@@ -96,8 +96,23 @@ def attend(module: Any, query: Any, keys: Any, values: Any, attention_mask: Any,
     return mixed.view(rows, heads, length, size).transpose(1, 2).contiguous(), None
 
 
+@dataclass(frozen=True)
+class Learnt:
+    """What a pass comes to.
+
+    Attributes:
+        losses: The loss of each token of a decision.
+        right: Whether it would have been said.
+        read: The losses of all tokens but each node's first, added up, whatever may stand there; 0 where not asked for.
+    """
+
+    losses: torch.Tensor
+    right: torch.Tensor
+    read: torch.Tensor
+
+
 class Learner:
-    """A model as it is trained: only the tokens of decisions are scored.
+    """A model as it is trained: the tokens of decisions are scored among what may be said, and all tokens if wanted.
 
     Args:
         model: A causal language model of the transformers library.
@@ -114,16 +129,21 @@ class Learner:
         self.model = model
         self.precision = precision
 
-    def __call__(self, one: Pass) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the loss of each token of a decision, and whether it would have been said."""
+    def __call__(self, one: Pass, *, reading: bool = False) -> Learnt:
+        """Score the tokens of decisions; with reading, all tokens."""
         device = self.model.device
+        tokens = torch.from_numpy(one.tokens).to(device)
+        read = torch.zeros((), device=device)
         with torch.autocast(device.type, self.precision, enabled=self.precision is not torch.float32):
-            read = self.model.model(input_ids=torch.from_numpy(one.tokens).to(device), use_cache=False)
-            states = read.last_hidden_state.flatten(0, 1)[torch.from_numpy(one.before).to(device)]
-            scores = self.model.lm_head(states)
+            states = self.model.model(input_ids=tokens, use_cache=False).last_hidden_state
+            scores = self.model.lm_head(states.flatten(0, 1)[torch.from_numpy(one.before).to(device)])
+            if reading:
+                after, next_ = self.model.lm_head(states[:, :-1]).float().flatten(0, 1), tokens[:, 1:].flatten()
+                read = nn.functional.cross_entropy(after, next_, ignore_index=FILLING, reduction="sum")
         scores = scores.float().masked_fill(~torch.from_numpy(one.may).to(device), -torch.inf)
         targets = torch.from_numpy(one.targets).to(device)
-        return nn.functional.cross_entropy(scores, targets, reduction="none"), scores.argmax(-1) == targets
+        losses = nn.functional.cross_entropy(scores, targets, reduction="none")
+        return Learnt(losses, scores.argmax(-1) == targets, read)
 
 
 class Optimiser:

@@ -60,13 +60,16 @@ class TrainSettings(Settings):
     vocabulary: int = Field(default=1536, ge=300, le=65000, description="most tokens of a tokenizer from scratch")
     context: int = Field(default=8192, ge=64, le=131072, description="tokens that the model's context holds")
     tokens: int = Field(default=50_000_000, ge=1, description="tokens to train on, as often as they come up")
-    batch_tokens: int = Field(default=16384, ge=64, description="tokens of a step")
+    batch_tokens: int = Field(default=4096, ge=64, description="tokens of a step")
     pass_tokens: int = Field(default=4096, ge=64, description="tokens of a forward pass; more where one node is longer")
     learning_rate: float = Field(
-        default=0.0, ge=0, le=1, description="before it decays; 0: 0.002 from scratch, 0.0002 of a base model"
+        default=0.0, ge=0, le=1, description="before it decays; 0: 0.004 from scratch, 0.0002 of a base model"
     )
     decay: float = Field(default=0.4, ge=0, le=1, description="last share of the training in which it decays to 0")
     masked: bool = Field(default=True, description="learn what to say among what may be said, as decoding holds to it")
+    reading: float = Field(
+        default=0.3, ge=0, le=10, description="weight of learning what is read, beside what is said; no base model does"
+    )
     precision: Literal["auto", "bf16", "fp32"] = Field(
         default="auto", description="of forward and backward passes; auto: bf16 where the processor has it"
     )
@@ -78,7 +81,7 @@ class TrainSettings(Settings):
     @property
     def rate(self) -> float:
         """The learning rate before it decays."""
-        return self.learning_rate or (2e-4 if self.base else 2e-3)
+        return self.learning_rate or (2e-4 if self.base else 4e-3)
 
 
 def read_recipe(path: Path, given: Mapping[str, Any]) -> TrainSettings:

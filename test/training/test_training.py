@@ -7,31 +7,26 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import Cli
-from rich.console import Console
+from short_trainings import SHORT, train
 
 from reactree_ros.agent.decision import ALL_CONTROL_FLOWS
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Told
 from reactree_ros.llm.port import DecisionRequest
 from reactree_ros.llm.settings import make_model, model_settings
-from reactree_ros.settings import read_settings
 from reactree_ros.training import dataset
 from reactree_ros.training.curves import CSV, PLOT
 from reactree_ros.training.prepared import Prepared
-from reactree_ros.training.settings import TrainSettings
 
 pytestmark = pytest.mark.train
 
-TINY = ("--preset", "tiny", "--batch-tokens", 2048, "--pass-tokens", 2048, "--held-out", 20)
-#: A short training, whose numbers are compared; one process, in full precision.
-SHORT = (*TINY, "--tokens", 12000, "--reports", 3, "--processes", 1, "--precision", "fp32")
 #: Runs the command line, and kills itself in the middle of a step, between two checkpoints.
 KILLED = """
 import os, signal, sys
@@ -48,28 +43,6 @@ def killed(self, nodes):
 _Trainer._step = killed
 main()
 """
-
-
-def train(data: Path, out: Path, options: Sequence[object]) -> Path:
-    """Train in this process, as the command does; return the folder."""
-    from reactree_ros.training.commands import train as carry_out
-
-    names = [str(name).removeprefix("--").replace("-", "_") for name in options[::2]]
-    values = dict(zip(names, options[1::2], strict=True))
-    carry_out([data], out, read_settings(TrainSettings, values, where="test"), Console())
-    return out
-
-
-@pytest.fixture(scope="session")
-def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a training that learns something."""
-    return train(data, tmp_path_factory.mktemp("trained") / "out", (*TINY, "--tokens", 300000, "--reports", 3))
-
-
-@pytest.fixture(scope="session")
-def straight(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a short training that nothing disturbed."""
-    return train(data, tmp_path_factory.mktemp("straight") / "out", SHORT)
 
 
 def curves(out: Path) -> list[dict[str, float]]:
@@ -134,7 +107,7 @@ def test_what_cannot_be_begun_with_is_named(data: Path, trained: Path, cli: Cli,
     assert (ended.code, f"--start {tmp_path}: is no folder of a model" in ended.err) == (2, True)
     other = [("compact" if one == "tiny" else one) for one in command]
     ended = cli(*other, "--out", tmp_path / "other", "--start", trained / "model")
-    assert (ended.code, "is of another architecture than preset compact" in ended.err) == (2, True)
+    assert (ended.code, "is not of the architecture that preset compact is" in ended.err) == (2, True)
 
 
 # ---------------------------------------------------------------------- engines
