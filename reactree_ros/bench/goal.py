@@ -53,6 +53,11 @@ class Goal:
     start_room: str
 
     @property
+    def size(self) -> int:
+        """How much is asked for: things to be moved, each counted, and what is to be turned on."""
+        return sum(one.count for one in self.conditions)
+
+    @property
     def unmet(self) -> tuple[Condition, ...]:
         """The conditions that do not hold, each looked at on its own."""
         return tuple(one for one in self.conditions if one.fulfilled < one.count)

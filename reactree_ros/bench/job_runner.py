@@ -1,8 +1,9 @@
-"""What a worker does, in whatever process: makes its language model once, then carries out one job after another."""
+"""What a worker does, in whatever process: makes its language models once, then carries out one job after another."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
 import traceback
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from reactree_ros.bench.jobs import BenchSettings, Job
 from reactree_ros.bench.results import RunLine, bug_line, line_of
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import LanguageModelError
+from reactree_ros.llm.port import LanguageModel, LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.planners.spec import planner
@@ -57,9 +58,10 @@ class JobRunner:
         self._settings = settings
         self._suite = settings.spec
         self._memory: EpisodicMemory | None = None
-        self._model = make_model(*model_from_dict(settings.llm, where="settings of the bench"))
+        self._models: dict[str, LanguageModel] = {}  # by settings: planners may share one
         try:
-            self._model.ready().result()
+            for name in settings.planners:
+                self._model_of(name).ready().result()
             if settings.memory:
                 self._memory = _open_memory(settings.memory)
         except LanguageModelError as error:
@@ -88,10 +90,18 @@ class JobRunner:
         return dataclasses.replace(finished, line=line)
 
     def close(self) -> None:
-        """Release the language model and the memory."""
-        self._model.close()
+        """Release the language models and the memory."""
+        for model in self._models.values():
+            model.close()
         if self._memory is not None:
             self._memory.close()
+
+    def _model_of(self, name: str) -> LanguageModel:
+        llm = self._settings.llm_of(name)
+        key = json.dumps(llm, sort_keys=True)
+        if key not in self._models:
+            self._models[key] = make_model(*model_from_dict(llm, where="settings of the bench"))
+        return self._models[key]
 
     def _carry_out(self, job: Job) -> Finished:
         key, task, events = job.key, job.task, list[Event]()
@@ -100,13 +110,13 @@ class JobRunner:
             episode = Episode(
                 task.instruction,
                 world=world,
-                model=self._model,
-                planner=planner(key.planner),
+                model=self._model_of(key.planner),
+                planner=planner(self._settings.planner_of(key.planner)),
                 memory=self._memory,
                 options=TreeOptions(seed=key.seed, **self._settings.options),
                 task_id=key.task_id,
                 task_name=task.task_name,
-                record=Recorder(events.append, world=place, llm=self._settings.llm),
+                record=Recorder(events.append, world=place, llm=self._settings.llm_of(key.planner)),
             )
             result = episode.run()
             files = {RECORD: "".join(f"{encoded(event)}\n" for event in events).encode("ascii")}

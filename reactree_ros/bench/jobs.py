@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from reactree_ros.bench.spec import SuiteSpec
 from reactree_ros.errors import UserError
-from reactree_ros.llm.settings import model_from_dict, model_to_dict
+from reactree_ros.llm.settings import model_from_dict, model_to_dict, read_yaml
 from reactree_ros.planners.spec import planner
 from reactree_ros.registry import MODELS, SUITES
 from reactree_ros.settings import read_settings
@@ -57,13 +57,15 @@ class BenchSettings:
         suite: Name of the task suite.
         suite_settings: Its settings; those that are left out are as by default.
         digests: SHA-256 of the content of each file that one of them names; None: as the files are now.
-        planners: Names of planners with their options, e.g. ``reactree_wm``.
+        planners: Names of planners with their options, e.g. ``reactree_wm``, or names of contenders.
         seeds: How many seeds: 0, 1, …
         limit: Only so many tasks, the first ones; 0: all.
         llm: The language model and its settings, as :func:`reactree_ros.llm.settings.model_to_dict` writes them.
         memory: The episodic memory that examples come from; empty: no examples.
         experiences: How many experiences it holds.
         options: The options of each run, but its seed; those that are left out are as by default.
+        contenders: What stands behind a name that is no planner's: its ``planner``, and its ``llm`` where that is
+            another than all others', as :func:`read_contenders` reads them.
     """
 
     suite: str
@@ -76,6 +78,7 @@ class BenchSettings:
     memory: str = ""
     experiences: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
+    contenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the settings, and fill in those that are left out.
@@ -86,7 +89,7 @@ class BenchSettings:
         if not self.planners:
             raise UserError("--planner names no planner; e.g. --planner react,reactree_wm")
         for name in self.planners:
-            planner(name)
+            planner(self.planner_of(name))
             if self.planners.count(name) > 1:
                 raise UserError(f"--planner: {name} is named twice")
         if self.seeds < 1:
@@ -101,6 +104,15 @@ class BenchSettings:
         self._set("llm", model_to_dict(*model_from_dict(self.llm, where="settings of the bench")))
         options = read_settings(RunOptions, self.options, where="options of the bench")
         self._set("options", options.model_dump(mode="json", exclude={"seed"}))
+
+    def planner_of(self, name: str) -> str:
+        """Return the planner, with its options, that one of :attr:`planners` stands for."""
+        return str(self.contenders[name]["planner"]) if name in self.contenders else name
+
+    def llm_of(self, name: str) -> Mapping[str, Any]:
+        """Return the language model that one of :attr:`planners` asks, and its settings."""
+        own: Mapping[str, Any] = self.contenders.get(name, {}).get("llm", self.llm)
+        return own
 
     def _set(self, name: str, value: Mapping[str, Any]) -> None:
         object.__setattr__(self, name, value)
@@ -132,6 +144,31 @@ class BenchSettings:
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as they are written into the bench's folder."""
         return {**asdict(self), "planners": list(self.planners)}
+
+
+def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
+    """Read a YAML file of what is compared: by name, a ``planner``, and its ``llm`` with that one's settings.
+
+    Raises:
+        UserError: The file cannot be read or is wrong; the message names what.
+    """
+    try:
+        values = read_yaml(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"--contenders {path}: {' '.join(str(error).split())}") from error
+    if not isinstance(values, Mapping) or not values:
+        raise UserError(f"--contenders {path}: names none; each looks like 'NAME: {{planner: react, llm: small, …}}'")
+    found = {}
+    for name, one in values.items():
+        where = f"--contenders {path}: '{name}'"
+        if not isinstance(one, Mapping) or not isinstance(one.get("planner"), str):
+            raise UserError(f"{where} names no planner; it looks like '{{planner: react, llm: small, …}}'")
+        if str(name).startswith("."):
+            raise UserError(f"{where}: a name that begins with a dot cannot be a folder's; write another")
+        found[str(name)] = dict[str, Any](planner=one["planner"])
+        if others := {key: value for key, value in one.items() if key != "planner"}:
+            found[str(name)]["llm"] = model_to_dict(*model_from_dict(others, where=where))
+    return found
 
 
 def digest(path: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +14,7 @@ from rich import table as rich_table
 from rich.console import Console
 
 from reactree_ros.bench import plots
-from reactree_ros.bench.comparison import LONGEST_INPUT, MEASURES, Estimate, Measure, estimate, pairings
+from reactree_ros.bench.comparison import GSR, LONGEST_INPUT, MEASURES, Estimate, Measure, estimate, pairings
 from reactree_ros.bench.document import (
     Block,
     Bullets,
@@ -30,7 +30,7 @@ from reactree_ros.bench.document import (
 from reactree_ros.bench.events import Event, told_by
 from reactree_ros.bench.failures import RULES, Verdict, verdict
 from reactree_ros.bench.folder import Session, read_broken, read_results, read_sessions, read_settings
-from reactree_ros.bench.goal import read_goal
+from reactree_ros.bench.goal import Goal, read_goal
 from reactree_ros.bench.job_runner import GOAL, RECORD
 from reactree_ros.bench.jobs import BenchSettings
 from reactree_ros.bench.results import RunLine, grouped_by_end
@@ -142,6 +142,7 @@ class BenchReport:
             self.table(),
             Paragraph(_METHOD),
             *([Paragraph(_APPROXIMATE)] if self.approximate else []),
+            *self._by_size(),
             *self._pairings(),
             *self._plots(),
             *self._failures(),
@@ -157,10 +158,12 @@ class BenchReport:
         path = self.folder / run.folder / RECORD
         return told_by(read_record(path).events).events if path.exists() else ()
 
-    def _verdict(self, run: RunLine, events: Sequence[Event]) -> Verdict:
+    def _goal(self, run: RunLine) -> Goal | None:
         path = self.folder / run.folder / GOAL
-        goal = read_goal(path) if path.exists() else None
-        return verdict(instruction=run.instruction, end=run.end, goal=goal, events=events)
+        return read_goal(path) if path.exists() else None
+
+    def _verdict(self, run: RunLine, events: Sequence[Event]) -> Verdict:
+        return verdict(instruction=run.instruction, end=run.end, goal=self._goal(run), events=events)
 
     def _what_was_run(self) -> list[Block]:
         one = self.settings
@@ -171,13 +174,44 @@ class BenchReport:
             f"Runs: {self.done} of {self.planned} done{unfinished}",
             f"Tasks: {tasks} of {one.suite} ({_shown(one.suite_settings)})",
             f"Seeds: {one.seeds}",
-            f"Language model: {_shown(one.llm)}{' (rules, no language model)' if one.llm['llm'] == 'expert' else ''}",
+            *self._language_models(),
             f"Episodic memory: {memory}",
             f"Options: {_shown(one.options)}",
         ]
         if self.broken:
             facts.append(f"Not done: {_broke_off(self.broken)}; the next start of the bench repeats them")
         return [Bullets(facts)]
+
+    def _language_models(self) -> list[str]:
+        one = self.settings
+        if not one.contenders:
+            return [f"Language model: {_shown_llm(one.llm)}"]
+        return [
+            f"{name}: planner {one.planner_of(name)}, language model {_shown_llm(one.llm_of(name))}"
+            for name in one.planners
+        ]
+
+    def _by_size(self) -> list[Block]:
+        """Compare the planners on the tasks that ask for one thing, two, and so on."""
+        sizes: dict[int, dict[str, list[RunLine]]] = defaultdict(lambda: defaultdict(list))
+        for planner, runs in self.runs.items():
+            for run in runs:
+                if goal := self._goal(run):
+                    sizes[goal.size][planner].append(run)
+        if len(sizes) < 2:
+            return []
+        rows = [
+            [f"{size} thing{'s' * (size > 1)}", *(_success(by_planner[planner]) for planner in self.runs)]
+            for size, by_planner in sorted(sizes.items())
+        ]
+        return [
+            Heading("By how much is asked for"),
+            Table(["asked for", *self.runs], rows),
+            Paragraph(
+                "GSR with its 95 % interval, and the number of tasks. Each thing that is to be moved counts, and each "
+                "that is to be turned on."
+            ),
+        ]
 
     def _pairings(self) -> list[Block]:
         found = pairings(self.runs)
@@ -331,6 +365,15 @@ def _longest_input(runs: Sequence[RunLine]) -> str:
     if longest is None:
         return _UNKNOWN
     return f"{_mark(runs)}{longest}"
+
+
+def _success(runs: Sequence[RunLine]) -> str:
+    known = estimate(runs, GSR)
+    return f"{_figure(known, GSR, runs)} of {len({run.task_id for run in runs})}" if known else _UNKNOWN
+
+
+def _shown_llm(llm: Mapping[str, Any]) -> str:
+    return f"{_shown(llm)}{' (rules, no language model)' if llm['llm'] == 'expert' else ''}"
 
 
 def _mark(runs: Sequence[RunLine]) -> str:

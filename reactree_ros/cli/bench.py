@@ -10,6 +10,7 @@ from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, takes
+from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import model_to_dict
 from reactree_ros.registry import SUITES
 from reactree_ros.tree.options import RunOptions
@@ -20,8 +21,12 @@ app = typer.Typer(add_completion=False)
 @app.command()
 @takes(suite=Named(SUITES, "suite", default=""), llm=NamedModel(), options=FromSettings(RunOptions, without=["seed"]))
 def bench(
-    planner: Annotated[str, typer.Option(help="Planners, with commas between them, e.g. react,reactree_wm.")],
     out: Annotated[Path, typer.Option(help="Folder for the results; one of the same bench is gone on with.")],
+    planner: Annotated[str, typer.Option(help="Planners, with commas between them, e.g. react,reactree_wm.")] = "",
+    contenders: Annotated[
+        Path | None,
+        typer.Option(help="Instead of planners: a YAML file of names, each with a planner and its own language model."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Only so many tasks, the first ones; 0: all.")] = 0,
     memory: Annotated[
         Path | None, typer.Option(help="An episodic memory that examples come from; it is left as it is.")
@@ -43,19 +48,23 @@ def bench(
     Exit code 1 where a run could not be carried out. `reactree report` compares the planners.
     """
     from reactree_ros.bench import commands
-    from reactree_ros.bench.jobs import BenchSettings
+    from reactree_ros.bench.jobs import BenchSettings, read_contenders
 
+    if contenders is not None and planner:
+        raise UserError(f"--planner {planner} and --contenders {contenders} exclude each other; write it into the file")
+    named = read_contenders(contenders) if contenders is not None else {}
     where, experiences = commands.checked_memory(memory)
     settings = BenchSettings(
         suite=suite.spec.name,
         suite_settings=suite.settings.model_dump(exclude_unset=True),
-        planners=tuple(name.strip() for name in planner.split(",") if name.strip()),
+        planners=tuple(named) or tuple(name.strip() for name in planner.split(",") if name.strip()),
         seeds=seeds,
         limit=limit,
         llm=model_to_dict(llm.spec, llm.settings),
         memory=where,
         experiences=experiences,
         options=options.model_dump(exclude_unset=True),
+        contenders=named,
     )
     if not commands.bench(settings, out, workers=workers, ray=ray, console=Console()):
         raise typer.Exit(NOT_ACHIEVED)

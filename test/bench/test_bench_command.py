@@ -23,6 +23,7 @@ from bench_runs import (
     in_process_of_its_own,
     line,
 )
+from command_line import Cli
 from rich.console import Console
 
 from reactree_ros.agent.turns import Said
@@ -53,6 +54,18 @@ def bench(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     except SystemExit as end:
         return int(end.code or 0)
     return 0
+
+
+def test_contenders_come_from_a_file_instead_of_planners(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "contenders.yaml"
+    file.write_text("tree: {planner: reactree}\nflat: {planner: react, llm: expert}\n", encoding="utf-8")
+    options = ("--suite", "generated", "--houses", 1, "--limit", 1, "--contenders", file)
+    assert cli("bench", *options, "--out", tmp_path / "out").code == 0
+    assert [one.planner for one in read_results(tmp_path / "out")] == ["tree", "flat"]
+    ended = cli("bench", *options, "--planner", "react", "--out", tmp_path / "other")
+    assert (ended.code, f"--planner react and --contenders {file} exclude each other" in ended.err) == (2, True)
+    ended = cli("bench", *options[:-2], "--out", tmp_path / "other")
+    assert (ended.code, "--planner names no planner" in ended.err) == (2, True)
 
 
 def test_two_worker_processes_come_to_what_one_worker_comes_to(tmp_path: Path, undisturbed: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import pickle
+import re
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from bench_runs import bench_of
 
 from reactree_ros.bench.folder import BenchFolder, read_settings
 from reactree_ros.bench.job_runner import GOAL, RECORD, Finished, JobRunner
-from reactree_ros.bench.jobs import BenchSettings, digest
+from reactree_ros.bench.jobs import BenchSettings, digest, read_contenders
 from reactree_ros.bench.suites import GENERATED
 from reactree_ros.errors import UserError
 from reactree_ros.world.virtualhome.generator import generate_house
@@ -125,3 +127,65 @@ def test_the_run_of_a_suite_that_tells_no_goal_is_saved_without_one(monkeypatch:
     assert (finished.line.end, finished.line.achieved) == ("done", True)
     assert GOAL not in finished.files
     assert RECORD in finished.files
+
+
+CONTENDERS = """
+one model: {planner: "reactree_wm:control_flow=seq", llm: expert}
+two of them:
+  planner: react
+  llm: fallback
+  models: [{llm: expert}, {llm: expert}]
+as all others: {planner: react_wm}
+"""
+
+
+def test_contenders_are_planners_with_language_models_of_their_own(tmp_path: Path) -> None:
+    file = tmp_path / "contenders.yaml"
+    file.write_text(CONTENDERS, encoding="utf-8")
+    contenders = read_contenders(file)
+    one, two, others = contenders
+    settings = BenchSettings(
+        suite="generated", suite_settings={"houses": 1}, planners=(*contenders, "react"), contenders=contenders
+    )
+    assert [settings.planner_of(name) for name in settings.planners] == [
+        "reactree_wm:control_flow=seq",
+        "react",
+        "react_wm",
+        "react",
+    ]
+    assert settings.llm_of(one) == settings.llm_of(others) == settings.llm_of("react") == {"llm": "expert"}
+    assert settings.llm_of(two)["llm"] == "fallback"
+    bench_of(tmp_path / "out", settings=settings, runs=1)
+    assert read_settings(tmp_path / "out") == settings
+    with closing(JobRunner(settings)) as runner:
+        for job in islice(settings.jobs(), 2):
+            finished = runner.carry_out(job)
+            assert isinstance(finished, Finished)
+            assert (finished.line.planner, finished.line.achieved) == (job.key.planner, True)
+            head = json.loads(finished.files[RECORD].split(b"\n", 1)[0])
+            assert head["llm"] == settings.llm_of(job.key.planner)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "names none; each looks like 'NAME: {planner: react, llm: small, …}'"),
+        ("[react]", "names none"),
+        ("a: [", "while parsing a flow node"),
+        ("a: react", "'a' names no planner"),
+        ("a: {llm: expert}", "'a' names no planner"),
+        ("..: {planner: react}", "'..': a name that begins with a dot cannot be a folder's"),
+        ("a: {planner: react, llm: exprt}", "'a': language model 'exprt' is unknown; did you mean 'expert'"),
+        ("a: {planner: react, llm: expert, modle: x}", "'a': there is no setting 'modle'"),
+    ],
+)
+def test_what_is_wrong_with_contenders_is_named(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "contenders.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=re.escape(message)):
+        read_contenders(file)
+
+
+def test_a_planner_of_a_contender_that_is_unknown_is_named() -> None:
+    with pytest.raises(UserError, match="planner 'raect' is unknown; did you mean 'react'"):
+        BenchSettings(suite="generated", planners=("mine",), contenders={"mine": {"planner": "raect"}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -13,6 +14,9 @@ import pytest
 from bench_runs import SETTINGS, bench_of, line
 
 from reactree_ros.bench.document import Bullets, Heading, Link, Paragraph, Table, as_html, as_markdown
+from reactree_ros.bench.folder import BenchFolder
+from reactree_ros.bench.goal import Condition, Goal, goal_as_json
+from reactree_ros.bench.job_runner import GOAL, Finished
 from reactree_ros.bench.jobs import BenchSettings
 from reactree_ros.cli import main
 
@@ -47,6 +51,42 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.links += [value for name, value in attrs if name == "href" and value]
         self.sources += [value for name, value in attrs if name == "src" and value]
+
+
+@pytest.mark.bench
+def test_success_is_told_by_how_much_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def goal(count: int, switches: int) -> bytes:
+        moved = Condition(relation="on", item="apple", target="sofa", count=count, fulfilled=0)
+        turned_on = Condition(relation="turnOn", item="", target="tv", count=1, fulfilled=0)
+        return goal_as_json(Goal((moved, *[turned_on] * switches), ("kitchen 1",), "kitchen 1")).encode()
+
+    folder = tmp_path / "out"
+    with closing(BenchFolder(folder, TWO)) as opened:
+        opened.begin(workers=1, where="processes", runs=8)
+        for task, (count, switches) in enumerate([(1, 0), (2, 0), (1, 1), (5, 0)], 1):
+            for planner in TWO.planners:
+                achieved = planner == "react" or count == 1
+                files = {GOAL: goal(count, switches)} if task < 4 or planner == "react" else {}
+                opened.record(Finished(line(planner, task, gsr=float(achieved)), files), elapsed=1.0)
+    assert report(monkeypatch, folder) == 0
+    table = rows((folder / "report.md").read_text(encoding="utf-8"))
+    assert table["1 thing"] == ["1.000 (0.207–1.000) of 1", "1.000 (0.207–1.000) of 1"]
+    assert table["2 things"] == ["1.000 (0.342–1.000) of 2", "0.500 (0.095–0.905) of 2"]
+    assert table["5 things"] == ["1.000 (0.207–1.000) of 1", "–"]
+
+
+@pytest.mark.bench
+def test_contenders_are_told_with_their_language_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    contenders = {
+        "mine": {"planner": "react", "llm": {"llm": "small", "model": "there"}},
+        "rules": {"planner": "react"},
+    }
+    settings = BenchSettings(suite="generated", planners=tuple(contenders), contenders=contenders)
+    folder = bench_of(tmp_path / "out", line("mine"), line("rules"), settings=settings)
+    assert report(monkeypatch, folder) == 0
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    assert "mine: planner react, language model llm: small, model: there" in text
+    assert "rules: planner react, language model llm: expert (rules, no language model)" in text
 
 
 @pytest.mark.bench
