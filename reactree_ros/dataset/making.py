@@ -115,7 +115,7 @@ class Maker:
         instruction = (say_nonsense(drawn) if unclear else task.instruction).strip()
         goals = () if unclear else goals_of(task.goal)
         seed = f"noise {run.house} {run.task}"
-        teacher = Teacher(instruction, goals, noise=settings.noise, seed=seed, pupil=self._pupil)
+        teacher = Teacher(instruction, goals, noise=settings.noise, seed=seed, pupil=self._pupil, beta=settings.beta)
         events: list[Event] = []
         with SymbolicWorld(task, scored=not unclear) as world:
             episode = Episode(

@@ -21,6 +21,9 @@ class DatasetSettings(Settings):
     varied: bool = Field(default=True, description="more types of task, many more words, fuller houses")
     unclear: float = Field(default=0.02, ge=0, le=0.5, description="share of instructions that no robot can carry out")
     noise: float = Field(default=0.05, ge=0, le=0.5, description="share of decisions that lead off the expert's path")
+    beta: float = Field(
+        default=0.3, ge=0, le=1, description="share of the decisions that the expert takes where a model acts (DAgger)"
+    )
     examples: int = Field(default=0, ge=0, description="most examples in a prompt")
     held_out: float = Field(default=0.05, ge=0, le=0.5, description="share of the houses that are held out")
     may_say: bool = Field(default=True, description="what decoding allows at each decision; three quarters of the size")

@@ -24,8 +24,9 @@ class Teacher(LanguageModel):
         instruction: The instruction.
         goals: What it asks for; none: nothing that a household robot can do.
         noise: Share of the expert's decisions in whose place something else is done that may be done there.
-        seed: Of the noise.
+        seed: Of what is drawn.
         pupil: Who acts instead of the expert; there is no noise then.
+        beta: Share of the decisions that the expert takes nevertheless, as far as it knows what to do.
 
     Attributes:
         labels: What the expert would have said, by the ids of the pupil's requests; empty where it does not know.
@@ -33,21 +34,29 @@ class Teacher(LanguageModel):
     """
 
     def __init__(
-        self, instruction: str, goals: Sequence[Goal], *, noise: float, seed: str, pupil: LanguageModel | None = None
+        self,
+        instruction: str,
+        goals: Sequence[Goal],
+        *,
+        noise: float,
+        seed: str,
+        pupil: LanguageModel | None = None,
+        beta: float = 0.0,
     ) -> None:
         self._expert = ExpertModel({instruction: goals})
         self._understands = bool(goals)
         self._noise = noise
         self._rng = random.Random(seed)
-        self._pupil = pupil
+        self._pupil, self._beta = pupil, beta
         self.labels: dict[str, str] = {}
         self.astray: set[str] = set()
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Answer."""
         if self._pupil is not None:
-            self.labels[request.id] = self._label(request)
-            return self._pupil.decide(request)
+            label = self.labels[request.id] = self._label(request)
+            guided = self._rng.random() < self._beta
+            return Pending.of(Reply(label)) if guided and label else self._pupil.decide(request)
         if isinstance(request.may_say, DecisionGrammar) and self._rng.random() < self._noise:
             stray = _stray(self._rng, request.may_say.skills)
             if stray:

@@ -162,7 +162,7 @@ def test_what_no_robot_can_do_ends_in_failure(cli: Cli, tmp_path: Path) -> None:
 def test_on_policy_the_model_acts_and_the_expert_says_what_is_learnt(cli: Cli, tmp_path: Path) -> None:
     """The expert that reads the words acts; the one that knows the goal corrects it where it misreads them."""
     settings = ("--houses", 25, "--rooms", 3, "--unclear", 0, "--no-may-say", "--workers", 1)
-    assert cli("dataset", *settings, "--on-policy", "expert", "--out", tmp_path / "data").code == 0
+    assert cli("dataset", *settings, "--on-policy", "expert", "--beta", 0, "--out", tmp_path / "data").code == 0
     corrected = 0
     for node in nodes(all_lines(tmp_path / "data")):
         for line, following in pairwise(node):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.dataset.teaching import Teacher
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.llm.expert import decide
 from reactree_ros.llm.expert.goals import Move, Operate, goals_of
 from reactree_ros.llm.expert.model import ExpertModel
-from reactree_ros.llm.port import LanguageModel
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
@@ -90,6 +92,30 @@ def test_led_astray_it_finds_back_and_reaches_the_goal(name: str, noise: float, 
         astray += len(teacher.astray)
     assert astray > 50
     assert reached >= fewest
+
+
+class Circling(LanguageModel):
+    """Goes to the first place that it may, whatever was said."""
+
+    asked = 0
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.asked += 1
+        assert isinstance(request.may_say, DecisionGrammar)
+        return Pending.of(Reply(f"Act: {next(one for one in request.may_say.skills if one.startswith('go to'))}"))
+
+
+def test_a_model_that_turns_in_a_circle_gets_on_where_the_expert_takes_a_share_of_the_decisions() -> None:
+    task = varied_tasks(1)[0]
+    bare = "react_wm:system_text=false:fixed_example=false"
+    ends = []
+    for beta in (0.0, 0.6):
+        pupil = Circling()
+        teacher = Teacher(task.instruction, goals_of(task.goal), noise=0, seed="circle", pupil=pupil, beta=beta)
+        result = carried_out(task, teacher, bare)
+        assert 0 < pupil.asked <= len(teacher.labels)
+        ends.append(result.end)
+    assert ends == ["out_of_steps", "done"]
 
 
 def test_what_was_picked_up_by_mistake_is_put_down_again() -> None:
