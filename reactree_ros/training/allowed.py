@@ -14,7 +14,8 @@ from typing import Any
 
 from reactree_ros.agent.decision import ALL_CONTROL_FLOWS
 
-_ACT = "Act: "
+#: What a decision to use a skill begins with.
+ACT = "Act: "
 #: Rests of what may be said whose first tokens are kept.
 _KEPT = 1 << 18
 
@@ -34,7 +35,7 @@ class MaySay:
     @property
     def acts(self) -> list[str]:
         """The skills among what may be said."""
-        return [text.removeprefix(_ACT) for text in self.whole if text.startswith(_ACT)]
+        return [text.removeprefix(ACT) for text in self.whole if text.startswith(ACT)]
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> MaySay | None:
@@ -50,7 +51,7 @@ class MaySay:
         flows, known = tuple(values.get("control_flows", ())), [flow.value for flow in ALL_CONTROL_FLOWS]
         if unknown := [flow for flow in flows if flow not in known]:
             raise ValueError(f"the control flow {unknown[0]!r} is none of {', '.join(known)}")
-        acts = tuple(f"{_ACT}{skill}" for skill in values["skills"])
+        acts = tuple(f"{ACT}{skill}" for skill in values["skills"])
         return cls(acts, ("Think: ", *(f"Expand:\n- control flow: {flow}\n- subgoals: " for flow in flows)))
 
 

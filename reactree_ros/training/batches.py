@@ -66,7 +66,7 @@ class Pass:
     Attributes:
         tokens: The nodes' tokens, a row a node.
         before: For each token of a decision, the place of the token before it, counted over all rows.
-        targets: The token itself.
+        targets: The token that is to be said there: itself, but where something else would have been right.
         learn: Whether it is to be learnt.
         may: For each of them and each token of the vocabulary, whether it may stand there.
         kinds: The kind of each decision, by number.
@@ -101,24 +101,28 @@ def make_pass(prepared: Prepared, nodes: Sequence[int], *, vocabulary: int) -> P
     places = np.concatenate(before) if before else np.zeros(0, np.int64)
     lengths = prepared.length[decisions] if decisions else np.zeros(0, np.int64)
     may = np.ones((len(places), vocabulary), bool)
+    targets = list[int]()
     row = 0
     for decision, length in zip(decisions, lengths, strict=True):
-        for number in range(int(ends_of_tokens[decision] - length), int(ends_of_tokens[decision])):
+        numbers = range(int(ends_of_tokens[decision] - length), int(ends_of_tokens[decision]))
+        targets.extend(prepared.targets[numbers.start : numbers.stop])
+        for number in numbers:
             begin, end = int(prepared.allowed_ends[number - 1]) if number else 0, int(prepared.allowed_ends[number])
             if end > begin:
                 may[row] = False
                 may[row, prepared.allowed[begin:end]] = True
             row += 1
-    wanted = prepared.learn[decisions] if decisions else np.zeros(0, bool)
+    learn = prepared.learn[decisions] if decisions else np.zeros(0, np.int64)
+    ends = np.cumsum(lengths)
     return Pass(
         tokens,
         before=places,
-        targets=tokens.reshape(-1)[places + 1] if len(places) else places,
-        learn=np.repeat(wanted, lengths),
+        targets=np.array(targets, np.int64),
+        learn=np.arange(len(places)) - np.repeat(ends - lengths, lengths) < np.repeat(learn, lengths),
         may=may,
         kinds=prepared.kind[decisions] if decisions else np.zeros(0, np.int16),
-        ends=np.cumsum(lengths),
-        wanted=wanted,
+        ends=ends,
+        wanted=learn > 0,
     )
 
 
@@ -127,5 +131,5 @@ def learnt_tokens(prepared: Prepared, nodes: Sequence[int]) -> int:
     count = 0
     for node in nodes:
         first, last = np.searchsorted(prepared.first, (prepared.nodes[node], prepared.nodes[node + 1]))
-        count += int(prepared.length[first:last][prepared.learn[first:last]].sum())
+        count += int(prepared.learn[first:last].sum())
     return count

@@ -132,7 +132,7 @@ def _prepare(data: Sequence[Path], out: Path, settings: TrainSettings, console: 
         with Console(stderr=True).status(f"Writing {file} as tokens"):
             try:
                 prepared = prepare(
-                    dataset.nodes_of(data, file),
+                    dataset.nodes_of(data, file, joined=name == TRAIN),
                     tokenizer,
                     context=settings.context,
                     masked=masked,

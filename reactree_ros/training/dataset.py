@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.errors import UserError
-from reactree_ros.training.allowed import MaySay
+from reactree_ros.training.allowed import ACT, MaySay
 
 ABOUT, TRAIN, HELD_OUT = "dataset.json", "train.jsonl", "held_out.jsonl"
 #: The version of the layout that is read.
@@ -27,6 +27,7 @@ class Decision:
         kind: Its kind, e.g. ``act``.
         may_say: What may be said there; None: anything.
         learn: Whether it is to be learnt; otherwise it is there for what comes after it.
+        instead: What is learnt in its place, as far as the two are the same and one token further; empty: nothing.
     """
 
     begin: int
@@ -34,6 +35,7 @@ class Decision:
     kind: str
     may_say: MaySay | None = None
     learn: bool = True
+    instead: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,33 +101,55 @@ def _line(line: str, *, where: str) -> dict[str, Any]:
     return dict(values)
 
 
-def node_texts(path: Path) -> Iterator[NodeText]:
+def node_texts(path: Path, *, joined: bool = False) -> Iterator[NodeText]:
     """Yield the nodes of a dataset's file, each whole: no decision of it is left out, however long it is.
 
-    Lines that go on with one another become one text. Where one prompt has several completions (noise, and what would
-    have been right instead), those that nothing goes on with become texts of their own.
+    Lines that go on with one another become one text. Where one prompt has several completions (what was said, and what
+    would have been right), those that nothing goes on with become texts of their own.
+
+    Args:
+        path: The file.
+        joined: Whether skills that would have been right instead of other skills are put beside these, which says where
+            the two part, and no more, but takes no text that begins with the whole node once more.
 
     Raises:
         UserError: The file cannot be read, or a line is broken.
     """
     for _, lines in groupby(read_lines(path), key=lambda one: [one.get(name) for name in ("house", "task", "node")]):
-        yield from _woven(list(lines))
+        yield from _woven(list(lines), joined)
 
 
-def nodes_of(folders: Sequence[Path], file: str) -> Iterator[NodeText]:
+def nodes_of(folders: Sequence[Path], file: str, *, joined: bool = False) -> Iterator[NodeText]:
     """Yield the nodes of a file of each dataset, one dataset after the other; see :func:`node_texts`."""
     for folder in folders:
-        yield from node_texts(folder / file)
+        yield from node_texts(folder / file, joined=joined)
 
 
-def _woven(lines: list[dict[str, Any]]) -> Iterator[NodeText]:
+def _woven(lines: list[dict[str, Any]], joined: bool) -> Iterator[NodeText]:
     """Yield as few texts as hold all decisions of a node."""
     left = [(one, f"{one['prompt']}{one['completion']}\n") for one in lines]
     while left:
         trunk = max((text for _, text in left), key=len)
-        inside = [one for one, text in left if trunk.startswith(text)]
+        inside = _in_order([decision_of(one) for one, text in left if trunk.startswith(text)])
         left = [(one, text) for one, text in left if not trunk.startswith(text)]
-        yield NodeText(trunk, _in_order([decision_of(one) for one in inside]))
+        if joined:
+            said = {one.begin: one for one in inside if not one.learn and one.text.startswith(ACT)}
+            beside = [one for one, _ in left if _is_beside(one, said, trunk)]
+            instead = {len(one["prompt"]): one["completion"] for one in beside}
+            inside = tuple(replace(one, instead=instead.get(one.begin, "")) for one in inside)
+            left = [(one, text) for one, text in left if one not in beside]
+        yield NodeText(trunk, inside)
+
+
+def _is_beside(line: Mapping[str, Any], said: Mapping[int, Decision], trunk: str) -> bool:
+    """Whether a line says what skill would have been right instead of one that was said in a text."""
+    prompt, completion = line["prompt"], line["completion"]
+    return (
+        len(prompt) in said
+        and bool(line.get("learn", True))
+        and completion.startswith(ACT)
+        and trunk.startswith(prompt)
+    )
 
 
 def _in_order(decisions: list[Decision]) -> tuple[Decision, ...]:

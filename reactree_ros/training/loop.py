@@ -268,7 +268,8 @@ class _Trainer:
                 learnt = self._learner(one)
                 sums[0] += float(learnt.losses[torch.from_numpy(one.learn).to(learnt.losses.device)].double().sum())
                 sums[1] += int(one.learn.sum())
-                whole = np.logical_and.reduceat(learnt.right.cpu().numpy(), np.concatenate([[0], one.ends[:-1]]))
+                right = learnt.right.cpu().numpy() | ~one.learn
+                whole = np.logical_and.reduceat(right, np.concatenate([[0], one.ends[:-1]]))
                 for kind in range(len(kinds)):
                     chosen = one.wanted & (one.kinds == kind)
                     sums[2 + 2 * kind] += int(whole[chosen].sum())

@@ -19,7 +19,7 @@ from reactree_ros.training.dataset import Decision, NodeText
 from reactree_ros.training.vocabulary import END, token_texts
 
 _CHUNK = 64
-_ARRAYS = ("tokens", "nodes", "first", "length", "kind", "learn", "allowed", "allowed_ends")
+_ARRAYS = ("tokens", "nodes", "first", "length", "kind", "targets", "learn", "allowed", "allowed_ends")
 _ABOUT = "about.json"
 
 
@@ -33,7 +33,8 @@ class Prepared:
         first: Where each decision begins in them.
         length: How many tokens a decision has.
         kind: Number of its kind in :attr:`kinds`.
-        learn: Whether it is to be learnt.
+        targets: For each token of a decision in turn, the token that is to be said there.
+        learn: How many of its first tokens are to be learnt.
         allowed: For each token of a decision in turn, the tokens that may stand there; none: nearly all.
         allowed_ends: Where those of each token of a decision end in that.
         kinds: Names of the kinds.
@@ -45,6 +46,7 @@ class Prepared:
     first: Any
     length: Any
     kind: Any
+    targets: Any
     learn: Any
     allowed: Any
     allowed_ends: Any
@@ -118,7 +120,8 @@ class _Part:
     first: Sequence[int]
     length: Sequence[int]
     kind: Sequence[str]
-    learn: Sequence[bool]
+    targets: Any
+    learn: Sequence[int]
     allowed: Any
     allowed_counts: Sequence[int]
     refused: int
@@ -145,20 +148,23 @@ def _begin(tokenizer: str, context: int, masked: bool) -> None:
 
 def _encoded(texts: Sequence[NodeText]) -> _Part:
     """Write some nodes as tokens, in a process of the pool."""
-    tokens, lengths, first, length, allowed, counts = ([] for _ in range(6))  # type: ignore[var-annotated]
-    kind, learn, refused = list[str](), list[bool](), 0
+    tokens, lengths, first, length, allowed, counts, targets = ([] for _ in range(7))  # type: ignore[var-annotated]
+    kind, learn, refused = list[str](), list[int](), 0
     for node in texts:
         begin = len(tokens)
         for text, decision in pieces(node):
-            ids = _worker["tokenizer"].encode(text, add_special_tokens=False).ids
+            ids = _ids(text)
             if decision is not None:
-                may = _allowed(decision, ids)
+                wanted = _ids(f"{decision.instead}\n") if decision.instead else ids
+                count = _same(ids, wanted) + 1 if decision.instead else len(ids)
+                may = _allowed(decision, wanted)
                 refused += may is None
                 first.append(len(tokens))
                 length.append(len(ids))
                 kind.append(decision.kind)
-                learn.append(decision.learn and may is not None)
-                for those in may or [()] * len(ids):
+                learn.append(count if may is not None and (decision.learn or decision.instead) else 0)
+                targets += wanted[:count] + ids[count:]
+                for those in [*(may or ())][:count] + [()] * (len(ids) - (count if may else 0)):
                     allowed.extend(those)
                     counts.append(len(those))
             tokens.extend(ids)
@@ -168,10 +174,28 @@ def _encoded(texts: Sequence[NodeText]) -> _Part:
                 f"a node has {lengths[-1]} tokens, and the model's context {_worker['context']}: "
                 f"'{node.text[:80]} …'; set a longer context"
             )
-            return _Part((), lengths, (), (), (), (), (), (), 0, problem)
+            return _Part((), lengths, (), (), (), (), (), (), (), 0, problem)
     return _Part(
-        np.array(tokens, np.uint16), lengths, first, length, kind, learn, np.array(allowed, np.uint16), counts, refused
+        np.array(tokens, np.uint16),
+        lengths,
+        first,
+        length,
+        kind,
+        np.array(targets, np.uint16),
+        learn,
+        np.array(allowed, np.uint16),
+        counts,
+        refused,
     )
+
+
+def _ids(text: str) -> list[int]:
+    return list(_worker["tokenizer"].encode(text, add_special_tokens=False).ids)
+
+
+def _same(ids: Sequence[int], others: Sequence[int]) -> int:
+    """Return how many tokens two texts begin with together; both end with a line end, and are not the same."""
+    return next(number for number, (one, other) in enumerate(zip(ids, others, strict=False)) if one != other)
 
 
 def pieces(node: NodeText) -> Iterator[tuple[str, Decision | None]]:
@@ -210,7 +234,8 @@ def _joined(parts: Sequence[_Part]) -> Prepared:
         first=np.concatenate(first),
         length=all_of("length", np.int64),
         kind=np.array([kinds.index(kind) for part in parts for kind in part.kind], np.int16),
-        learn=all_of("learn", bool),
+        targets=all_of("targets", np.uint16),
+        learn=all_of("learn", np.int64),
         allowed=all_of("allowed", np.uint16),
         allowed_ends=np.cumsum(all_of("allowed_counts", np.int64)),
         kinds=tuple(kinds),

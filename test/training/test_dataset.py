@@ -47,6 +47,50 @@ def test_what_would_have_been_right_is_a_text_of_its_own_beside_what_was_said(tm
     assert [(one.text, one.learn) for one in right.decisions] == [("Act: right", True)]
 
 
+ASTRAY = (
+    line("a\n", "Act: go to bed", learn=False),
+    line("a\n", "Act: go to sofa"),
+    line("a\n", "Think: b"),
+    line("a\nAct: go to bed\nc\n", "Act: pick up d"),
+)
+
+
+def test_a_skill_that_would_have_been_right_may_stand_beside_the_one_that_was_said(tmp_path: Path) -> None:
+    said, thought = node_texts(write(tmp_path / "train.jsonl", *ASTRAY), joined=True)
+    assert said.text == "a\nAct: go to bed\nc\nAct: pick up d\n"
+    assert [(one.text, one.learn, one.instead) for one in said.decisions] == [
+        ("Act: go to bed", False, "Act: go to sofa"),
+        ("Act: pick up d", True, ""),
+    ]
+    assert [(one.text, one.learn, one.instead) for one in thought.decisions] == [("Think: b", True, "")]
+
+
+@pytest.mark.train
+def test_beside_what_was_said_is_learnt_where_the_two_part(tmp_path: Path) -> None:
+    from reactree_ros.training.batches import learnt_tokens, make_pass
+    from reactree_ros.training.prepared import prepare
+    from reactree_ros.training.vocabulary import make_tokenizer
+
+    may_say = {"skills": ["go to bed", "go to sofa", "pick up d"], "control_flows": []}
+    nodes = list(
+        node_texts(write(tmp_path / "train.jsonl", *({**one, "may_say": may_say} for one in ASTRAY)), joined=True)
+    )
+    tokenizer = make_tokenizer([nodes[0].text] * 99, ["go to", "pick up"], 400)
+    said, wanted, other = (tokenizer.encode(f"{one['completion']}\n").ids for one in (*ASTRAY[:2], ASTRAY[3]))
+    prepared = prepare(nodes, tokenizer.to_str(), context=99, masked=True, processes=1)
+    parted = next(number for number, token in enumerate(said) if token != wanted[number])
+    assert 0 < parted < len(said) - 1
+    assert prepared.learn.tolist()[:2] == [parted + 1, len(other)]
+    one = make_pass(prepared, [0], vocabulary=tokenizer.get_vocab_size())
+    count = len(said)
+    assert one.targets[: parted + 1].tolist() == wanted[: parted + 1]
+    assert one.targets[count:].tolist() == other
+    assert one.learn.tolist() == [True] * (parted + 1) + [False] * (count - parted - 1) + [True] * len(other)
+    assert {said[parted], wanted[parted]} <= set(one.may[parted].nonzero()[0]) < set(one.may[parted + 1].nonzero()[0])
+    assert one.wanted.tolist() == [True, True]
+    assert learnt_tokens(prepared, [0]) == sum(one.learn)
+
+
 def test_nodes_are_told_apart(tmp_path: Path) -> None:
     path = write(tmp_path / "train.jsonl", line("a\n", "Act: b"), line("a\n", "Act: b", node=1))
     assert len(list(node_texts(path))) == 2
