@@ -231,7 +231,7 @@ class Bridge(ManagedNode):
         """
 
     def about(self) -> Mapping[str, Any]:
-        """Say which world it is, ``{"name": …, "settings": {…}}``; nothing where nobody knows."""
+        """Say which world it is, ``{"name": …, "settings": {…}, "house": …}``; nothing where nobody knows."""
         return {}
 
     def lacks(self) -> str:

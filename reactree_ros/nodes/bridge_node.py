@@ -13,7 +13,7 @@ from reactree_ros.nodes.settings import HouseholdBridgeSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.registry import WORLDS
 from reactree_ros.world.port import World
-from reactree_ros.world.spec import Place, Task, WorldSettings
+from reactree_ros.world.spec import Place, Task, WorldSettings, in_house
 
 
 class BridgeNode(Bridge):
@@ -61,7 +61,8 @@ class BridgeNode(Bridge):
         if self._place is None:
             return {}
         settings = self._place.settings.model_dump(mode="json", exclude_defaults=True)
-        return {"name": self._place.spec.name, "settings": settings}
+        house = in_house(self._task[1]) if self._task else {}
+        return {"name": self._place.spec.name, "settings": settings, **house}
 
     def change_task(self, task_id: int) -> World | None:
         """Return the world of another task."""

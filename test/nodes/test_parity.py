@@ -70,11 +70,11 @@ def _line(*parts: Any) -> str:
     return " | ".join(map(str, parts)).replace("\n", "\\n")
 
 
-def header(tasks: Path, model: LanguageModel | None) -> dict[str, Any]:
+def header(tasks: Path, task: Task, model: LanguageModel | None) -> dict[str, Any]:
     """What `reactree run` writes of the world and the language model; of a model that was given, nothing is known."""
     world, expert = WORLDS.get("virtualhome"), MODELS.get("expert")
     chosen = Chosen(world, world.settings(tasks=str(tasks))), Chosen(expert, expert.settings())
-    return described(*chosen, scored=True) | ({} if model is None else {"llm": {}})
+    return described(*chosen, task, scored=True) | ({} if model is None else {"llm": {}})
 
 
 def in_this_process(
@@ -88,7 +88,7 @@ def in_this_process(
         model=model or ExpertModel(),
         planner=planner(name),
         listener=decisions,
-        record=Recorder((file := RecordFile(path)).write, flush=file.flush, **header(tasks, model)),
+        record=Recorder((file := RecordFile(path)).write, flush=file.flush, **header(tasks, task, model)),
         task_id=task.task_id,
         task_name=task.task_name,
     )
