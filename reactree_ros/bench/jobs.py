@@ -163,8 +163,8 @@ def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
         where = f"--contenders {path}: '{name}'"
         if not isinstance(one, Mapping) or not isinstance(one.get("planner"), str):
             raise UserError(f"{where} names no planner; it looks like '{{planner: react, llm: small, …}}'")
-        if str(name).startswith("."):
-            raise UserError(f"{where}: a name that begins with a dot cannot be a folder's; write another")
+        if str(name).startswith(".") or "/" in str(name):
+            raise UserError(f"{where}: a name with a slash or a dot in front cannot be a folder's; write another")
         found[str(name)] = dict[str, Any](planner=one["planner"])
         if others := {key: value for key, value in one.items() if key != "planner"}:
             found[str(name)]["llm"] = model_to_dict(*model_from_dict(others, where=where))
