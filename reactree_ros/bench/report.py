@@ -32,7 +32,7 @@ from reactree_ros.bench.failures import RULES, Verdict, verdict
 from reactree_ros.bench.folder import Session, read_broken, read_results, read_sessions, read_settings
 from reactree_ros.bench.goal import Goal, read_goal
 from reactree_ros.bench.job_runner import GOAL, RECORD
-from reactree_ros.bench.jobs import BenchSettings
+from reactree_ros.bench.jobs import BenchSettings, Key
 from reactree_ros.bench.results import RunLine, grouped_by_end
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
@@ -113,6 +113,12 @@ class BenchReport:
         return {planner: [self._events(run) for run in runs] for planner, runs in self.runs.items()}
 
     @cached_property
+    def goals(self) -> dict[Key, Goal]:
+        """The goal of each run that has one saved."""
+        paths = {run.key: self.folder / run.folder / GOAL for runs in self.runs.values() for run in runs}
+        return {key: read_goal(path) for key, path in paths.items() if path.exists()}
+
+    @cached_property
     def failures(self) -> list[Failure]:
         """The runs that failed, each with its cause."""
         return [
@@ -158,12 +164,8 @@ class BenchReport:
         path = self.folder / run.folder / RECORD
         return told_by(read_record(path).events).events if path.exists() else ()
 
-    def _goal(self, run: RunLine) -> Goal | None:
-        path = self.folder / run.folder / GOAL
-        return read_goal(path) if path.exists() else None
-
     def _verdict(self, run: RunLine, events: Sequence[Event]) -> Verdict:
-        return verdict(instruction=run.instruction, end=run.end, goal=self._goal(run), events=events)
+        return verdict(instruction=run.instruction, end=run.end, goal=self.goals.get(run.key), events=events)
 
     def _what_was_run(self) -> list[Block]:
         one = self.settings
@@ -196,7 +198,7 @@ class BenchReport:
         sizes: dict[int, dict[str, list[RunLine]]] = defaultdict(lambda: defaultdict(list))
         for planner, runs in self.runs.items():
             for run in runs:
-                if goal := self._goal(run):
+                if goal := self.goals.get(run.key):
                     sizes[goal.size][planner].append(run)
         if len(sizes) < 2:
             return []

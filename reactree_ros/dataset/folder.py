@@ -7,7 +7,6 @@ import fcntl
 import gzip
 import hashlib
 import json
-import os
 import platform
 import shutil
 from collections import Counter
@@ -19,12 +18,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from reactree_ros.dataset.making import Part
-from reactree_ros.dataset.settings import Recipe
+from reactree_ros.dataset.settings import ABOUT, HELD_OUT, SCHEMA, TRAIN, Recipe
 from reactree_ros.errors import UserError
+from reactree_ros.whole_file import write_whole
 
-#: The version of the layout; see ``docs/dataset.md``.
-SCHEMA = 1
-ABOUT, TRAIN, HELD_OUT = "dataset.json", "train", "held_out"
 _PARTS, _RECIPE, _LOCK = "parts", "recipe.json", "lock"
 
 
@@ -70,7 +67,7 @@ class DatasetFolder:
                 self._lock.close()
                 raise UserError(f"--out {path}: another process makes this dataset; wait for its end") from error
             if known is None:
-                _write(self._parts / _RECIPE, json.dumps(recipe.as_dict(), indent=1))
+                _write(self._parts / _RECIPE, recipe.as_dict())
 
     def close(self) -> None:
         """Let others write; what a finished dataset was made of goes."""
@@ -119,7 +116,7 @@ class DatasetFolder:
             counts = {"runs": runs, "left_out": left_out, **files.counts()}
             about = {"schema": SCHEMA, **self.recipe.as_dict(), "counts": counts, "versions": _versions()}
             files.close()
-            _write(self.path / ABOUT, json.dumps(about, indent=1))
+            _write(self.path / ABOUT, about)
         self.finished = about
 
     def _lines(self, number: int) -> Iterator[str]:
@@ -239,12 +236,8 @@ def _nothing(runs: int, left_out: int) -> str:
     return f"there is nothing to learn from: no decision was taken in these {runs} runs"
 
 
-def _write(path: Path, text: str) -> None:
-    new = path.with_suffix(".new")
-    new.write_text(f"{text}\n", encoding="utf-8")
-    with new.open("rb") as file:
-        os.fsync(file.fileno())
-    new.replace(path)
+def _write(path: Path, values: Mapping[str, Any]) -> None:
+    write_whole(path, f"{json.dumps(values, indent=1)}\n".encode())
 
 
 def _versions() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What can be set of a dataset, and what it is made of."""
+"""What can be set of a dataset, what it is made of, and what its files are called."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from reactree_ros.settings import Settings
+
+#: The version of the layout of a dataset's folder; see ``docs/dataset.md``.
+SCHEMA = 1
+#: What it says of itself, and its two files of decisions without their ``.jsonl``.
+ABOUT, TRAIN, HELD_OUT = "dataset.json", "train", "held_out"
 
 
 class DatasetSettings(Settings):

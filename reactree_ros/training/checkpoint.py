@@ -1,13 +1,12 @@
-"""Files that a kill or a full disk never leaves half written: the one before stays until the new one is whole."""
+"""The files of a training; a kill or a full disk leaves those before whole."""
 
 from __future__ import annotations
 
-import contextlib
 import io
-import os
 from pathlib import Path
 from typing import Any
 
+from reactree_ros import whole_file
 from reactree_ros.errors import UserError
 
 
@@ -17,16 +16,9 @@ def write_whole(path: Path, content: bytes) -> None:
     Raises:
         UserError: It cannot be written; what was there before is there still.
     """
-    new = path.with_name(f"{path.name}.unfinished")
     try:
-        with new.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        whole_file.write_whole(path, content)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            new.unlink(missing_ok=True)
         raise UserError(
             f"{path}: cannot be written ({error.strerror}); what was written before is whole, "
             "and the same command goes on from there"

@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from reactree_ros.dataset.settings import ABOUT
 from reactree_ros.errors import UserError
 from reactree_ros.training import dataset
 from reactree_ros.training.checkpoint import write_whole
@@ -113,7 +114,7 @@ def fingerprint(data: Path) -> str:
     """
     try:
         sizes = [str((data / name).stat().st_size) for name in (dataset.TRAIN, dataset.HELD_OUT)]
-        content = (data / dataset.ABOUT).read_bytes()
+        content = (data / ABOUT).read_bytes()
     except OSError as error:
         raise UserError(f"--data {data}: {error.filename} cannot be read: {error.strerror}") from error
     return hashlib.sha256(content + " ".join(sizes).encode()).hexdigest()

@@ -9,12 +9,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from reactree_ros.dataset import settings
+from reactree_ros.dataset.settings import ABOUT, SCHEMA
 from reactree_ros.errors import UserError
 from reactree_ros.training.allowed import ACT, MaySay
 
-ABOUT, TRAIN, HELD_OUT = "dataset.json", "train.jsonl", "held_out.jsonl"
-#: The version of the layout that is read.
-SCHEMA = 1
+TRAIN, HELD_OUT = (f"{name}.jsonl" for name in (settings.TRAIN, settings.HELD_OUT))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from short_trainings import SHORT, train
 from reactree_ros.agent.decision import ALL_CONTROL_FLOWS
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Told
+from reactree_ros.dataset.settings import ABOUT
 from reactree_ros.llm.port import DecisionRequest
 from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.training import dataset
@@ -98,7 +99,7 @@ def test_what_was_learnt_is_begun_with_and_two_datasets_are_learnt_together(
     nodes = [len(Prepared.load(out / "prepared_train")) for out in (straight, tmp_path / "out")]
     assert nodes[1] == 2 * nodes[0]
     about = json.loads((tmp_path / "out" / "model" / "training.json").read_text())
-    assert about["planner"] == json.loads((data / dataset.ABOUT).read_text())["planner"]
+    assert about["planner"] == json.loads((data / ABOUT).read_text())["planner"]
 
 
 def test_what_cannot_be_begun_with_is_named(data: Path, trained: Path, cli: Cli, tmp_path: Path) -> None:
