@@ -263,8 +263,8 @@ def test_scrubbed_to_decision_ten_everything_is_of_decision_ten(record: Path, se
     moment = Moment.after(events[:until])
     settled(page)
     assert names(page) == tree_of(moment)
-    assert page.locator("[role=treeitem].active").count() == sum(
-        node.status == "running" and node.kind != "skill" for node in moment.nodes.values()
+    expect(page.locator("[role=treeitem].active")).to_have_count(
+        sum(node.status == "running" and node.kind != "skill" for node in moment.nodes.values())
     )
     node = next(one for one in reversed(moment.goal_nodes) if one.status == "running")
     expect(page.locator("h2.goal")).to_have_text(node.subgoal)
@@ -272,6 +272,7 @@ def test_scrubbed_to_decision_ten_everything_is_of_decision_ten(record: Path, se
     expect(page.locator(".turn.said .text")).to_have_text(said)  # waits for it, whatever the white space
     assert page.locator(".turn.said .text").all_inner_texts() == said
     page.get_by_role("tab", name="World").click()
+    expect(page.locator(".thing")).to_have_count(len(moment.known))
     things = page.locator(".thing").all_inner_texts()
     assert sorted(things) == sorted(f"{word} {instance}" for word, instance in moment.known)
     for place in page.locator("details[data-name]").all():
