@@ -13,9 +13,6 @@ from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
 
-#: How the expert says that it does not know what to do.
-_LOST = "Think: I do not understand"
-
 
 class Teacher(LanguageModel):
     """The expert, which knows what an instruction asks for.
@@ -70,9 +67,10 @@ class Teacher(LanguageModel):
 
     def _label(self, request: DecisionRequest) -> str:
         """Return what the expert says; nothing where it does not know, as with a subgoal that is not in its words."""
+        if self._understands and not self._expert.understands(request):
+            return ""
         said = self._expert.decide(request).result().text
-        lost = said.startswith(_LOST) or (said == f"Act: {FAILURE}" and _LOST in request.prompt)
-        return "" if (lost and self._understands) or not may_be_said(said, request.may_say) else said
+        return said if may_be_said(said, request.may_say) else ""
 
 
 def may_be_said(said: str, may_say: object) -> bool:

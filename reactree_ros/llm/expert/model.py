@@ -11,7 +11,7 @@ from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.agent.prompt import system_text
 from reactree_ros.llm.expert import subgoals
 from reactree_ros.llm.expert.goals import Goal
-from reactree_ros.llm.expert.policy import decide
+from reactree_ros.llm.expert.policy import decide, is_understood
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply, RequestRejected
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.pending import Pending
@@ -46,6 +46,10 @@ class ExpertModel(LanguageModel):
         by_subgoals = isinstance(may_say, SubgoalGrammar) or subgoals.is_by_subgoals(prompt)
         text = (subgoals.say if by_subgoals else decide)(prompt, self._goals)
         return Pending.of(Reply(text, seconds=time.perf_counter() - begin))
+
+    def understands(self, request: DecisionRequest) -> bool:
+        """Whether it knows what the task of a request asks for; else it says so, or gives up."""
+        return is_understood(_with_abilities(request), self._goals)
 
 
 def _with_abilities(request: DecisionRequest) -> str:

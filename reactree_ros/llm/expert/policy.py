@@ -42,6 +42,12 @@ def decide(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> st
     return _pursue(instruction.goals, situation)
 
 
+def is_understood(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> bool:
+    """Whether the decision for a prompt comes of what its task asks for, not of its saying nothing to the expert."""
+    situation = read_prompt(*split_prompt(prompt))
+    return situation is not None and bool(understand(situation.task, known).goals)
+
+
 def understand(task: str, known: Mapping[str, Sequence[Goal]] | None = None) -> Instruction:
     """Return what a task asks for: as it is known, or as its words say."""
     if known and task in known:
