@@ -216,7 +216,7 @@ class _Trainer:
     def _step(self, nodes: Sequence[int]) -> tuple[float, int]:
         """Learn some nodes; return the loss of all their tokens that are learnt, and how many these are."""
         learner, settings = self._learner, self._settings
-        learner.model.train()
+        learner.train(learning=True)
         count, read = learnt_tokens(self._train, nodes), int(self._train.lengths[nodes].sum())
         mine = shares(self._train, passes(self._train, nodes, pass_tokens=settings.pass_tokens), self._count)[
             self._rank
@@ -228,7 +228,7 @@ class _Trainer:
                 continue
             learnt = learner(one, reading=settings.reading > 0)
             loss = learnt.losses[torch.from_numpy(one.learn).to(learnt.losses.device)].sum()
-            (loss / max(1, count) + settings.reading * learnt.read / read).backward()
+            learner.learn(loss / max(1, count) + settings.reading * learnt.read / read)
             total += float(loss.detach())
         if count:
             total = self._together(total)
@@ -259,7 +259,7 @@ class _Trainer:
         groups = passes(self._held_out, [int(one) for one in looked_at], pass_tokens=4 * settings.pass_tokens)
         mine = shares(self._held_out, groups, self._count)[self._rank]
         sums = torch.zeros(2 + 2 * len(kinds), dtype=torch.float64)
-        self._learner.model.eval()
+        self._learner.train(learning=False)
         with torch.inference_mode():
             for those in mine:
                 one = make_pass(self._held_out, those, vocabulary=self._vocabulary)
