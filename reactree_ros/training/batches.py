@@ -11,6 +11,8 @@ import numpy as np
 from reactree_ros.training.prepared import Prepared
 
 _ROUND = 32
+#: In a text of so many tokens attention, whose cost grows with their square, costs as much as all else.
+_LONG = 700
 #: The token that shorter nodes are filled up with: the end of a text, which stands in none.
 FILLING = 0
 
@@ -47,9 +49,9 @@ def _filled_up(length: Any) -> int:
 
 
 def shares(prepared: Prepared, passes_: Sequence[list[int]], count: int) -> list[list[list[int]]]:
-    """Divide passes among processes, so that each has about as many tokens to read."""
-    lengths = prepared.lengths
-    cost = [len(nodes) * int(lengths[nodes].max()) for nodes in passes_]
+    """Divide passes among processes, so that each has about as much to compute: they wait for one another."""
+    longest = [_filled_up(prepared.lengths[nodes].max()) for nodes in passes_]
+    cost = [len(nodes) * length * (_LONG + length) for nodes, length in zip(passes_, longest, strict=True)]
     given: list[list[list[int]]] = [[] for _ in range(count)]
     loads = [0] * count
     for number in sorted(range(len(passes_)), key=lambda one: -cost[one]):
