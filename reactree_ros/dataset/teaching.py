@@ -67,10 +67,9 @@ class Teacher(LanguageModel):
 
     def _label(self, request: DecisionRequest) -> str:
         """Return what the expert says; nothing where it does not know, as with a subgoal that is not in its words."""
-        if self._understands and not self._expert.understands(request):
-            return ""
-        said = self._expert.decide(request).result().text
-        return said if may_be_said(said, request.may_say) else ""
+        decided = self._expert.consider(request)
+        lost = self._understands and not decided.understood
+        return "" if lost or not may_be_said(decided.text, request.may_say) else decided.text
 
 
 def may_be_said(said: str, may_say: object) -> bool:

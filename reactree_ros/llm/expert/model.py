@@ -11,7 +11,7 @@ from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.agent.prompt import system_text
 from reactree_ros.llm.expert import subgoals
 from reactree_ros.llm.expert.goals import Goal
-from reactree_ros.llm.expert.policy import decide, is_understood
+from reactree_ros.llm.expert.policy import Decided, consider
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply, RequestRejected
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.pending import Pending
@@ -38,18 +38,26 @@ class ExpertModel(LanguageModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Answer at once; what asks for reasoning and more, such as code, is refused."""
+        begin = time.perf_counter()
+        try:
+            decided = self.consider(request)
+        except RequestRejected as error:
+            return Pending.failed(error)
+        return Pending.of(Reply(decided.text, seconds=time.perf_counter() - begin))
+
+    def consider(self, request: DecisionRequest) -> Decided:
+        """Return what it says, and whether it knows what the task asks for.
+
+        Raises:
+            RequestRejected: The request asks for reasoning and more.
+        """
         may_say = request.may_say
         if isinstance(may_say, FreeText) and may_say.thinks:
-            return Pending.failed(RequestRejected("the expert decides, it does not write code; name another --llm"))
-        begin = time.perf_counter()
+            raise RequestRejected("the expert decides, it does not write code; name another --llm")
         prompt = _with_abilities(request)
-        by_subgoals = isinstance(may_say, SubgoalGrammar) or subgoals.is_by_subgoals(prompt)
-        text = (subgoals.say if by_subgoals else decide)(prompt, self._goals)
-        return Pending.of(Reply(text, seconds=time.perf_counter() - begin))
-
-    def understands(self, request: DecisionRequest) -> bool:
-        """Whether it knows what the task of a request asks for; else it says so, or gives up."""
-        return is_understood(_with_abilities(request), self._goals)
+        if isinstance(may_say, SubgoalGrammar) or subgoals.is_by_subgoals(prompt):
+            return Decided(subgoals.say(prompt, self._goals))
+        return consider(prompt, self._goals)
 
 
 def _with_abilities(request: DecisionRequest) -> str:

@@ -7,6 +7,7 @@ finding and putting down, a search into rooms. Where it may not expand, it does 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from reactree_ros.llm.expert import errand, knowledge
 from reactree_ros.llm.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
@@ -20,6 +21,20 @@ _FAILURE = "Act: failure"
 _NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of rooms that I know how to read."
 
 
+@dataclass(frozen=True)
+class Decided:
+    """What the expert says.
+
+    Attributes:
+        text: The decision.
+        understood: Whether it comes of what the task asks for; else the expert says that it knows nothing to do. In a
+            room of AI2-THOR, where nobody asks for it, that is not told apart.
+    """
+
+    text: str
+    understood: bool = True
+
+
 def decide(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
     """Return the next decision for a prompt: ``Think: …``, ``Act: …`` or the three lines of ``Expand:``.
 
@@ -30,22 +45,22 @@ def decide(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> st
             follows the last ``Target_domain:`` and the actions that the system text names matter.
         known: What instructions ask for, where that is known as data; the others are read.
     """
+    return consider(prompt, known).text
+
+
+def consider(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> Decided:
+    """Return the next decision for a prompt as :func:`decide` does, and whether it was understood."""
     system, lines = split_prompt(prompt)
     situation = read_prompt(system, lines)
     if situation is None:
         if room := read_thor_prompt(system, lines):
-            return decide_in_thor(room)
-        return _FAILURE if f"Think: {_NO_HOUSEHOLD}" in prompt else f"Think: {_NO_HOUSEHOLD}"
+            return Decided(decide_in_thor(room))
+        said = _FAILURE if f"Think: {_NO_HOUSEHOLD}" in prompt else f"Think: {_NO_HOUSEHOLD}"
+        return Decided(said, understood=False)
     instruction = understand(situation.task, known)
     if not instruction.goals:
-        return _after(instruction.not_understood, _FAILURE, situation)
-    return _pursue(instruction.goals, situation)
-
-
-def is_understood(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> bool:
-    """Whether the decision for a prompt comes of what its task asks for, not of its saying nothing to the expert."""
-    situation = read_prompt(*split_prompt(prompt))
-    return situation is not None and bool(understand(situation.task, known).goals)
+        return Decided(_after(instruction.not_understood, _FAILURE, situation), understood=False)
+    return Decided(_pursue(instruction.goals, situation))
 
 
 def understand(task: str, known: Mapping[str, Sequence[Goal]] | None = None) -> Instruction:
