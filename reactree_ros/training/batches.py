@@ -90,36 +90,31 @@ def make_pass(prepared: Prepared, nodes: Sequence[int], *, vocabulary: int) -> P
     """Lay nodes side by side."""
     longest = _filled_up(prepared.lengths[nodes].max())
     tokens = np.full((len(nodes), longest), FILLING, np.int64)
-    ends_of_tokens = np.cumsum(prepared.length)
-    before, decisions = [], []
+    before, numbers, decisions = [], [], []  # numbers: where a decision's tokens are among those of all decisions
     for row, node in enumerate(nodes):
         begin, end = int(prepared.nodes[node]), int(prepared.nodes[node + 1])
         tokens[row, : end - begin] = prepared.tokens[begin:end]
         first, last = np.searchsorted(prepared.first, (begin, end))
         for decision in range(first, last):
             at = int(prepared.first[decision]) - begin + row * longest
-            before.append(np.arange(at - 1, at - 1 + int(prepared.length[decision])))
+            length, last_number = int(prepared.length[decision]), int(prepared.ends[decision])
+            before.append(np.arange(at - 1, at - 1 + length))
+            numbers.append(np.arange(last_number - length, last_number))
             decisions.append(decision)
-    places = np.concatenate(before) if before else np.zeros(0, np.int64)
+    places, chosen = (np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in (before, numbers))
     lengths = prepared.length[decisions] if decisions else np.zeros(0, np.int64)
     may = np.ones((len(places), vocabulary), bool)
-    targets = list[int]()
-    row = 0
-    for decision, length in zip(decisions, lengths, strict=True):
-        numbers = range(int(ends_of_tokens[decision] - length), int(ends_of_tokens[decision]))
-        targets.extend(prepared.targets[numbers.start : numbers.stop])
-        for number in numbers:
-            begin, end = int(prepared.allowed_ends[number - 1]) if number else 0, int(prepared.allowed_ends[number])
-            if end > begin:
-                may[row] = False
-                may[row, prepared.allowed[begin:end]] = True
-            row += 1
+    for row, number in enumerate(chosen):
+        begin, end = int(prepared.allowed_ends[number - 1]) if number else 0, int(prepared.allowed_ends[number])
+        if end > begin:
+            may[row] = False
+            may[row, prepared.allowed[begin:end]] = True
     learn = prepared.learn[decisions] if decisions else np.zeros(0, np.int64)
     ends = np.cumsum(lengths)
     return Pass(
         tokens,
         before=places,
-        targets=np.array(targets, np.int64),
+        targets=prepared.targets[chosen].astype(np.int64),
         learn=np.arange(len(places)) - np.repeat(ends - lengths, lengths) < np.repeat(learn, lengths),
         may=may,
         kinds=prepared.kind[decisions] if decisions else np.zeros(0, np.int16),

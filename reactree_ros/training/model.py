@@ -130,27 +130,26 @@ class Learner:
         AttentionMaskInterface.register(_ATTENTION, sdpa_mask)
         model.set_attn_implementation(_ATTENTION)
         self.model = model
-        self._passes = model if precision is torch.float32 else deepcopy(model).to(precision)
-        for name, buffer in model.named_buffers():  # places in a text are told apart in fp32 alone
-            self._passes.get_submodule(name.rpartition(".")[0]).register_buffer(name.rpartition(".")[2], buffer, False)
+        self._passes = model if precision is torch.float32 else deepcopy(model)
+        for weights in self._passes.parameters():  # not the buffers: places in a text are told apart in fp32 alone
+            weights.data = weights.data.to(precision)
+        both = zip(self._passes.parameters(), model.parameters(), strict=True)
+        self._copied = [] if self._passes is model else list(both)
 
     def train(self, *, learning: bool) -> None:
         """Make the weights those of the passes, which are to be learnt from or only looked at."""
         self._passes.train(learning)
-        if self._passes is not self.model:
-            with torch.no_grad():
-                for mine, weights in zip(self._passes.parameters(), self.model.parameters(), strict=True):
-                    mine.copy_(weights)
+        with torch.no_grad():
+            for copy, weights in self._copied:
+                copy.copy_(weights)
 
     def learn(self, loss: torch.Tensor) -> None:
         """Add the gradients of a loss to the model's."""
         loss.backward()
-        if self._passes is self.model:
-            return
-        for mine, weights in zip(self._passes.parameters(), self.model.parameters(), strict=True):
-            if mine.grad is not None:
-                weights.grad = mine.grad.float() if weights.grad is None else weights.grad.add_(mine.grad)
-                mine.grad = None
+        for copy, weights in self._copied:
+            if copy.grad is not None:
+                weights.grad = copy.grad.float() if weights.grad is None else weights.grad.add_(copy.grad)
+                copy.grad = None
 
     def __call__(self, one: Pass, *, reading: bool = False) -> Learnt:
         """Score the tokens of decisions; with reading, all tokens."""

@@ -7,6 +7,7 @@ import multiprocessing
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -56,10 +57,15 @@ class Prepared:
     def __len__(self) -> int:
         return len(self.nodes) - 1
 
-    @property
+    @cached_property
     def lengths(self) -> Any:
         """Tokens of each node."""
         return np.diff(self.nodes)
+
+    @cached_property
+    def ends(self) -> Any:
+        """Where each decision ends in what there is for each token of a decision in turn."""
+        return np.cumsum(self.length)
 
     def save(self, folder: Path) -> None:
         """Write it as a folder; a folder that is there is a whole one.
