@@ -7,7 +7,7 @@ import re
 
 import llguidance
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reactree_ros.agent.decision import Act, ControlFlow, Decision, Expand, Think
@@ -169,6 +169,8 @@ def in_json(decision: Decision) -> str:
 
 
 @given(decisions.filter(names_its_subgoals))
+@example(Act("EXPAND"))
+@example(Act("think"))
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_a_decision_in_json_is_read_in_the_words_of_the_grammar(decision: Decision) -> None:
     skills = [decision.skill] if isinstance(decision, Act) else ["done"]

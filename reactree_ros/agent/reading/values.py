@@ -134,7 +134,8 @@ class _Fields:
         """Take the field that names the kind of the decision; what it comes with may lie in a field of its own."""
         if _key(str(self._fields.get("type"))) in _STRUCTURE:
             del self._fields["type"]
-        for key in (*_TYPES, *_NAMES, "decision", "action", "act"):
+        alone = len(self._fields) == 1  # what is all that is said of an act is its skill, whatever it is called
+        for key in (*_TYPES, *_NAMES, "decision", *([] if alone else ["action", "act"])):
             if isinstance(name := self._fields.get(key), str) and (kind := _KINDS.get(_key(name))) is not None:
                 del self._fields[key]
                 for held in (*_ARGUMENTS, *_CONTENTS):
