@@ -20,10 +20,21 @@ from reactree_ros.training.settings import PRESETS, TrainSettings
 _ATTENTION = "reactree_training"
 #: The longest text that it attends to in products, and how many of its tokens do so at a time.
 _LONGEST, _BLOCK = 4096, 512
+#: Base of the turns by which places are told apart: most are slow, so that words are found however far they are.
+_THETA = 1e6
+#: Share of Muon's learning rate for what AdamW learns beside it: words must not change faster than what looks for them.
+_OTHERS = 0.25
+#: Spread of the embeddings of a model from scratch.
+_EMBEDDED = 0.1
 
 
 def make_model(settings: TrainSettings, vocabulary: int) -> Any:
-    """Make a model of the Llama architecture with random weights; the same seed gives the same ones."""
+    """Make a model of the Llama architecture with random weights; the same seed gives the same ones.
+
+    Half of the heads of the inner layers begin by looking for what is like what they stand on (their keys and queries
+    are the same; Trockman and Kolter 2023, "Mimetic Initialization of Self-Attention Layers"), and no layer adds
+    anything yet.
+    """
     from transformers import LlamaConfig, LlamaForCausalLM
 
     shape = PRESETS[settings.preset]
@@ -36,13 +47,32 @@ def make_model(settings: TrainSettings, vocabulary: int) -> Any:
         num_attention_heads=shape.heads,
         num_key_value_heads=shape.heads,
         max_position_embeddings=settings.context,
+        rope_theta=_THETA,
+        initializer_range=shape.width**-0.5,
         tie_word_embeddings=True,
         attention_bias=False,
         bos_token_id=None,
         eos_token_id=0,
         pad_token_id=0,
     )
-    return LlamaForCausalLM(config)
+    model = LlamaForCausalLM(config)
+    with torch.no_grad():
+        model.model.embed_tokens.weight.mul_(_EMBEDDED / config.initializer_range)
+        for number, layer in enumerate(model.model.layers):
+            layer.self_attn.o_proj.weight.zero_()
+            layer.mlp.down_proj.weight.zero_()
+            if 0 < number < shape.layers - 1:
+                _look_for_the_like(layer.self_attn, shape.heads // 2)
+    return model
+
+
+def _look_for_the_like(attention: Any, heads: int) -> None:
+    """Have the first heads of a layer attend to what is like what they stand on."""
+    size = attention.head_dim
+    for begin in range(0, heads * size, size):
+        directions = nn.init.orthogonal_(torch.empty(size, attention.q_proj.in_features))
+        for part in (attention.q_proj, attention.k_proj):
+            part.weight[begin : begin + size] = directions
 
 
 @dataclass(frozen=True)
@@ -176,22 +206,23 @@ class Optimiser:
     """
 
     def __init__(self, model: nn.Module, rate: float) -> None:
-        self._rate = rate
         named = [(name, one) for name, one in model.named_parameters() if one.requires_grad]
         matrices = [one for name, one in named if one.ndim == 2 and ".layers." in name]
         if not hasattr(torch.optim, "Muon"):
             matrices = []
         others = [one for _, one in named if not any(one is matrix for matrix in matrices)]
-        self.parts: list[torch.optim.Optimizer] = [torch.optim.AdamW(others, rate, betas=(0.9, 0.95), weight_decay=0.0)]
+        slow = rate * _OTHERS if matrices else rate
+        self.parts: list[torch.optim.Optimizer] = [torch.optim.AdamW(others, slow, betas=(0.9, 0.95), weight_decay=0.0)]
         if matrices:
             muon = torch.optim.Muon(matrices, rate, weight_decay=0.01, adjust_lr_fn="match_rms_adamw")
             self.parts.append(muon)
+        self._rates = [part.param_groups[0]["lr"] for part in self.parts]
 
     def step(self, share: float) -> None:
         """Take a step with this share of the learning rate, and forget the gradients."""
-        for part in self.parts:
+        for part, rate in zip(self.parts, self._rates, strict=True):
             for group in part.param_groups:
-                group["lr"] = self._rate * share
+                group["lr"] = rate * share
             part.step()
             part.zero_grad(set_to_none=True)
 

@@ -63,7 +63,7 @@ class TrainSettings(Settings):
     batch_tokens: int = Field(default=4096, ge=64, description="tokens of a step")
     pass_tokens: int = Field(default=4096, ge=64, description="tokens of a forward pass; more where one node is longer")
     learning_rate: float = Field(
-        default=0.0, ge=0, le=1, description="before it decays; 0: 0.004 from scratch, 0.0002 of a base model"
+        default=0.0, ge=0, le=1, description="before it decays; 0: 0.002 from scratch, 0.0002 of a base model"
     )
     decay: float = Field(default=0.4, ge=0, le=1, description="last share of the training in which it decays to 0")
     masked: bool = Field(default=True, description="learn what to say among what may be said, as decoding holds to it")
@@ -81,7 +81,7 @@ class TrainSettings(Settings):
     @property
     def rate(self) -> float:
         """The learning rate before it decays."""
-        return self.learning_rate or (2e-4 if self.base else 4e-3)
+        return self.learning_rate or (2e-4 if self.base else 2e-3)
 
 
 def read_recipe(path: Path, given: Mapping[str, Any]) -> TrainSettings:
