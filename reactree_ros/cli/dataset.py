@@ -41,15 +41,19 @@ def dataset(
     language model acts in the houses, and what is learnt is what the expert would have said. docs/dataset.md says more.
     """
     from reactree_ros.dataset.folder import DatasetFolder, make_dataset
-    from reactree_ros.dataset.making import Source
+    from reactree_ros.dataset.making import Exercise, Source
     from reactree_ros.dataset.workers import made_parts
     from reactree_ros.record.reader import records_in
 
     records = records_in(runs or [])
-    if not records and not settings.houses:
-        raise UserError("there is nothing to make a dataset of: name records of runs, or say --houses N")
+    if not (records or settings.houses or settings.exercises):
+        raise UserError(
+            "there is nothing to make a dataset of: name records of runs, or say --houses N or --exercises N"
+        )
     recipe = _recipe(settings, records, planner, pupil, memory)
-    sources: list[Source] = [*records, *range(settings.first_seed, settings.first_seed + settings.houses)]
+    first = settings.first_seed
+    exercises = map(Exercise, range(first, first + settings.exercises))
+    sources: list[Source] = [*records, *range(first, first + settings.houses), *exercises]
     parts = [sources[at : at + PART] for at in range(0, len(sources), PART)]
     with closing(DatasetFolder(out, recipe)) as folder:
         if folder.finished is None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.bench.suites import HOUSE_STRIDE, GeneratedSettings
+from reactree_ros.dataset.exercises import exercise
 from reactree_ros.dataset.lines import Line, Run, bare, in_order, lines_of
 from reactree_ros.dataset.settings import Recipe
 from reactree_ros.dataset.teaching import Teacher
@@ -34,8 +35,16 @@ from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import Task, parse_tasks
 from reactree_ros.world.virtualhome.wording import say_nonsense
 
-#: A record, or the seed of a generated house.
-Source = Path | int
+
+@dataclass(frozen=True)
+class Exercise:
+    """An exercise, by its seed."""
+
+    seed: int
+
+
+#: A record, the seed of a generated house, or an exercise.
+Source = Path | int | Exercise
 
 
 @dataclass(frozen=True)
@@ -79,12 +88,18 @@ class Maker:
         houses: set[str] = set()
         runs = left_out = 0
         for source in sources:
-            for run in self._of_house(source) if isinstance(source, int) else self._of_record(source):
+            for run in self._of(source):
                 runs += 1
                 left_out += run is None
                 lines += map(self._as_json, in_order(run or ()))
                 houses |= {line.run.house for line in run or ()}
         return Part(lines, runs, left_out, houses)
+
+    def _of(self, source: Source) -> Iterator[list[Line] | None]:
+        """Yield the lines of each run of a source; None for one that did not reach its goal."""
+        if isinstance(source, Exercise):
+            return iter([list(exercise(source.seed, self.recipe.planner))])
+        return self._of_house(source) if isinstance(source, int) else self._of_record(source)
 
     def _as_json(self, line: Line) -> str:
         values = line.as_dict()

@@ -20,7 +20,12 @@ class DatasetSettings(Settings):
     """What can be set of a dataset."""
 
     houses: int = Field(default=0, ge=0, description="generated houses in which the expert acts")
-    first_seed: int = Field(default=1_000_000, ge=0, description="seed of the first of them; a bench's begin at 0")
+    first_seed: int = Field(
+        default=1_000_000, ge=0, description="seed of the first house, and of the first exercise; a bench's begin at 0"
+    )
+    exercises: int = Field(
+        default=0, ge=0, description="made-up searches in which only whether the wanted thing is there is to be learnt"
+    )
     rooms: int = Field(default=0, ge=0, le=8, description="rooms of each house, 3 to 8; 0: drawn")
     tasks_per_house: int = Field(default=1, ge=1, lt=100, description="tasks in each house")
     varied: bool = Field(default=True, description="more types of task, many more words, fuller houses")

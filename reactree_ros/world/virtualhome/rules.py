@@ -67,7 +67,7 @@ def check(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> tuple[Outc
     """
     thing, properties, states = skill.thing, skill.thing.properties, skill.thing.states
     if skill.verb == "go to":
-        return Outcome.DONE, _arrival(thing)
+        return Outcome.DONE, arrival_text(thing)
     if skill.verb == "put down":
         return _check_put_down(thing, scene, receptacle)
     refusal = None
@@ -136,7 +136,8 @@ def can_take_things(thing: Thing) -> bool:
     return bool(thing.properties & {"CONTAINERS", "SURFACES"})
 
 
-def _arrival(thing: Thing) -> str:
+def arrival_text(thing: Thing) -> str:
+    """Word that the agent is there."""
     if thing.is_room:
         return f"You move to the {thing.word} ({thing.number})."
     text = f"You arrive at the {thing.word} ({thing.number})."

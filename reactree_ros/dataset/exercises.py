@@ -1,0 +1,100 @@
+"""Exercises: made-up searches in which nothing is to be decided but whether the wanted thing is there.
+
+In a house that decision comes once in thousands of tokens, among others that are easier to learn, so that a small model
+learns it last, or never; then it goes through a house as the expert does and passes by what it was sent for.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from reactree_ros.agent.decision import Act, ControlFlow
+from reactree_ros.agent.prompt import Siblings, start_turn, task_turn
+from reactree_ros.agent.turns import Prompt, Said, Saw, Turn
+from reactree_ros.dataset.lines import Line, Run
+from reactree_ros.llm.expert.goals import Move, PutDown, Take
+from reactree_ros.world.virtualhome.rules import arrival_text, see_text
+from reactree_ros.world.virtualhome.scene import Thing
+from reactree_ros.world.virtualhome.tasks import ROOMS, Node
+from reactree_ros.world.virtualhome.vocabulary import CLASSES
+
+_SEEN = [one for one in CLASSES.values() if one.observed and one.category not in (ROOMS, "Characters")]
+_WANTED = [one.name for one in _SEEN if "GRABBABLE" in one.properties and not one.room_item]
+_PLACES = [one.name for one in _SEEN if one.room_item and "GRABBABLE" not in one.properties]
+_ROOM_WORDS = [one.word for one in CLASSES.values() if one.category == ROOMS]
+#: Most things that are seen at a place: searches are drawn from all of these, for the short ones are learnt first.
+_MOST_SEEN = (2, 3, 5, 8, 12, 15)
+_MOST_STEPS = 7
+#: Share of the searches that come to their end.
+_FOUND = 0.8
+#: Share of the searches that are a room's part of a larger one, and of the prompts that say nothing of siblings.
+_OF_A_ROOM, _ALONE = 0.6, 0.5
+
+
+def exercise(seed: int, planner: str) -> Iterator[Line]:
+    """Yield the decisions of a search: at each place to pick up the wanted thing, or to go on.
+
+    Where to is not to be learnt: only one place may be gone to.
+
+    Args:
+        seed: All else follows from it.
+        planner: The planner that the dataset is for, with its options.
+    """
+    drawn = random.Random(f"exercise {seed}")
+    wanted = drawn.choice(_WANTED)
+    take, turns = _told(drawn, CLASSES[wanted].word)
+    run = Run(house=f"exercise {seed}", task="0", planner=planner)
+    most, steps, found = drawn.choice(_MOST_SEEN), drawn.randint(1, _MOST_STEPS), drawn.random() < _FOUND
+    places = [_thing(drawn, name) for name in drawn.sample(_PLACES, steps + 1)]
+    turns.append(_said(f"go to {places[0].name}"))
+    known: dict[str, None] = {}  # what was seen that can be picked up, in order
+    for step in range(steps):
+        names = drawn.sample([name for name in (*_WANTED, *_PLACES) if name != wanted], drawn.randint(1, most))
+        seen = [_thing(drawn, name) for name in names for _ in range(drawn.choice((1, 1, 1, 2)))]
+        there = found and step == steps - 1
+        if there:
+            seen.append(_thing(drawn, wanted))
+        turns.append(Saw(f"{arrival_text(places[step])} {see_text(seen)}"))
+        known |= {f"pick up {thing.name}": None for thing in seen if thing.class_name in _WANTED}
+        skill = f"pick up {seen[-1].name}" if there else f"go to {places[step + 1].name}"
+        # Something may always be picked up, so that the verb is to be decided.
+        skills = [f"go to {places[step + 1].name}", *(known or [f"pick up {take.thing} 1"])]
+        yield Line(
+            run=run,
+            instruction=str(take),
+            turns=tuple(Prompt((start_turn("", ()),), turns)),
+            begun="",
+            completion=f"Act: {skill}",
+            node=0,
+            decision=step,
+            kind="act",
+            may_say={"skills": skills, "control_flows": []},
+            learn=True,
+        )
+        turns.append(_said(skill))
+
+
+def _told(drawn: random.Random, word: str) -> tuple[Take, list[Turn]]:
+    """Return what is wanted and how a goal node is told so: as a room's part of a search, or to move the thing."""
+    rooms = [f"{room} {number}" for room in drawn.sample(_ROOM_WORDS, 3) for number in range(1, drawn.randint(2, 4))]
+    whole = Take(word)
+    if drawn.random() < _OF_A_ROOM:
+        search = (*(Take(word, room) for room in rooms), Take(word, closer=True))
+        take = drawn.choice(search)
+        siblings = Siblings(str(whole), ControlFlow.FALLBACK, tuple(map(str, search)))
+    else:
+        take, place = whole, CLASSES[drawn.choice(_PLACES)].word
+        siblings = Siblings(str(Move(word, place)), ControlFlow.SEQUENCE, (str(whole), str(PutDown(word, place))))
+    return take, [task_turn(str(take), None if drawn.random() < _ALONE else siblings)]
+
+
+def _said(skill: str) -> Said:
+    return Said(f"Act: {skill}", Act(skill))
+
+
+def _thing(drawn: random.Random, name: str) -> Thing:
+    known = CLASSES[name]
+    states = [drawn.choice(("OPEN", "CLOSED"))] if "CAN_OPEN" in known.properties else []
+    node = Node(id=0, class_name=name, category=known.category, properties=sorted(known.properties), states=states)
+    return Thing(node, drawn.choice((1, 1, 1, 2, 2, 3, drawn.randint(1, 19))))
