@@ -22,6 +22,7 @@ from reactree_ros.agent.turns import About, Told
 from reactree_ros.dataset.settings import ABOUT
 from reactree_ros.llm.port import DecisionRequest
 from reactree_ros.llm.settings import make_model, model_settings
+from reactree_ros.llm.small.engine import PACKAGED
 from reactree_ros.training import dataset
 from reactree_ros.training.curves import CSV, PLOT
 from reactree_ros.training.prepared import Prepared
@@ -131,8 +132,9 @@ def said_by(llm: str, data: Path, count: int, **settings: Any) -> tuple[list[str
     return [reply.text for reply in replies], sum(reply.cached_tokens or 0 for reply in replies)
 
 
-def test_engines_decide_alike_with_the_same_weights(trained: Path, data: Path) -> None:
-    folder, count = str(trained / "model"), 120
+@pytest.mark.parametrize("packaged", [False, True])
+def test_engines_decide_alike_with_the_same_weights(trained: Path, data: Path, *, packaged: bool) -> None:
+    folder, count = str(PACKAGED if packaged else trained / "model"), 120
     small, known = said_by("small", data, count, model=folder)
     transformers, _ = said_by("transformers", data, count, model=folder)
     differ = [pair for pair in zip(small, transformers, strict=True) if pair[0] != pair[1]]
@@ -152,6 +154,24 @@ def test_the_small_model_runs_without_torch(trained: Path, tmp_path: Path) -> No
     ended = subprocess.run(run, capture_output=True, text=True, timeout=300)
     assert ended.returncode in (0, 1), ended.stderr
     assert json.loads(ended.stdout)["decisions"] > 0
+
+
+def test_the_model_that_comes_with_the_package_reaches_goals_in_houses_that_it_was_not_trained_in(
+    cli: Cli, tmp_path: Path
+) -> None:
+    options = ("--limit", 6, "--suite-option", "first_seed=9000000", "--suite-option", "houses=6")
+    ended = cli("eval", PACKAGED, "--out", tmp_path / "bench", *options, "--suite-option", "tasks_per_house=1")
+    assert ended.code in (0, 1), ended.err
+    results = [json.loads(line) for line in (tmp_path / "bench" / "results.jsonl").read_text().splitlines()]
+    assert len(results) == 6
+    assert sum(one["gsr"] for one in results) >= 3, ended.out
+
+
+def test_the_model_that_comes_with_the_package_is_small_and_says_what_it_is() -> None:
+    assert sum(file.stat().st_size for file in PACKAGED.iterdir()) < 8e6
+    card = (PACKAGED / "README.md").read_text(encoding="utf-8")
+    assert "GSR" in card
+    assert json.loads((PACKAGED / "training.json").read_text())["planner"].startswith("reactree_wm")
 
 
 def test_evaluation_agrees_with_the_curves(trained: Path, data: Path, cli: Cli) -> None:

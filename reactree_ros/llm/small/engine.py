@@ -10,7 +10,6 @@ from typing import Any
 
 from pydantic import Field
 
-from reactree_ros.errors import UserError
 from reactree_ros.llm.batching.held import Held
 from reactree_ros.llm.batching.kept_prompts import KeptPrompts
 from reactree_ros.llm.batching.row import Row
@@ -164,8 +163,6 @@ class SmallSettings(AnsweringLimits):
 
 def _make(settings: SmallSettings) -> LanguageModel:
     folder = settings.model or str(PACKAGED)
-    if not settings.model and not (PACKAGED / network.GRAPH).is_file():
-        raise UserError("llm is 'small', but no model comes with this package yet; name the folder of one with --model")
     engine = SmallEngine(folder, state_tokens=settings.state_tokens, threads=settings.threads)
     return FairQueue(EngineModel(engine, request_timeout=settings.request_timeout), settings.max_concurrent)
 
