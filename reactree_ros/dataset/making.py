@@ -30,6 +30,7 @@ from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
+from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import Task, parse_tasks
@@ -141,12 +142,13 @@ class Maker:
                 examples=self._examples,
                 task_id=task.task_id,
                 task_name=task.task_name,
+                options=TreeOptions(max_decisions=settings.decisions),
                 record=Recorder(events.append),
             )
             result = episode.run()
         if result.broken:
             raise UserError(f"{run.house}, task {run.task}: {result.message}; the same command goes on here")
-        if self._pupil is None and result.achieved == unclear:
+        if self._pupil is None and not settings.decisions and result.achieved == unclear:
             return None
         labels = None if self._pupil is None else teacher.labels
         return list(lines_of(events, run, labels=labels, astray=teacher.astray))

@@ -29,6 +29,9 @@ class DatasetSettings(Settings):
     rooms: int = Field(default=0, ge=0, le=8, description="rooms of each house, 3 to 8; 0: drawn")
     tasks_per_house: int = Field(default=1, ge=1, lt=100, description="tasks in each house")
     varied: bool = Field(default=True, description="more types of task, many more words, fuller houses")
+    decisions: int = Field(
+        default=0, ge=0, description="most decisions of each task: 2 show how an instruction is broken up; 0: all"
+    )
     unclear: float = Field(default=0.02, ge=0, le=0.5, description="share of instructions that no robot can carry out")
     noise: float = Field(default=0.05, ge=0, le=0.5, description="share of decisions that lead off the expert's path")
     beta: float = Field(

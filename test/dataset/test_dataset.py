@@ -106,6 +106,19 @@ def test_every_decision_is_one_that_decoding_allows(small: Path) -> None:
         assert line["learn"]
 
 
+def test_the_first_decisions_of_each_task_alone_break_its_instruction_up(cli: Cli, tmp_path: Path) -> None:
+    few = ("--houses", 3, "--rooms", 3, "--tasks-per-house", 4, "--noise", 0, "--unclear", 0.3, "--decisions", 2)
+    cli("dataset", *few, "--workers", 1, "--out", tmp_path / "data")
+    found = all_lines(tmp_path / "data")
+    assert {(line["house"], line["task"]) for line in found} == {
+        (line["house"], line["task"]) for line in found if line["completion"].startswith(("Think: ", "Act: failure"))
+    }
+    assert {line["node"] for line in found} == {0}
+    assert {line["kind"] for line in found} >= {"think", "expand"}
+    assert all(len(node) <= 2 for node in nodes(found))
+    assert (counts(tmp_path / "data")["tasks"], counts(tmp_path / "data")["left_out"]) == (12, 0)
+
+
 def test_no_house_is_in_both_parts_and_the_counts_are_right(small: Path) -> None:
     train, held_out = lines(small / "train.jsonl"), lines(small / "held_out.jsonl")
     assert {line["house"] for line in train} & {line["house"] for line in held_out} == set()

@@ -113,6 +113,15 @@ def test_a_house_is_a_valid_task_file(house: House) -> None:
 
 @some
 @given(houses)
+def test_the_goal_is_in_the_order_in_which_the_instruction_asks(house: House) -> None:
+    for task in house:
+        words = [CLASSES[name].word.removeprefix("cutlery ") for _, name, _, _ in moves(task)]
+        asked = [task["nl_instructions"][0].index(word) for word in words]
+        assert asked == sorted(asked)
+
+
+@some
+@given(houses)
 def test_ids_are_unique_and_every_edge_has_both_ends_and_occurs_once(house: House) -> None:
     for task in house:
         graph = Graph(task)

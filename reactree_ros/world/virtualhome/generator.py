@@ -148,7 +148,8 @@ def generate_house(*, seed: int, rooms: int = 5, tasks: int = 5, varied: bool = 
     """Make an apartment and its tasks.
 
     The five WAH task types take turns, so that five tasks show each of them once. Every task can be solved: what its
-    goal needs lies on or in something within reach, and never where the goal wants it; see :func:`solution`.
+    goal needs lies on or in something within reach, and never where the goal wants it; see :func:`solution`. The goal's
+    conditions are in the order in which the instruction asks for them.
 
     Args:
         seed: Names the apartment; it becomes the ``env_id``.
@@ -176,12 +177,14 @@ def generate_house(*, seed: int, rooms: int = 5, tasks: int = 5, varied: bool = 
         name = names[index % len(names)]
         needed = _draw_goal(rng, _KINDS[name])
         room = rng.choice(list(apartment.rooms))
+        asked = list(needed.items())
+        rng.shuffle(asked)
         documents.append(
             {
                 "task_id": index + 1,
                 "task_name": name,
-                "nl_instructions": [_instruct(rng, name, needed)],
-                "task_goal": _goal_keys(_KINDS[name], needed),
+                "nl_instructions": [_instruct(rng, name, dict(asked))],
+                "task_goal": _goal_keys(_KINDS[name], dict(asked)),
                 "env_id": seed,
                 "init_room": apartment.rooms[room],
                 "init_graph": _graph(apartment, _place_things(rng, apartment, _KINDS[name], needed), room),
@@ -404,7 +407,7 @@ def _draw_goal(rng: random.Random, kind: _Kind) -> dict[str, int]:
 
 
 def _goal_keys(kind: _Kind, needed: Mapping[str, int]) -> dict[str, int]:
-    goal = {f"{kind.relation}_{name}_{kind.receptacle}": needed[name] for name in sorted(needed)}
+    goal = {f"{kind.relation}_{name}_{kind.receptacle}": count for name, count in needed.items()}
     if kind.turn_on:
         goal[f"turnOn_{kind.receptacle}"] = 1
     return goal
@@ -539,8 +542,7 @@ def _instruct(rng: random.Random, task_name: str, needed: Mapping[str, int]) -> 
     kind = _KINDS[task_name]
     receptacle = CLASSES[kind.receptacle].word
     plain, *others = ("on", "on", "onto") if kind.relation == "on" else ("in", "in", "into", "inside")
-    things = list(needed.items())
-    rng.shuffle(things)
+    things = needed.items()
     several = sum(needed.values()) > 1
     if several and not kind.turn_on and max(needed.values()) == 1 and rng.random() < 0.1:
         sentence, between = rng.choice(_SENTENCE_EACH), rng.choice(("\n", " "))
