@@ -22,7 +22,13 @@ app = typer.Typer(add_completion=False)
 @takes(suite=Named(SUITES, "suite", default=""), llm=NamedModel(), options=FromSettings(RunOptions, without=["seed"]))
 def bench(
     out: Annotated[Path, typer.Option(help="Folder for the results; one of the same bench is gone on with.")],
-    planner: Annotated[str, typer.Option(help="Planners, with commas between them, e.g. react,reactree_wm.")] = "",
+    planner: Annotated[
+        str,
+        typer.Option(
+            help="Planners, with commas between them, e.g. react,reactree_wm; empty: those that the language model was "
+            "trained for."
+        ),
+    ] = "",
     contenders: Annotated[
         Path | None,
         typer.Option(help="Instead of planners: a YAML file of names, each with a planner and its own language model."),
@@ -54,10 +60,11 @@ def bench(
         raise UserError(f"--planner {planner} and --contenders {contenders} exclude each other; write it into the file")
     named = read_contenders(contenders) if contenders is not None else {}
     where, experiences = commands.checked_memory(memory)
+    trained = llm.spec.trained_for(llm.settings)
     settings = BenchSettings(
         suite=suite.spec.name,
         suite_settings=suite.settings.model_dump(exclude_unset=True),
-        planners=tuple(named) or tuple(name.strip() for name in planner.split(",") if name.strip()),
+        planners=tuple(named) or tuple(one.strip() for one in planner.split(",") if one.strip()) or trained,
         seeds=seeds,
         limit=limit,
         llm=model_to_dict(llm.spec, llm.settings),

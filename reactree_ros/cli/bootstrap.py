@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.opening import open_memory, open_model, progress
+from reactree_ros.cli.opening import chosen_planner, open_memory, open_model, progress
 from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, takes
 from reactree_ros.cli.run import Planner
 from reactree_ros.errors import UserError
@@ -27,7 +27,7 @@ def bootstrap(
     seed_memory: Annotated[
         Path | None, typer.Option(help="A memory with a few trajectories to begin with; without, a fixed example.")
     ] = None,
-    planner: Planner = "reactree_wm",
+    planner: Planner = "",
     *,
     suite: Chosen,
     llm: Chosen,
@@ -39,9 +39,8 @@ def bootstrap(
     where the memory is empty in the end, or a run broke off.
     """
     from reactree_ros.bootstrap import Bootstrap
-    from reactree_ros.planners.spec import planner as planner_of
 
-    chosen = planner_of(planner)
+    chosen = chosen_planner(planner, llm)
     suite.spec.check_installed()
     todo = suite.spec.tasks(suite.settings)
     if seed_memory is not None and not seed_memory.exists():

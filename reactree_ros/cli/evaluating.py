@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from reactree_ros.cli.opening import progress
 from reactree_ros.cli.options import Chosen, FromSettings, Named, takes
 from reactree_ros.errors import UserError
 from reactree_ros.installation import check_modules
+from reactree_ros.llm.trained import ABOUT, trained_for
 from reactree_ros.registry import SUITES
 from reactree_ros.tree.options import RunOptions
 
@@ -88,7 +88,7 @@ def _runs(
     settings = BenchSettings(
         suite=suite.spec.name,
         suite_settings=suite.settings.model_dump(exclude_unset=True),
-        planners=tuple((planner or trained_for(model)).split(",")),
+        planners=tuple(planner.split(",")) if planner else _trained_for(model),
         limit=limit,
         llm={"llm": "small", "model": str(model.resolve())},
         options=options.model_dump(exclude_unset=True),
@@ -104,16 +104,7 @@ def _runs(
     return done
 
 
-def trained_for(model: Path) -> str:
-    """Return the planner that a model was trained for.
-
-    Raises:
-        UserError: Its folder does not say.
-    """
-    try:
-        named = json.loads((model / "training.json").read_text(encoding="utf-8"))["planner"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            f"{model}: holds no training.json that says for which planner; name one with --planner"
-        ) from error
-    return str(named)
+def _trained_for(model: Path) -> tuple[str, ...]:
+    if found := trained_for(model):
+        return found
+    raise UserError(f"{model}: holds no {ABOUT} that says for which planner; name one with --planner")

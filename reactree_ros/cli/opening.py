@@ -19,11 +19,15 @@ if TYPE_CHECKING:
     from reactree_ros.episode import EpisodeResult
     from reactree_ros.llm.port import LanguageModel
     from reactree_ros.memory.episodic import EpisodicMemory
+    from reactree_ros.planners.spec import Planner
     from reactree_ros.record.reader import Record
     from reactree_ros.record.schema import Event
     from reactree_ros.record.writer import RecordFile
     from reactree_ros.world.port import World
     from reactree_ros.world.spec import WorldSettings
+
+#: Who plans where nobody is named, and the language model was trained for none in particular.
+DEFAULT_PLANNER = "reactree_wm"
 
 
 @contextmanager
@@ -41,6 +45,23 @@ def open_model(llm: Chosen) -> Iterator[LanguageModel]:
         raise UserError(str(error)) from error
     finally:
         model.close()
+
+
+def chosen_planner(named: str, llm: Chosen) -> Planner:
+    """Return the planner of that name; without a name, the one that the language model was trained for.
+
+    Says where it was trained for others only.
+
+    Raises:
+        UserError: There is none of that name.
+    """
+    from reactree_ros.planners.spec import planner
+
+    trained = llm.spec.trained_for(llm.settings)
+    if named and trained and named not in trained:
+        text = f"--planner {named}: the language model was trained for {', '.join(trained)}, and may say nothing of use"
+        Console(stderr=True).print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    return planner(named or (trained or (DEFAULT_PLANNER,))[0])
 
 
 @contextmanager

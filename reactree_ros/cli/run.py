@@ -10,7 +10,16 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.opening import described, flush_of, open_memory, open_model, open_record, print_json, shown_events
+from reactree_ros.cli.opening import (
+    chosen_planner,
+    described,
+    flush_of,
+    open_memory,
+    open_model,
+    open_record,
+    print_json,
+    shown_events,
+)
 from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, takes
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
@@ -18,12 +27,12 @@ from reactree_ros.registry import WORLDS
 from reactree_ros.tree.options import RunOptions, TreeOptions
 
 app = typer.Typer(add_completion=False)
+WHO_PLANS = (
+    "Who plans, see `reactree list planners`; with _wm where it remembers where things were seen; with options as "
+    "NAME:OPTION=VALUE."
+)
 Planner = Annotated[
-    str,
-    typer.Option(
-        help="Who plans, see `reactree list planners`; with _wm where it remembers where things were seen; with "
-        "options as NAME:OPTION=VALUE."
-    ),
+    str, typer.Option(help=f"{WHO_PLANS} Empty: the one that the language model was trained for, or reactree_wm.")
 ]
 
 
@@ -31,7 +40,7 @@ Planner = Annotated[
 @takes(world=Named(WORLDS, "world"), llm=NamedModel(), options=FromSettings(RunOptions))
 def run(
     instruction: Annotated[str | None, typer.Argument(help="What to do; by default what the chosen task asks.")] = None,
-    planner: Planner = "reactree_wm",
+    planner: Planner = "",
     memory: Annotated[
         Path | None,
         typer.Option(help="An episodic memory: examples come from it, and a run that reaches its goal is added."),
@@ -51,7 +60,6 @@ def run(
     """
     from reactree_ros.cli.view import kept_for_the_page, watched
     from reactree_ros.episode import Episode
-    from reactree_ros.planners.spec import planner as planner_of
     from reactree_ros.record.writer import Recorder
     from reactree_ros.view import check_installed
     from reactree_ros.view.steering import Steering
@@ -61,7 +69,7 @@ def run(
         raise UserError("--paused needs --view: only on the page can the run be told to go on")
     if view:
         check_installed()
-    chosen = planner_of(planner)
+    chosen = chosen_planner(planner, llm)
     place = Place.of(world.spec, world.settings)
     task, task_id = place.choose(instruction, by_number=world.settings.of_many)
     with (

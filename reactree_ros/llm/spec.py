@@ -18,7 +18,9 @@ class ModelSpec(Spec):
         make: Makes it from its settings; it gets ready at :meth:`LanguageModel.ready` or when it is asked.
         flags: Names of settings that are options of their own on the command line; the others are given as
             ``--llm-option NAME=VALUE``.
+        trained_for: Returns from its settings for which planners it was trained, with their options; none: for any.
     """
 
     make: Callable[[Any], LanguageModel]
     flags: tuple[str, ...] = ()
+    trained_for: Callable[[Any], tuple[str, ...]] = lambda settings: ()

@@ -18,6 +18,7 @@ from reactree_ros.llm.local_engine import LocalEngine
 from reactree_ros.llm.port import LanguageModel, LanguageModelError, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.llm.trained import trained_for
 
 #: Tokens whose attention states are held; of a model of 8 billion weights in 16 bits, about 8 GB.
 STATE_TOKENS = 65536
@@ -177,4 +178,5 @@ SPEC = ModelSpec(
     needs=("torch", "transformers", "llguidance"),
     make=_make,
     flags=("model",),
+    trained_for=lambda settings: trained_for(settings.model),
 )

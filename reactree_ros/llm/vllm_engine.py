@@ -19,6 +19,7 @@ from reactree_ros.llm.local_engine import LocalEngine
 from reactree_ros.llm.port import LanguageModel, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.llm.trained import trained_for
 
 #: Engine arguments that are set where the user sets none. llguidance compiles a regular expression as it goes, so that
 #: hundreds of skills that change at every step cost no more than a few.
@@ -190,4 +191,5 @@ SPEC = ModelSpec(
     needs=("vllm",),
     make=_make,
     flags=("model",),
+    trained_for=lambda settings: trained_for(settings.model),
 )

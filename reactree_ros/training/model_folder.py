@@ -7,13 +7,14 @@ import shutil
 from pathlib import Path
 
 from reactree_ros.errors import UserError
+from reactree_ros.llm.trained import ABOUT
 from reactree_ros.training.checkpoint import load_checkpoint, write_whole
 from reactree_ros.training.loop import CHECKPOINT, TOKENIZER
 from reactree_ros.training.settings import TrainSettings
 from reactree_ros.training.vocabulary import END
 
-#: Where it is, in the training's folder, and what it says of its training.
-MODEL, ABOUT = "model", "training.json"
+#: Where it is, in the training's folder.
+MODEL = "model"
 
 
 def make_model_folder(out: Path, settings: TrainSettings, planners: str) -> Path:

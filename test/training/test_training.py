@@ -23,6 +23,7 @@ from reactree_ros.dataset.settings import ABOUT
 from reactree_ros.llm.port import DecisionRequest
 from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.llm.small.engine import PACKAGED
+from reactree_ros.record.reader import read_record
 from reactree_ros.training import dataset
 from reactree_ros.training.curves import CSV, PLOT
 from reactree_ros.training.prepared import Prepared
@@ -149,8 +150,7 @@ def test_the_small_model_runs_without_torch(trained: Path, tmp_path: Path) -> No
         "from reactree_ros.cli import main; main()"
     )
     command = ["run", "Put the book on the bed", "--house", "villa", "--llm", "small", "--model", trained / "model"]
-    planner = ["--planner", "reactree_wm:system_text=false:fixed_example=false", "--max-decisions", 5, "--json"]
-    run = [sys.executable, "-c", script, *map(str, command + planner)]
+    run = [sys.executable, "-c", script, *map(str, [*command, "--max-decisions", 5, "--json"])]
     ended = subprocess.run(run, capture_output=True, text=True, timeout=300)
     assert ended.returncode in (0, 1), ended.stderr
     assert json.loads(ended.stdout)["decisions"] > 0
@@ -165,6 +165,20 @@ def test_the_model_that_comes_with_the_package_reaches_goals_in_houses_that_it_w
     results = [json.loads(line) for line in (tmp_path / "bench" / "results.jsonl").read_text().splitlines()]
     assert len(results) == 6
     assert sum(one["gsr"] for one in results) >= 3, ended.out
+
+
+def test_who_plans_follows_from_the_model_where_nobody_is_named(cli: Cli, tmp_path: Path) -> None:
+    run = ("run", "Put 1 apple on the coffee table", "--llm", "small", "--max-decisions", 5)
+    of_its_own, other = tmp_path / "own.jsonl", tmp_path / "other.jsonl"
+    assert "was trained for" not in cli(*run, "--save", of_its_own).err
+    (trained_for,) = json.loads((PACKAGED / "training.json").read_text())["planner"].split(",")
+    assert read_record(of_its_own).run["planner"]["name"] == trained_for
+    said = cli(*run, "--planner", "react", "--save", other).err
+    assert f"--planner react: the language model was trained for {trained_for}, and may say nothing of use" in said
+    assert read_record(other).run["planner"]["name"] == "react"
+    options = ("--limit", 1, "--max-decisions", 5)
+    assert cli("bench", "--llm", "small", "--suite", "generated", "--out", tmp_path / "bench", *options).code == 0
+    assert json.loads((tmp_path / "bench" / "results.jsonl").read_text())["planner"] == trained_for
 
 
 def test_the_model_that_comes_with_the_package_is_small_and_says_what_it_is() -> None:
@@ -297,11 +311,7 @@ def test_where_the_disk_is_full_the_checkpoint_before_stays_whole(
 
 def test_an_instruction_of_5000_words_ends_the_run_and_says_why(trained: Path, cli: Cli) -> None:
     instruction = " ".join(f"word{number}" for number in range(5000))
-    planner = "reactree_wm:system_text=false:fixed_example=false"
-    ended = cli(
-        *("run", instruction, "--house", "villa", "--planner", planner, "--json"),
-        *("--llm", "small", "--model", trained / "model"),
-    )
+    ended = cli("run", instruction, "--house", "villa", "--json", "--llm", "small", "--model", trained / "model")
     assert ended.code == 1
     assert ended.json["end"] == "context_full"
     assert "tokens too long for the model's context of 8192 tokens" in ended.json["message"]

@@ -21,6 +21,7 @@ from reactree_ros.llm.local_engine import LocalEngine
 from reactree_ros.llm.port import LanguageModel, ServerUnavailable
 from reactree_ros.llm.small import network
 from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.llm.trained import trained_for
 
 #: Where the model lies that comes with the package.
 PACKAGED = Path(__file__).parent / "model"
@@ -161,9 +162,12 @@ class SmallSettings(AnsweringLimits):
     threads: int = Field(default=1, ge=1, le=256, description="threads that the network computes with")
 
 
+def _folder(settings: SmallSettings) -> str:
+    return settings.model or str(PACKAGED)
+
+
 def _make(settings: SmallSettings) -> LanguageModel:
-    folder = settings.model or str(PACKAGED)
-    engine = SmallEngine(folder, state_tokens=settings.state_tokens, threads=settings.threads)
+    engine = SmallEngine(_folder(settings), state_tokens=settings.state_tokens, threads=settings.threads)
     return FairQueue(EngineModel(engine, request_timeout=settings.request_timeout), settings.max_concurrent)
 
 
@@ -175,4 +179,5 @@ SPEC = ModelSpec(
     needs=("onnxruntime", "tokenizers", "llguidance"),
     make=_make,
     flags=("model",),
+    trained_for=lambda settings: trained_for(_folder(settings)),
 )

@@ -1,0 +1,22 @@
+"""For which planner a model was trained, as ``reactree train`` writes it into the model's folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+#: The file in a model's folder that says how it was trained.
+ABOUT = "training.json"
+
+
+def trained_for(model: str | Path) -> tuple[str, ...]:
+    """Return the planners, with their options, that a model was trained for; none where its folder does not say.
+
+    Args:
+        model: Its folder; whatever else names a model says nothing.
+    """
+    try:
+        named = json.loads((Path(model) / ABOUT).read_text(encoding="utf-8"))["planner"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
+    return tuple(named.split(",")) if isinstance(named, str) else ()
