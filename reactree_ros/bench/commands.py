@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,14 +61,16 @@ def bench(settings: BenchSettings, out: Path, *, workers: int, ray: str | None, 
     Raises:
         UserError: Something cannot be used, or no worker gets ready.
     """
-    all_jobs = list(settings.jobs())
+    tasks = settings.tasks()
+    runs = len(tasks) * len(settings.planners) * settings.seeds
     with closing(BenchFolder(out, settings)) as folder:
         tally = _Tally(len(folder.done), sum(line.achieved for line in folder.done.values()))
-        if left := len(all_jobs) - tally.done:
-            folder.begin(workers=workers, where=ray or "processes", runs=len(all_jobs))
-            _carry_out(all_jobs, folder, lambda: _workers(settings, min(workers, left), ray), tally)
-    lines = [f"{tally.done} of {len(all_jobs)} runs done in {out}, {tally.text}"]
-    if tally.done < len(all_jobs):
+        if left := runs - tally.done:
+            folder.begin(workers=workers, where=ray or "processes", runs=runs)
+            jobs = settings.jobs(tasks, done=folder.done)
+            _carry_out(jobs, runs, folder, lambda: _workers(settings, min(workers, left), ray), tally)
+    lines = [f"{tally.done} of {runs} runs done in {out}, {tally.text}"]
+    if tally.done < runs:
         lines.append("The same command carries out again what is not done.")
     if tally.new:
         lines.append(
@@ -77,7 +79,7 @@ def bench(settings: BenchSettings, out: Path, *, workers: int, ray: str | None, 
         )
     lines.append(f"Compare the planners: reactree report {out}")
     console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
-    return tally.done == len(all_jobs)
+    return tally.done == runs
 
 
 def _workers(settings: BenchSettings, count: int, ray: str | None) -> Workers:
@@ -90,7 +92,9 @@ def _workers(settings: BenchSettings, count: int, ray: str | None) -> Workers:
     return LocalWorkers(settings, count)
 
 
-def _carry_out(all_jobs: list[Job], folder: BenchFolder, make_workers: Callable[[], Workers], tally: _Tally) -> None:
+def _carry_out(
+    jobs: Iterable[Job], runs: int, folder: BenchFolder, make_workers: Callable[[], Workers], tally: _Tally
+) -> None:
     errors = Console(stderr=True, soft_wrap=True)
 
     def say(text: str, style: str) -> None:
@@ -102,14 +106,14 @@ def _carry_out(all_jobs: list[Job], folder: BenchFolder, make_workers: Callable[
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[text]}"))
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=errors, transient=True) as bar:
-        shown = bar.add_task("Running", total=len(all_jobs), completed=tally.done, text=tally.text)
+        shown = bar.add_task("Running", total=runs, completed=tally.done, text=tally.text)
 
         def recorded(line: RunLine) -> None:
             tally.add(line)
             bar.update(shown, completed=tally.done + len(tally.broken), text=tally.text)
 
         try:
-            given_up = carry_out(all_jobs, folder, make_workers(), recorded=recorded, died=died)
+            given_up = carry_out(jobs, folder, make_workers(), recorded=recorded, died=died)
         except KeyboardInterrupt:
             say(f"interrupted after {tally.done} runs; the same command goes on from there", "red")
             raise

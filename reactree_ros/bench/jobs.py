@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reactree_ros.bench.spec import SuiteSpec
+from reactree_ros.bench.spec import SuiteSpec, TasksOnDemand
 from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import model_from_dict, model_to_dict, read_yaml
 from reactree_ros.planners.spec import planner
@@ -122,7 +122,7 @@ class BenchSettings:
         """The task suite."""
         return SUITES.get(self.suite)
 
-    def tasks(self) -> dict[int, Task]:
+    def tasks(self) -> Mapping[int, Task]:
         """Return the tasks by their ids.
 
         Raises:
@@ -131,15 +131,23 @@ class BenchSettings:
         spec = self.spec
         spec.check_installed()
         settings = read_settings(spec.settings, self.suite_settings, where=f"task suite '{self.suite}'")
-        return dict(islice(spec.tasks(settings).items(), self.limit or None))
+        tasks = spec.tasks(settings)
+        return TasksOnDemand(islice(tasks, self.limit), tasks.__getitem__) if self.limit else tasks
 
-    def jobs(self) -> Iterator[Job]:
-        """Yield every job, planners taking turns, so that what is there after a kill compares all of them."""
-        tasks = self.tasks()
+    def jobs(self, tasks: Mapping[int, Task] | None = None, *, done: Collection[Key] = ()) -> Iterator[Job]:
+        """Yield every job, planners taking turns, so that what is there after a kill compares all of them.
+
+        Args:
+            tasks: What :meth:`tasks` has returned, where it was called before.
+            done: Jobs that are left out; a task that only these are about is not made.
+        """
+        tasks = self.tasks() if tasks is None else tasks
         for seed in range(self.seeds):
-            for task_id, task in tasks.items():
-                for name in self.planners:
-                    yield Job(Key(self.suite, task_id, name, seed), task)
+            for task_id in tasks:
+                left = [key for name in self.planners if (key := Key(self.suite, task_id, name, seed)) not in done]
+                if left:
+                    task = tasks[task_id]
+                    yield from (Job(key, task) for key in left)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as they are written into the bench's folder."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
 from reactree_ros.bench.goal import Condition, Goal
-from reactree_ros.bench.spec import SuiteSpec
+from reactree_ros.bench.spec import SuiteSpec, TasksOnDemand
 from reactree_ros.errors import UserError
 from reactree_ros.settings import Settings
 from reactree_ros.world.virtualhome import rules
@@ -56,15 +56,16 @@ def _recorded(settings: WahNlSettings) -> Mapping[int, Task]:
 
 
 def _generated(settings: GeneratedSettings) -> Mapping[int, Task]:
-    return {
-        seed * HOUSE_STRIDE + task.task_id: task
-        for seed in range(settings.first_seed, settings.first_seed + settings.houses)
-        for task in parse_tasks(_house(seed, settings))
-    }
+    rooms, tasks, varied = settings.rooms, settings.tasks_per_house, settings.varied
 
+    @lru_cache(maxsize=1)  # the tasks of a house follow one another
+    def house(seed: int) -> Mapping[int, Task]:
+        made = parse_tasks(generate_house(seed=seed, rooms=rooms, tasks=tasks, varied=varied))
+        return {seed * HOUSE_STRIDE + task.task_id: task for task in made}
 
-def _house(seed: int, settings: GeneratedSettings) -> Sequence[Any]:
-    return generate_house(seed=seed, rooms=settings.rooms, tasks=settings.tasks_per_house, varied=settings.varied)
+    seeds = range(settings.first_seed, settings.first_seed + settings.houses)
+    ids = (seed * HOUSE_STRIDE + number for seed in seeds for number in range(1, tasks + 1))
+    return TasksOnDemand(ids, lambda task_id: house(task_id // HOUSE_STRIDE)[task_id])
 
 
 WAH_NL = SuiteSpec(

@@ -6,6 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Protocol
 
 from reactree_ros.bench.folder import BenchFolder
@@ -108,7 +109,7 @@ def carry_out(
     """Carry out every job that is not done yet; no more are begun once :data:`OUTAGE` in a row found no model.
 
     Args:
-        jobs: All jobs of the bench.
+        jobs: Jobs of the bench; each is taken when a worker is about to need it.
         folder: Where the results go, and which are there already.
         workers: Who carries them out; closed at the end, also after an exception (Ctrl-C).
         recorded: Called with the line of each run once it is written down, also of one that broke off.
@@ -118,7 +119,8 @@ def carry_out(
         The runs over which a worker died at every attempt; they are not recorded, so that a resume tries them again.
     """
     begin = time.monotonic()
-    waiting = deque(job for job in jobs if job.key not in folder.done)
+    further = (job for job in jobs if job.key not in folder.done)
+    waiting = deque(islice(further, 1))  # what died is tried again before further ones are made
     deaths: Counter[Key] = Counter()
     given_up: list[Key] = []
     gone = 0
@@ -137,12 +139,14 @@ def carry_out(
                         given_up.append(one.job.key)
             while waiting and workers.idle:  # before the results are written: nobody waits for the disk
                 workers.submit(waiting.popleft())
+                waiting.extend(islice(further, 0 if waiting else 1))
             for one in happened:
                 if isinstance(one, Finished):
                     line = folder.record(one, elapsed=time.monotonic() - begin)
                     recorded(line)
                     gone = gone + 1 if line.end == EpisodeEnd.MODEL_GONE.value else 0
             if gone >= OUTAGE:
+                further.close()
                 waiting.clear()
     except BaseException:
         workers.close(at_once=True)

@@ -224,6 +224,23 @@ def test_a_run_over_which_every_worker_dies_is_given_up_and_the_others_are_carri
     assert workers.closed
 
 
+def test_a_job_is_taken_when_a_worker_is_about_to_need_it(tmp_path: Path) -> None:
+    taken: list[Job] = []
+    workers = Deadly(None)
+    submit, ahead = workers.submit, list[int]()
+
+    def watched(job: Job) -> None:
+        submit(job)
+        ahead.append(len(taken) - len(ahead))
+
+    workers.submit = watched  # type: ignore[method-assign]
+    with closing(BenchFolder(tmp_path, SETTINGS)) as folder:
+        jobs = (taken.append(job) or job for job in SETTINGS.jobs())
+        assert carry_out(jobs, folder, workers) == []  # type: ignore[arg-type]
+    assert len(taken) == len(ahead) == len(read_results(tmp_path))
+    assert max(ahead) == 1
+
+
 class Dying(ExpertModel):
     """Is gone when it is asked for its third decision."""
 

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from bench_runs import bench_of
 
+from reactree_ros.bench import suites
 from reactree_ros.bench.folder import BenchFolder, read_settings
 from reactree_ros.bench.job_runner import GOAL, RECORD, Finished, JobRunner
-from reactree_ros.bench.jobs import BenchSettings, digest, read_contenders
+from reactree_ros.bench.jobs import BenchSettings, Key, digest, read_contenders
 from reactree_ros.bench.suites import GENERATED
 from reactree_ros.errors import UserError
 from reactree_ros.world.virtualhome.generator import generate_house
@@ -39,6 +40,26 @@ def test_the_seeds_the_rooms_and_the_tasks_of_the_houses_can_be_chosen() -> None
     expected = generate_house(seed=8, rooms=3, tasks=2)[1]
     assert tasks[802].instruction == expected["nl_instructions"][0]
     assert tasks[801] != generated(houses=2, first_seed=7, tasks_per_house=2).tasks()[801]
+
+
+def test_a_house_is_made_when_its_first_run_is_about_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def counted(*, seed: int, **settings: Any) -> Any:
+        made.append(seed)
+        return generate_house(seed=seed, **settings)
+
+    monkeypatch.setattr(suites, "generate_house", counted)
+    settings = generated("react", "reactree", houses=20_000, rooms=3, tasks_per_house=2)
+    tasks = settings.tasks()
+    assert (len(tasks), made) == (40_000, [])
+    done = [Key("generated", task_id, name, 0) for task_id in (1, 2) for name in settings.planners]
+    first, second, third, fourth = islice(settings.jobs(tasks, done=done), 4)
+    assert [job.key.task_id for job in (first, second, third, fourth)] == [101, 101, 102, 102]
+    assert first.task is second.task
+    assert made == [1]
+    with pytest.raises(KeyError):
+        tasks[103]
 
 
 def test_the_planners_take_turns_over_the_tasks_of_a_seed() -> None:
