@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import time
 import traceback
@@ -25,7 +26,7 @@ from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.spec import in_house
 
 #: Files of a run: its record, its goal at the end, and what raised an exception outside of what a run itself reports.
-RECORD, GOAL, ERROR = "record.jsonl", "goal.json", "error.txt"
+RECORD, GOAL, ERROR = "record.jsonl.gz", "goal.json", "error.txt"
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ class JobRunner:
                 record=Recorder(events.append, world=place, llm=self._settings.llm_of(key.planner)),
             )
             result = episode.run()
-            files = {RECORD: "".join(f"{encoded(event)}\n" for event in events).encode("ascii")}
+            record = "".join(f"{encoded(event)}\n" for event in events).encode("ascii")
+            files = {RECORD: gzip.compress(record, mtime=0)}
             if self._suite.goal is not None and not result.broken:
                 files[GOAL] = goal_as_json(self._suite.goal(task, world)).encode()
         told = told_by(events)

@@ -161,8 +161,8 @@ class BenchReport:
         return any(run.approximate_tokens for runs in self.runs.values() for run in runs)
 
     def _events(self, run: RunLine) -> Sequence[Event]:
-        path = self.folder / run.folder / RECORD
-        return told_by(read_record(path).events).events if path.exists() else ()
+        path = next((self.folder / run.folder).glob(f"{Path(RECORD).stem}*"), None)  # packed or not
+        return told_by(read_record(path).events).events if path else ()
 
     def _verdict(self, run: RunLine, events: Sequence[Event]) -> Verdict:
         return verdict(instruction=run.instruction, end=run.end, goal=self.goals.get(run.key), events=events)

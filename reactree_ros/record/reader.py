@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from reactree_ros.errors import UserError
 from reactree_ros.record.schema import SCHEMA, Event
 
 #: How long a follower sleeps where nothing new is written, in seconds.
 FOLLOW_PERIOD = 0.1
+#: How the name of a record ends; gzip may have packed one whose run has ended.
+SUFFIXES = (".jsonl", ".jsonl.gz")
+#: What is raised where a file cannot be read, or is not packed as a whole.
+UNREADABLE = (OSError, EOFError, zlib.error)
+_PACKED = b"\x1f\x8b"
 
 
 class RecordError(UserError, ValueError):
@@ -57,11 +65,12 @@ def read_record(path: str | Path) -> Record:
     """
     path = Path(path)
     try:
-        content = path.read_bytes()
+        with opened(path) as file:
+            content = file.read()
     except IsADirectoryError:
         raise RecordError(f"{path}: is a folder; name a run's record, a .jsonl file in it") from None
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
+    except UNREADABLE as error:
+        raise _unreadable(path, error) from error
     *lines, last = content.split(b"\n")
     if not lines:
         raise _no_record(path)
@@ -84,7 +93,7 @@ def follow(path: str | Path, *, goes_on: Callable[[], bool]) -> Iterator[Event]:
             return
         time.sleep(FOLLOW_PERIOD)
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             while True:
                 *lines, rest = (rest + file.read()).split(b"\n")
                 for line in lines:
@@ -97,8 +106,20 @@ def follow(path: str | Path, *, goes_on: Callable[[], bool]) -> Iterator[Event]:
                     if not goes_on():
                         return
                     time.sleep(FOLLOW_PERIOD)
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
+    except UNREADABLE as error:
+        raise _unreadable(path, error) from error
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a record for reading; what comes of one that is packed is what it was before.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    file = path.open("rb")
+    packed = file.read(len(_PACKED)) == _PACKED
+    file.seek(0)
+    return gzip.GzipFile(fileobj=file) if packed else file  # type: ignore[return-value]
 
 
 def records_in(paths: Sequence[Path]) -> list[Path]:
@@ -112,7 +133,8 @@ def records_in(paths: Sequence[Path]) -> list[Path]:
         if not path.is_dir():
             found.append(path)
             continue
-        inside = sorted(one for one in path.rglob("*.jsonl") if is_record(one))
+        named = (one for suffix in SUFFIXES for one in path.rglob(f"*{suffix}"))
+        inside = sorted(one for one in named if is_record(one))
         if not inside:
             raise RecordError(f"{path}: holds no record of a run; `reactree run --save FILE.jsonl` writes one")
         found += inside
@@ -122,9 +144,9 @@ def records_in(paths: Sequence[Path]) -> list[Path]:
 def is_record(path: Path) -> bool:
     """Whether a file begins as a record does."""
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             return file.read(10).replace(b" ", b"").startswith(b'{"e":"run"')
-    except OSError:
+    except UNREADABLE:
         return False
 
 
@@ -145,6 +167,10 @@ def _event(path: Path, number: int, line: bytes) -> Event:
             "install a newer reactree_ros"
         )
     return event  # type: ignore[no-any-return]
+
+
+def _unreadable(path: Path, error: BaseException) -> RecordError:
+    return RecordError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}")
 
 
 def _no_record(path: Path) -> RecordError:

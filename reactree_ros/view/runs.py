@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from reactree_ros.errors import UserError
-from reactree_ros.record.reader import RecordError, is_record
+from reactree_ros.record.reader import SUFFIXES, UNREADABLE, RecordError, is_record, opened
 from reactree_ros.record.schema import SCHEMA, Event
 
-#: How the name of a record ends.
-SUFFIX = ".jsonl"
 #: Bytes at the end of a record in which its end is looked for first.
 TAIL = 1 << 16
 
@@ -56,7 +54,7 @@ class Runs:
             return
         for folder, _, names in os.walk(self.path):
             for name in names:
-                if name.endswith(SUFFIX):
+                if name.endswith(SUFFIXES):
                     path = Path(folder, name)
                     yield path.relative_to(self.path).as_posix(), path
 
@@ -67,7 +65,7 @@ class Runs:
             known = self._known.get(path)
             if known is None or known[0] != version:
                 known = self._known[path] = (version, _summary(path))
-        except OSError:  # it has gone meanwhile
+        except UNREADABLE:  # it has gone meanwhile
             return None
         return known[1]
 
@@ -82,7 +80,7 @@ def _event(line: bytes) -> Event | None:
 
 def _summary(path: Path) -> Event | None:
     """Read a record's first and last lines; None where it is no record."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         header = _event(file.readline())
         if header is None or header.get("e") != "run" or header.get("schema") != SCHEMA:
             return None

@@ -30,7 +30,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from reactree_ros.errors import UserError
-from reactree_ros.record.reader import read_record
+from reactree_ros.record.reader import opened, read_record
 from reactree_ros.view.exports import EXPORTS, export
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.steering import Helm
@@ -187,7 +187,7 @@ class ViewServer:
     async def _follow(self, path: Path, skip: int) -> AsyncIterator[bytes]:
         """Yield whole lines of a record until its end; between them how the run is steered, when that changes."""
         told, quiet, rest = None, 0.0, b""
-        with path.open("rb") as file:
+        with opened(path) as file:
             while not self._stopping.is_set():
                 if self._steering is not None and (course := self._steering.course_of(path)) != told:
                     told = course

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import pickle
 import re
@@ -183,7 +184,7 @@ def test_contenders_are_planners_with_language_models_of_their_own(tmp_path: Pat
             finished = runner.carry_out(job)
             assert isinstance(finished, Finished)
             assert (finished.line.planner, finished.line.achieved) == (job.key.planner, True)
-            head = json.loads(finished.files[RECORD].split(b"\n", 1)[0])
+            head = json.loads(gzip.decompress(finished.files[RECORD]).split(b"\n", 1)[0])
             assert head["llm"] == settings.llm_of(job.key.planner)
 
 

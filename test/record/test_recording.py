@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import logging
 import multiprocessing
@@ -128,6 +129,19 @@ def test_a_torn_last_line_is_left_out(left: int, tmp_path: Path) -> None:
     assert record.torn == (content[-left - 1 : -left] != b"\n")
     assert len(record.events) == content[:-left].count(b"\n")
     assert record.end is None
+
+
+def test_a_record_that_gzip_has_packed_is_read_as_it_was(tmp_path: Path) -> None:
+    path, packed = tmp_path / "run.jsonl", tmp_path / "packed" / "run.jsonl.gz"
+    packed.parent.mkdir()
+    run_into(path)
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert read_record(packed).events == read_record(path).events
+    assert list(reader.follow(packed, goes_on=lambda: False)) == read_record(path).events
+    assert reader.records_in([tmp_path]) == [packed, path]
+    packed.write_bytes(packed.read_bytes()[:-100])
+    with pytest.raises(RecordError, match=r"run\.jsonl\.gz: cannot be read: Compressed file ended"):
+        read_record(packed)
 
 
 # ---------------------------------------------------------------------- disks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,16 @@ def test_a_folder_of_runs_is_a_table_with_a_line_for_each(tmp_path: Path) -> Non
         1.0,
     )
     assert (second["run"], second["end"], second["decisions"]) == ("broken_off.jsonl", "no end yet", None)
+
+
+def test_a_record_that_gzip_has_packed_has_the_same_line(tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    demo(path).run()
+    (line,) = Runs(tmp_path).table()
+    (tmp_path / "one.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    (tmp_path / "half.jsonl.gz").write_bytes((tmp_path / "one.jsonl.gz").read_bytes()[:-300])
+    assert Runs(tmp_path).table() == [line | {"run": "one.jsonl.gz"}]
 
 
 def test_a_run_that_goes_on_has_the_counts_that_it_has_come_to(tmp_path: Path) -> None:

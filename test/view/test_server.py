@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 from collections.abc import Callable
@@ -47,6 +48,14 @@ def test_events_come_as_they_are_in_the_record_and_end_with_it(record: Path, ser
     lines = record.read_bytes().splitlines(keepends=True)
     assert ask(url, "/api/events?run=run.jsonl&from=20").read() == b"".join(lines[20:])
     assert ask(url, f"/api/events?run=run.jsonl&from={len(lines)}").read() == b""
+
+
+def test_a_record_that_gzip_has_packed_is_told_as_it_was(record: Path, serve: Serve) -> None:
+    told = record.read_bytes()
+    packed = record.with_name("packed.jsonl.gz")
+    packed.write_bytes(gzip.compress(told))
+    record.unlink()
+    assert ask(serve(packed.parent).url, "/api/events?run=packed.jsonl.gz").read() == told
 
 
 def test_who_comes_late_gets_everything_and_then_what_is_new(tmp_path: Path, serve: Serve) -> None:
