@@ -260,7 +260,7 @@ def test_a_run_whose_model_is_gone_is_no_result_and_is_carried_out_again(
     assert read_results(tmp_path) == []
     broken = read_broken(tmp_path)
     assert [(one.end, one.message) for one in broken] == [("model_gone", "no reply: connection refused")] * 4
-    assert (tmp_path / broken[0].folder / "record.jsonl").exists()
+    assert (tmp_path / broken[0].folder / RECORD).exists()
     assert not (tmp_path / "runs").exists()
 
     assert len(bench_here(tmp_path)) == 4
