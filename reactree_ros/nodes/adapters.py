@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from builtin_interfaces.msg import Time
 from rclpy.client import Client
@@ -302,6 +303,18 @@ class _NotActive(ServerUnavailable):
     """The inference node is there and does not answer requests, or not yet."""
 
 
+class Introduction(NamedTuple):
+    """What an inference node says of its language model.
+
+    Attributes:
+        settings: Which it is and with which settings; empty: the node does not know.
+        trained_for: The planners, with their options, that it was trained for; none: it is for any.
+    """
+
+    settings: Mapping[str, Any] = MappingProxyType({})
+    trained_for: tuple[str, ...] = ()
+
+
 class RosLanguageModel(LanguageModel):
     """A language model behind an inference node.
 
@@ -352,10 +365,10 @@ class RosLanguageModel(LanguageModel):
         ask()
         return reply
 
-    def about(self) -> Pending[dict[str, Any]]:
-        """Ask which language model it is and with which settings; nothing where the inference node does not know."""
+    def introduction(self) -> Pending[Introduction]:
+        """Ask what the language model is."""
         response = self._calls.call(self._ready, ModelReady.Request(), gone=ServerUnavailable, of=self._full_name)
-        return mapped(response, lambda msg: settings_from(msg.settings))
+        return mapped(response, lambda msg: Introduction(settings_from(msg.settings), tuple(msg.trained_for)))
 
     def _ask(self, request: DecisionRequest, time: int) -> Pending[Reply]:
         """Ask the inference node for the n-th time."""

@@ -64,6 +64,7 @@ class InferenceNode(ManagedNode):
         # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._given = model
         self._about: Mapping[str, Any] = {}  # what it is and its settings; nothing where it was given as it is
+        self._trained_for: tuple[str, ...] = ()
         self._model: FairQueue | None = None
         self._ready: Pending[None] = Pending.of(None)
         self._active = False
@@ -98,7 +99,7 @@ class InferenceNode(ManagedNode):
 
     def _make(self) -> LanguageModel:
         spec, settings = self._chosen()
-        self._about = model_to_dict(spec, settings)
+        self._about, self._trained_for = model_to_dict(spec, settings), spec.trained_for(settings)
         return make_model(spec, settings)
 
     def _chosen(self) -> tuple[ModelSpec, Settings]:
@@ -142,7 +143,7 @@ class InferenceNode(ManagedNode):
             response.message = f"{'stopped' if self._ready.cancelled() else error}"
         else:
             response.state, response.message = ModelReady.Response.READY, self._model.status().get("engine", "")
-        response.settings = as_json(self._about)
+        response.settings, response.trained_for = as_json(self._about), list(self._trained_for)
         return response
 
     @told

@@ -25,7 +25,7 @@ from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
 from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.action_server import ActionServer
-from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
+from reactree_ros.nodes.adapters import Introduction, RosLanguageModel, RosWorld
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat, Lives
@@ -33,10 +33,10 @@ from reactree_ros.nodes.messages import counted
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.record_topic import RecordTopic
 from reactree_ros.nodes.reporter import Reporter, id_of
-from reactree_ros.nodes.settings import PlannerNodeSettings, TaskSettings
+from reactree_ros.nodes.settings import PLANNER, PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.shown_tree import ShownTree
 from reactree_ros.nodes.spinning import run_node
-from reactree_ros.nodes.task import ERROR_CODES, Task, asked_for, options_of_goal, record_of, with_score
+from reactree_ros.nodes.task import ERROR_CODES, Task, asked_for, options_of_goal, record_of, remembers, with_score
 from reactree_ros.nodes.task_board import TaskBoard
 from reactree_ros.nodes.waiting import Wake, Waker
 from reactree_ros.pending import Pending
@@ -261,8 +261,8 @@ class PlannerNode(Node):
 
     async def _carry_out(self, task: Task) -> ExecuteTask.Result:
         goal, settings = task.goal_handle.request, settings_of(self, TaskSettings)
-        chosen = planner(goal.planner or settings.planner)
-        options, remember = options_of_goal(goal, settings, chosen)
+        named, options = goal.planner or settings.planner, options_of_goal(goal, settings)
+        chosen = planner(named or PLANNER)
         record = record_of(goal) if goal.resume else None
         instruction, task_id, task_name = goal.instruction, goal.task_id, "instruction"
         with suppress(WorldError):  # a bridge that is gone, or still busy, says so when it is asked for something
@@ -271,7 +271,10 @@ class PlannerNode(Node):
             reset = await self._answered(task, self._world.reset_to(task_id), settings.skill_timeout)
             instruction = instruction if instruction.strip() else reset.instruction
             task_id, task_name = reset.task_id, reset.task_name or task_name
-        about = await self._known(task, settings) if not task.stopped else {}
+        model = await self._introduced(task) if not task.stopped else Introduction()
+        if model.trained_for and not named:
+            chosen = planner(model.trained_for[0])
+        about = await self._known(task, settings, model) if not task.stopped else {}
         if not task.stopped:
             self._tree.clear()
             task.steering = Steering(self._model, paused=bool(self._paused))
@@ -292,7 +295,7 @@ class PlannerNode(Node):
                     instruction.strip(),
                     planner=chosen,
                     options=options,
-                    working_memory=remember,
+                    working_memory=remembers(goal, settings, chosen),
                     record=Recorder(**task.writing(self._record, settings.save_to), **with_score(about, task_id >= 0)),
                     task_id=None if task_id < 0 else task_id,
                     task_name=task_name,
@@ -310,27 +313,25 @@ class PlannerNode(Node):
             await task.ended
         return await self._concluded(task, settings)
 
-    async def _known(self, task: Task, settings: TaskSettings) -> dict[str, Any]:
-        """Learn what the world is, and ask which language model it is; returns what a record says of them.
+    async def _known(self, task: Task, settings: TaskSettings, model: Introduction) -> dict[str, Any]:
+        """Learn what the world is; returns what a record says of it and of the language model.
 
         Raises:
             WorldError: The bridge does not say what its household is.
         """
-        asked = self._model.about()
-        try:
-            await self._answered(task, self._world.learn(), settings.decision_timeout)
-            return {"world": self._world.about, "llm": await self._introduced(task, asked)}
-        finally:
-            asked.cancel()
+        await self._answered(task, self._world.learn(), settings.decision_timeout)
+        return {"world": self._world.about, "llm": dict(model.settings)}
 
-    async def _introduced(self, task: Task, asked: Pending[dict[str, Any]]) -> dict[str, Any]:
+    async def _introduced(self, task: Task) -> Introduction:
         """Wait a moment for what the language model is; nothing where the inference node does not say it."""
+        asked = self._model.introduction()
         try:
-            return dict(await self._answered(task, asked, INTRODUCTION))
+            found: Introduction = await self._answered(task, asked, INTRODUCTION)
+            return found
         except (LanguageModelError, WorldError, ValueError) as error:
             why = f"no answer within {INTRODUCTION:g} s" if asked.cancelled() else error
-            self.get_logger().warning(f"the record does not say which language model it is: {why}")
-            return {}
+            self.get_logger().warning(f"neither record nor planner follow from the language model: {why}")
+            return Introduction()
 
     def _way_back(
         self, task: Task, record: Record, about: dict[str, Any], folder: str, given: dict[str, Any]

@@ -12,6 +12,8 @@ from reactree_ros.registry import MODELS, WORLDS
 from reactree_ros.settings import Settings
 from reactree_ros.tree.options import RunOptions
 
+#: Who plans where nobody is named, and the language model was trained for none in particular.
+PLANNER = "reactree"
 #: For how long a node that lives may say nothing, in seconds; the machine may be busy.
 SILENCE = 1.5
 
@@ -94,12 +96,17 @@ class PlannerNodeSettings(Settings):
 class TaskSettings(RunOptions):
     """Of tasks whose goal does not say otherwise; they may change while the node runs."""
 
-    planner: str = Field(default="reactree", description="planner by name, with options as NAME:OPTION=VALUE")
+    planner: str = Field(
+        default="",
+        description="planner by name, with options as NAME:OPTION=VALUE; empty: the one that the language model was "
+        f"trained for, or {PLANNER}",
+    )
     working_memory: bool = Field(default=True, description="remember where things were seen, where the planner can")
     save_to: str = Field(default="", description="folder in which each run is recorded; empty: none is")
 
     @field_validator("planner")
     @classmethod
     def _there_is_such_a_planner(cls, name: str) -> str:
-        planner(name)
+        if name:
+            planner(name)
         return name

@@ -152,8 +152,8 @@ def record_of(goal: ExecuteTask.Goal) -> Record:
     return read_record(goal.resume)
 
 
-def options_of_goal(goal: ExecuteTask.Goal, settings: TaskSettings, chosen: Planner) -> tuple[TreeOptions, bool]:
-    """Return the options of a goal, and whether it is to remember where things were seen.
+def options_of_goal(goal: ExecuteTask.Goal, settings: TaskSettings) -> TreeOptions:
+    """Return the options of a goal.
 
     Raises:
         UserError: An option makes no sense.
@@ -164,7 +164,12 @@ def options_of_goal(goal: ExecuteTask.Goal, settings: TaskSettings, chosen: Plan
         raise UserError(f"working_memory is {goal.working_memory}; it must be one of the constants (0, 1, 2)")
     values = {name: getattr(settings, name) for name in RunOptions.model_fields}
     values |= {name: getattr(goal, name) for name in _OF_A_GOAL if getattr(goal, name)}
+    return TreeOptions(**values)
+
+
+def remembers(goal: ExecuteTask.Goal, settings: TaskSettings, chosen: Planner) -> bool:
+    """Whether a goal's planner is to remember where things were seen."""
     remember = chosen.working_memory or settings.working_memory
     if goal.working_memory != ExecuteTask.Goal.WORKING_MEMORY_DEFAULT:
         remember = goal.working_memory == ExecuteTask.Goal.WORKING_MEMORY_ON
-    return TreeOptions(**values), remember and chosen.spec.remembers
+    return remember and chosen.spec.remembers

@@ -160,19 +160,19 @@ class Processes:
             process.kill()
 
 
-def need_openai_in_nodes() -> None:
-    """Skip a test where the Python of the nodes that a launch starts has no ``openai``, and say what installs it."""
+def need_in_nodes(extra: str, *modules: str) -> None:
+    """Skip a test where the Python of the nodes that a launch starts lacks a module, and say what installs it."""
     from ament_index_python.packages import get_package_prefix
 
     script = Path(get_package_prefix("reactree_ros"), "lib/reactree_ros/inference_node").read_text(encoding="utf-8")
     python = script.partition("\n")[0].removeprefix("#!").split()
     program = (
         "import importlib.util as known; from reactree_ros.installation import install_line;"
-        "print('' if known.find_spec('openai') else install_line('reactree_ros[openai]'))"
+        f"print('' if all(map(known.find_spec, {modules})) else install_line('reactree_ros[{extra}]'))"
     )
     asked = subprocess.run([*python, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=True)
     if asked.stdout.strip():
-        pytest.skip(f"needs openai where the nodes run: {asked.stdout.strip()}")
+        pytest.skip(f"needs {', '.join(modules)} where the nodes run: {asked.stdout.strip()}")
 
 
 def release(process: Process) -> None:

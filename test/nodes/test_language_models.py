@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from openai_peer import Peer
-from processes import Process, Processes, need_openai_in_nodes
+from processes import Process, Processes, need_in_nodes
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told
@@ -26,7 +27,9 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
+from reactree_ros.llm.small.engine import PACKAGED
 from reactree_ros.pending import Pending
+from reactree_ros.record.reader import read_record
 
 if importlib.util.find_spec("rclpy"):
     from diagnostic_msgs.msg import DiagnosticArray
@@ -197,7 +200,7 @@ def ended(process: Process, code: int) -> str:
 
 
 def test_a_server_decides_for_the_launch(processes: Processes) -> None:
-    need_openai_in_nodes()
+    need_in_nodes("openai", "openai")
     with Peer(say=lambda prompt: decide(prompt) if "Your task is to: " in prompt else "Hello.", context=10**6) as peer:
         output = ended(
             processes.launch(f"instruction:={INSTRUCTION}", "llm:=openai", f"base_url:={peer.base_url}", "model:=tiny"),
@@ -208,8 +211,19 @@ def test_a_server_decides_for_the_launch(processes: Processes) -> None:
     assert "Your task is to: " in peer.asked[-1].prompt
 
 
+def test_the_small_model_decides_for_the_launch_with_the_planner_that_it_was_trained_for(
+    processes: Processes, tmp_path: Path
+) -> None:
+    need_in_nodes("small", "onnxruntime", "tokenizers", "llguidance")
+    output = ended(processes.launch(f"instruction:={INSTRUCTION}", "llm:=small", f"save_to:={tmp_path}"), 0)
+    assert "Success (end: done, GSR 1.00, SSR 1.00)" in output
+    (record,) = tmp_path.rglob("*.jsonl")
+    (trained_for,) = json.loads((PACKAGED / "training.json").read_text())["planner"].split(",")
+    assert read_record(record).run["planner"]["name"] == trained_for
+
+
 def test_a_server_that_is_not_there_ends_the_launch_with_1(processes: Processes) -> None:
-    need_openai_in_nodes()
+    need_in_nodes("openai", "openai")
     output = ended(processes.launch(f"instruction:={INSTRUCTION}", "llm:=openai", "base_url:=http://127.0.0.1:9/v1"), 1)
     assert "the server at http://127.0.0.1:9/v1 cannot be reached: nothing listens there" in output
     assert "'inference' could not be activated" in output

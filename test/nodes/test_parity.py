@@ -19,6 +19,7 @@ from reactree_ros.cli.options import Chosen
 from reactree_ros.episode import Episode
 from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
+from reactree_ros.llm.settings import make_model
 from reactree_ros.pending import Pending
 from reactree_ros.planners.plan import tidied
 from reactree_ros.planners.spec import planner
@@ -32,6 +33,7 @@ from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import Task, load_tasks
 
 if importlib.util.find_spec("rclpy"):
+    from rclpy.lifecycle import TransitionCallbackReturn
     from reactree_interfaces.action import ExecuteTask
     from reactree_interfaces.msg import Decision as DecisionMsg
 
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.ros
 
-TASKS = 20
+TASKS, SMALL_TASKS = 20, 10
 #: What is compared of a result; the time it took differs.
 RESULT = ("success", "end", "gsr", "ssr", "decisions", "steps", "agent_nodes", "max_depth")
 
@@ -70,15 +72,21 @@ def _line(*parts: Any) -> str:
     return " | ".join(map(str, parts)).replace("\n", "\\n")
 
 
-def header(tasks: Path, task: Task, model: LanguageModel | None) -> dict[str, Any]:
+def header(tasks: Path, task: Task, llm: str) -> dict[str, Any]:
     """What `reactree run` writes of the world and the language model; of a model that was given, nothing is known."""
-    world, expert = WORLDS.get("virtualhome"), MODELS.get("expert")
-    chosen = Chosen(world, world.settings(tasks=str(tasks))), Chosen(expert, expert.settings())
-    return described(*chosen, task, scored=True) | ({} if model is None else {"llm": {}})
+    world, model = WORLDS.get("virtualhome"), MODELS.get(llm or "expert")
+    chosen = Chosen(world, world.settings(tasks=str(tasks))), Chosen(model, model.settings())
+    return described(*chosen, task, scored=True) | ({} if llm else {"llm": {}})
 
 
 def in_this_process(
-    task: Task, path: Path, *, tasks: Path, name: str = "reactree_wm", model: LanguageModel | None = None
+    task: Task,
+    path: Path,
+    *,
+    tasks: Path,
+    name: str = "reactree_wm",
+    model: LanguageModel | None = None,
+    llm: str = "",
 ) -> tuple[list[str], dict[str, Any]]:
     """Carry a task of a file out without ROS; returns the decisions and the result."""
     decisions = Decisions()
@@ -88,7 +96,11 @@ def in_this_process(
         model=model or ExpertModel(),
         planner=planner(name),
         listener=decisions,
-        record=Recorder((file := RecordFile(path)).write, flush=file.flush, **header(tasks, task, model)),
+        record=Recorder(
+            (file := RecordFile(path)).write,
+            flush=file.flush,
+            **header(tasks, task, llm or ("" if model else "expert")),
+        ),
         task_id=task.task_id,
         task_name=task.task_name,
     )
@@ -141,11 +153,14 @@ class Comparison:
         self._folder = folder
         self._heard = graph.decisions()
 
-    def __call__(self, task: Task, **options: Any) -> ExecuteTask.Result:
+    def __call__(self, task: Task, *, trained_for: str = "", **options: Any) -> ExecuteTask.Result:
+        """Carry a task out twice; where the planner follows from the language model, that one is not named over ROS."""
         self._heard.clear()
         path = self._folder / f"{task.task_id}.jsonl"
-        decisions, expected = in_this_process(task, path, tasks=self._tasks, **options)
         goal = {"planner": options["name"]} if "name" in options else {}
+        if trained_for:
+            options["name"] = trained_for
+        decisions, expected = in_this_process(task, path, tasks=self._tasks, **options)
         result: ExecuteTask.Result = self._graph.task("", task_id=task.task_id, **goal).result
         self._graph.until(lambda: len(self._heard) >= len(decisions), "every decision was heard")
         over_ros = [
@@ -169,6 +184,27 @@ def test_the_same_tasks_give_the_same_over_ros_as_in_this_process(graph: Graph, 
     for task in load_tasks(file)[:TASKS]:
         compare(task)
     assert compare.lines > 10 * TASKS, "the tasks ask for something"
+
+
+def test_the_small_model_is_the_same_over_ros_as_in_this_process(graph: Graph, tmp_path: Path) -> None:
+    spec = MODELS.get("small")
+    if missing := [one for one in spec.needs if importlib.util.find_spec(one) is None]:
+        pytest.skip(f"needs {', '.join(missing)}")
+    file = tmp_path / "house.json"
+    file.write_text(json.dumps(generate_house(seed=9_000_100, tasks=SMALL_TASKS)), encoding="utf-8")
+    (trained_for,) = spec.trained_for(spec.settings())
+    inference = graph.inference(llm="small", active=False)
+    assert inference.trigger_configure() == TransitionCallbackReturn.SUCCESS
+    graph.until(lambda: inference.trigger_activate() == TransitionCallbackReturn.SUCCESS, "the model is loaded")
+    graph.bridge(tasks=str(file))
+    graph.planner(save_to=str(tmp_path / "ros"))
+    compare = Comparison(graph, tmp_path, file)
+    model = make_model(spec, spec.settings())
+    try:
+        results = [compare(task, model=model, llm="small", trained_for=trained_for) for task in load_tasks(file)]
+    finally:
+        model.close()
+    print(f"{sum(one.success for one in results)} of {len(results)} tasks reached their goal")  # noqa: T201
 
 
 class Plans(LanguageModel):
