@@ -116,10 +116,9 @@ def opened(path: Path) -> BinaryIO:
     Raises:
         OSError: It cannot be opened.
     """
-    file = path.open("rb")
-    packed = file.read(len(_PACKED)) == _PACKED
-    file.seek(0)
-    return gzip.GzipFile(fileobj=file) if packed else file  # type: ignore[return-value]
+    with path.open("rb") as file:
+        packed = file.read(len(_PACKED)) == _PACKED
+    return gzip.open(path) if packed else path.open("rb")  # type: ignore[return-value]
 
 
 def records_in(paths: Sequence[Path]) -> list[Path]:
