@@ -106,11 +106,11 @@ def carry_out(
     recorded: Callable[[RunLine], object] = lambda line: None,
     died: Callable[[Died], object] = lambda worker: None,
 ) -> list[Key]:
-    """Carry out every job that is not done yet; no more are begun once :data:`OUTAGE` in a row found no model.
+    """Carry out jobs; no more are begun once :data:`OUTAGE` in a row found no model.
 
     Args:
-        jobs: Jobs of the bench; each is taken when a worker is about to need it.
-        folder: Where the results go, and which are there already.
+        jobs: Those that are not done yet; each is taken when a worker is about to need it.
+        folder: Where the results go.
         workers: Who carries them out; closed at the end, also after an exception (Ctrl-C).
         recorded: Called with the line of each run once it is written down, also of one that broke off.
         died: Called for each worker that died.
@@ -119,12 +119,12 @@ def carry_out(
         The runs over which a worker died at every attempt; they are not recorded, so that a resume tries them again.
     """
     begin = time.monotonic()
-    further = (job for job in jobs if job.key not in folder.done)
-    waiting = deque(islice(further, 1))  # what died is tried again before further ones are made
+    further = iter(jobs)
     deaths: Counter[Key] = Counter()
     given_up: list[Key] = []
     gone = 0
     try:
+        waiting = deque(islice(further, 1))  # what died is tried again before further ones are made
         while waiting or workers.busy:
             happened = workers.wait() if workers.busy or not workers.idle else []
             for one in happened:
@@ -146,7 +146,7 @@ def carry_out(
                     recorded(line)
                     gone = gone + 1 if line.end == EpisodeEnd.MODEL_GONE.value else 0
             if gone >= OUTAGE:
-                further.close()
+                further = iter(())
                 waiting.clear()
     except BaseException:
         workers.close(at_once=True)

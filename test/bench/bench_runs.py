@@ -87,10 +87,9 @@ class Ended(NamedTuple):
 def bench_here(out: Path, settings: BenchSettings = SETTINGS) -> list[Job]:
     """Carry out a bench, or the rest of one, in this process; returns what had to be carried out."""
     workers = InlineWorkers(settings)
-    all_jobs = list(settings.jobs())
     with closing(BenchFolder(out, settings)) as folder:
-        folder.begin(workers=1, where="processes", runs=len(all_jobs))
-        carry_out(all_jobs, folder, workers)
+        folder.begin(workers=1, where="processes", runs=len(list(settings.jobs())))
+        carry_out(settings.jobs(done=folder.done), folder, workers)
     return workers.carried_out
 
 
