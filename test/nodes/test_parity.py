@@ -86,7 +86,7 @@ def in_this_process(
     tasks: Path,
     name: str = "reactree_wm",
     model: LanguageModel | None = None,
-    llm: str = "",
+    llm: str = "expert",
 ) -> tuple[list[str], dict[str, Any]]:
     """Carry a task of a file out without ROS; returns the decisions and the result."""
     decisions = Decisions()
@@ -96,11 +96,7 @@ def in_this_process(
         model=model or ExpertModel(),
         planner=planner(name),
         listener=decisions,
-        record=Recorder(
-            (file := RecordFile(path)).write,
-            flush=file.flush,
-            **header(tasks, task, llm or ("" if model else "expert")),
-        ),
+        record=Recorder((file := RecordFile(path)).write, flush=file.flush, **header(tasks, task, llm)),
         task_id=task.task_id,
         task_name=task.task_name,
     )
@@ -236,5 +232,5 @@ def test_every_planner_is_the_same_over_ros_as_in_this_process(graph: Graph, tmp
     graph.inference(PLANNERS[name]())
     graph.bridge(tasks=str(file))
     graph.planner(save_to=str(tmp_path / "ros"), working_memory=False)
-    result = Comparison(graph, tmp_path, file)(load_tasks(file)[0], name=name, model=PLANNERS[name]())
+    result = Comparison(graph, tmp_path, file)(load_tasks(file)[0], name=name, model=PLANNERS[name](), llm="")
     assert result.success
