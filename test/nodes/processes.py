@@ -48,6 +48,9 @@ class Process:
                 self._lines.append(line)
                 self._more.notify_all()
 
+    def __str__(self) -> str:
+        return " ".join(self._command)
+
     @property
     def pid(self) -> int:
         """Its number."""
@@ -155,9 +158,10 @@ class Processes:
         return self.start(sys.executable, str(Path(__file__).parent / "held_nodes.py"), kind, *arguments)
 
     def kill_all(self) -> None:
-        """End all of them."""
+        """End all of them; what they said is shown where the test has failed."""
         for process in self._started:
             process.kill()
+            print(f"{process}\n{process.output}")  # noqa: T201
 
 
 def need_in_nodes(extra: str, *modules: str) -> None:
