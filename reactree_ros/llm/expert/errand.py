@@ -6,7 +6,7 @@ what has been tried already is read off the trajectory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from reactree_ros.llm.expert import knowledge
 from reactree_ros.llm.expert.goals import Goal, Move, Operate, PutDown, Take
@@ -16,10 +16,8 @@ from reactree_ros.world.virtualhome.vocabulary import class_of_word
 
 def achieved(goal: Goal, situation: Situation) -> bool:
     """Whether the trajectory shows that a goal has been reached."""
-    if isinstance(goal, Move):
+    if isinstance(goal, Move | PutDown):
         return len(_placed(goal.thing, goal.place, situation)) >= goal.count
-    if isinstance(goal, PutDown):
-        return bool(_placed(goal.thing, goal.place, situation))
     if isinstance(goal, Take):
         return len(_held(goal.thing, situation)) >= goal.count
     as_wanted = {"open": situation.opened, "close": situation.closed}.get(goal.action, set())
@@ -41,7 +39,9 @@ def next_skill(goal: Goal, situation: Situation) -> str | None:
         return _find(goal.thing, situation)
     skills = (_bring(instance, goal, situation) for instance in _held(goal.thing, situation))
     skill = next((skill for skill in skills if skill is not None), None)
-    return skill or (None if isinstance(goal, PutDown) else _find(goal.thing, situation))
+    if skill is None and isinstance(goal, PutDown):  # what was put down elsewhere on the way is fetched
+        return take_known(goal.thing, situation, recall=False, only=situation.placed)
+    return skill or _find(goal.thing, situation)
 
 
 def put_away(goals: Sequence[Goal], situation: Situation) -> str | None:
@@ -59,13 +59,10 @@ def put_away(goals: Sequence[Goal], situation: Situation) -> str | None:
 
 
 def _needs_a_hand(goal: Goal, situation: Situation) -> bool:
-    """Whether a goal needs a hand that holds nothing: for a switch or a door."""
-    if isinstance(goal, Take):
-        return False
-    if isinstance(goal, Operate):
-        return True
-    opens = {"CAN_OPEN", "CONTAINERS"} <= class_of_word(goal.place).properties
-    return opens and goal.place not in map(word_of, situation.opened)
+    """Whether a goal needs a hand that holds nothing: for a switch, or for a door that is seen to be closed."""
+    if isinstance(goal, Take | Operate):
+        return isinstance(goal, Operate)
+    return goal.place in map(word_of, situation.closed) and goal.place not in map(word_of, situation.opened)
 
 
 def _free_a_hand(goal: Goal, situation: Situation) -> str | None:
@@ -85,15 +82,26 @@ def _put_anywhere(instance: str, situation: Situation) -> str | None:
 
 
 def _takes_things(spot: str, situation: Situation) -> bool:
-    properties = class_of_word(word_of(spot)).properties
-    if "CAN_OPEN" in properties and "CONTAINERS" in properties:
+    if opens(word_of(spot)):
         return spot in situation.opened
+    properties = class_of_word(word_of(spot)).properties
     return bool(properties & {"SURFACES", "CONTAINERS"}) and "GRABBABLE" not in properties
 
 
 def can_be_held(thing: str) -> bool:
     """Whether a thing can be picked up."""
     return "GRABBABLE" in class_of_word(thing).properties
+
+
+def opens(place: str) -> bool:
+    """Whether things are put behind a door there."""
+    return {"CAN_OPEN", "CONTAINERS"} <= class_of_word(place).properties
+
+
+def can_be_held_at_once(goal: Move, situation: Situation) -> bool:
+    """Whether all that is to be moved can be held at the same time, beside what else is held."""
+    others = [instance for instance in situation.held if word_of(instance) != goal.thing]
+    return can_be_held(goal.thing) and goal.count <= max(1, HANDS - len(others))
 
 
 def _find(thing: str, situation: Situation) -> str | None:
@@ -106,14 +114,20 @@ def _find(thing: str, situation: Situation) -> str | None:
 # ---- searching ----------------------------------------------------------------------------------------------------
 
 
-def take_known(thing: str, situation: Situation, *, recall: bool = True) -> str | None:
-    """The next skill to pick up an instance of which it is known, or can be recalled, where it is."""
+def take_known(
+    thing: str, situation: Situation, *, recall: bool = True, only: Container[str] | None = None
+) -> str | None:
+    """The next skill to pick up an instance of which it is known, or can be recalled, where it is; or one of some."""
+
+    def wanted(instance: str) -> bool:
+        return _wanted(instance, thing, situation) and (only is None or instance in only)
+
     if len(situation.held) >= HANDS or not can_be_held(thing):
         return None
-    wanted = [instance for instance in situation.near if _wanted(instance, thing, situation)]
-    if wanted:
-        return f"pick up {wanted[0]}"
-    known = [sighting for sighting in situation.known(thing) if _wanted(sighting.instance, thing, situation)]
+    near = next(filter(wanted, situation.near), None)
+    if near:
+        return f"pick up {near}"
+    known = [sighting for sighting in situation.known(thing) if wanted(sighting.instance)]
     for sighting in sorted(known, key=lambda sighting: sighting.room != situation.room):
         skill = _follow(sighting, situation)
         if skill is not None:

@@ -34,7 +34,7 @@ class Move:
     count: int = 1
 
     def __str__(self) -> str:
-        return f"move {_some(self.thing, self.count)} {self.where}"
+        return f"move {some(self.thing, self.count)} {self.where}"
 
     @property
     def where(self) -> str:
@@ -60,19 +60,20 @@ class Take:
 
     def __str__(self) -> str:
         where = f" in {self.room}" if self.room else ""
-        return f"find and pick up {_some(self.thing, self.count)}{where}{' by a closer look' if self.closer else ''}"
+        return f"find and pick up {some(self.thing, self.count)}{where}{' by a closer look' if self.closer else ''}"
 
 
 @dataclass(frozen=True)
 class PutDown:
-    """A thing that is in the hands is to be on or in a receptacle; the words are as in :class:`Move`."""
+    """Things that are in the hands are to be on or in a receptacle; the words are as in :class:`Move`."""
 
     thing: str
     place: str
     room: str = ""
+    count: int = 1
 
     def __str__(self) -> str:
-        return f"find {_the(self.place, self.room)} and put down the {self.thing}"
+        return f"find {_the(self.place, self.room)} and put down {some(self.thing, self.count)}"
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,8 @@ def _the(word: str, room: str) -> str:
     return f"the {word} of the {room}" if room else f"the {word}"
 
 
-def _some(thing: str, count: int) -> str:
+def some(thing: str, count: int) -> str:
+    """Name things of a kind: ``the plate``, ``2 of the plate``."""
     return f"the {thing}" if count == 1 else f"{count} of the {thing}"
 
 
@@ -142,7 +144,7 @@ _MOVE = re.compile(rf"move {_SOME} (?P<things>[^,]+) (?:on|in) the (?P<place>[^,
 _TAKE = re.compile(
     rf"find and pick up {_SOME} (?P<thing>\D+?)(?: in (?P<room>[a-z ]+ \d+))?(?P<closer> by a closer look)?"
 )
-_PUT_DOWN = re.compile(rf"find the (?P<place>[^,]+?){_OF_ROOM} and put down the (?P<thing>[^,]+)")
+_PUT_DOWN = re.compile(rf"find the (?P<place>[^,]+?){_OF_ROOM} and put down {_SOME} (?P<thing>[^,]+)")
 _OPERATE = re.compile(rf"(?:find|close) and (?P<action>open|close|turn on) the (?P<thing>[^,]+?){_OF_ROOM}")
 
 
@@ -163,7 +165,8 @@ def _read_part(text: str) -> list[Goal]:
         closer, count = bool(match["closer"]), int(match["count"] or 1)
         return [Take(thing=match["thing"], room=match["room"] or "", closer=closer, count=count)]
     if match := _PUT_DOWN.fullmatch(text):
-        return [PutDown(thing=match["thing"], place=match["place"], room=match["room"] or "")]
+        place, room, count = match["place"], match["room"] or "", int(match["count"] or 1)
+        return [PutDown(thing=match["thing"], place=place, room=room, count=count)]
     if match := _OPERATE.fullmatch(text):
         return [Operate(action=match["action"], thing=match["thing"], room=match["room"] or "")]
     return []

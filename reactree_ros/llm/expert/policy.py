@@ -7,10 +7,10 @@ finding and putting down, a search into rooms. Where it may not expand, it does 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reactree_ros.llm.expert import errand, knowledge
-from reactree_ros.llm.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
+from reactree_ros.llm.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal, some
 from reactree_ros.llm.expert.instruction import Instruction, not_understood, read_instruction
 from reactree_ros.llm.expert.reading import HANDS, Situation, read_prompt, split_prompt, word_of
 from reactree_ros.llm.expert.thor_policy import decide_in_thor
@@ -74,21 +74,21 @@ def understand(task: str, known: Mapping[str, Sequence[Goal]] | None = None) -> 
 def _pursue(goals: Sequence[Goal], situation: Situation) -> str:
     """Expand, or work on the goals in this agent node.
 
-    Several goals for one thing stay together, and so do several things of a kind: only one trajectory tells which of
-    them are already where they belong.
+    Several goals for one thing stay together, and so do more things of a kind than can be held at once: only one
+    trajectory tells which of them are already where they belong.
     """
     goal = goals[0]
-    situation.settle((goal.thing, goal.place) for goal in goals if isinstance(goal, Move))
+    situation.settle((goal.thing, goal.place) for goal in goals if isinstance(goal, Move | PutDown))
     if skill := errand.put_away(goals, situation):
         return f"Act: {skill}"
     if not situation.control_flows:
         return _work_through(goals, situation)
     if len({goal.thing for goal in goals}) > 1:
         return _share_out(goals, situation)
-    if len(goals) == 1 and errand.can_be_held(goal.thing):
-        if isinstance(goal, Move) and goal.count == 1:
+    if len(goals) == 1:
+        if isinstance(goal, Move) and errand.can_be_held_at_once(goal, situation):
             return _find_then_put(goal, situation)
-        if isinstance(goal, Take) and goal.count == 1 and not (goal.room or goal.closer):
+        if isinstance(goal, Take) and errand.can_be_held(goal.thing) and not (goal.room or goal.closer):
             return _search_rooms(goal, situation)
     return _work_through(goals, situation)
 
@@ -111,12 +111,22 @@ def _share_out(goals: Sequence[Goal], situation: Situation) -> str:
 
 
 def _find_then_put(goal: Move, situation: Situation) -> str:
-    take, put = Take(thing=goal.thing), PutDown(thing=goal.thing, place=goal.place, room=goal.room)
-    return _expand("sequence", [str(take), str(put)], situation)
+    """Take what is to be moved, and bring it; who comes with both hands full has opened the door before."""
+    door = (
+        [Operate(action="open", thing=goal.place, room=goal.room)]
+        if goal.count > 1 and errand.opens(goal.place)
+        else []
+    )
+    take = Take(thing=goal.thing, count=goal.count)
+    put = PutDown(thing=goal.thing, place=goal.place, room=goal.room, count=goal.count)
+    return _expand("sequence", list(map(str, (*door, take, put))), situation)
 
 
 def _search_rooms(goal: Take, situation: Situation) -> str:
-    """Go where the thing is known to be; where that is unknown, look for it in one room after the other."""
+    """Go where a thing is known to be; where that is unknown, look for it in one room after the other.
+
+    What was found counts in the next room, too: it is in the hands there from the start.
+    """
     if "fallback" not in situation.control_flows:
         return _work_through([goal], situation)
     if errand.achieved(goal, situation):
@@ -125,11 +135,12 @@ def _search_rooms(goal: Take, situation: Situation) -> str:
     if skill is not None:
         return f"Act: {skill}"
     rooms = knowledge.rooms_for(goal.thing, situation.rooms)
-    subgoals = [str(Take(thing=goal.thing, room=room)) for room in rooms]
-    subgoals.append(str(Take(thing=goal.thing, closer=True)))
+    subgoals = [str(replace(goal, room=room)) for room in rooms]
+    subgoals.append(str(replace(goal, closer=True)))
+    wanted = some(goal.thing, goal.count)
     thought = (
-        f"Now, I need to find and pick up the {goal.thing} in one of the rooms. The {goal.thing} is more likely to "
-        f"appear in {_listed(rooms, 'or')}. I can check each room one by one until I find and pick up the {goal.thing}."
+        f"Now, I need to find and pick up {wanted} in one of the rooms. The {goal.thing} is more likely to "
+        f"appear in {_listed(rooms, 'or')}. I can check each room one by one until I find and pick up {wanted}."
     )
     return _after(thought, _expansion("fallback", subgoals), situation)
 
