@@ -158,6 +158,7 @@ class Graph:
     def inference(
         self,
         model: LanguageModel | None = None,
+        /,
         *,
         name: str = "inference",
         namespace: str = "",
@@ -229,11 +230,13 @@ class Graph:
 
     # ------------------------------------------------------------------ waiting
 
-    def until(self, condition: Callable[[], Any], what: str = "the condition holds") -> None:
+    def until(
+        self, condition: Callable[[], Any], what: str = "the condition holds", patience: float = PATIENCE
+    ) -> None:
         """Let the nodes run until a condition holds."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + patience
         while not condition():
-            assert time.monotonic() < end, f"not within {PATIENCE:g} s: {what}"
+            assert time.monotonic() < end, f"not within {patience:g} s: {what}"
             self.step()
 
     def step(self) -> None:

@@ -19,13 +19,14 @@ from reactree_ros.cli.options import Chosen
 from reactree_ros.episode import Episode
 from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
-from reactree_ros.llm.settings import make_model
+from reactree_ros.llm.settings import make_model, model_settings
+from reactree_ros.llm.small.engine import PACKAGED
 from reactree_ros.pending import Pending
 from reactree_ros.planners.plan import tidied
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.writer import Recorder, RecordFile
-from reactree_ros.registry import MODELS, WORLDS
+from reactree_ros.registry import WORLDS
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.virtualhome.generator import generate_house, solution
@@ -72,11 +73,18 @@ def _line(*parts: Any) -> str:
     return " | ".join(map(str, parts)).replace("\n", "\\n")
 
 
-def header(tasks: Path, task: Task, llm: str) -> dict[str, Any]:
+def model_by_name(llm: str, **given: Any) -> Chosen:
+    return Chosen(*model_settings(llm, given, where="test"))
+
+
+EXPERT = model_by_name("expert")
+
+
+def header(tasks: Path, task: Task, llm: Chosen | None) -> dict[str, Any]:
     """What `reactree run` writes of the world and the language model; of a model that was given, nothing is known."""
-    world, model = WORLDS.get("virtualhome"), MODELS.get(llm or "expert")
-    chosen = Chosen(world, world.settings(tasks=str(tasks))), Chosen(model, model.settings())
-    return described(*chosen, task, scored=True) | ({} if llm else {"llm": {}})
+    world = WORLDS.get("virtualhome")
+    known = described(Chosen(world, world.settings(tasks=str(tasks))), llm or EXPERT, task, scored=True)
+    return known if llm else known | {"llm": {}}
 
 
 def in_this_process(
@@ -86,7 +94,7 @@ def in_this_process(
     tasks: Path,
     name: str = "reactree_wm",
     model: LanguageModel | None = None,
-    llm: str = "expert",
+    llm: Chosen | None = EXPERT,
 ) -> tuple[list[str], dict[str, Any]]:
     """Carry a task of a file out without ROS; returns the decisions and the result."""
     decisions = Decisions()
@@ -182,22 +190,32 @@ def test_the_same_tasks_give_the_same_over_ros_as_in_this_process(graph: Graph, 
     assert compare.lines > 10 * TASKS, "the tasks ask for something"
 
 
-def test_the_small_model_is_the_same_over_ros_as_in_this_process(graph: Graph, tmp_path: Path) -> None:
-    spec = MODELS.get("small")
-    if missing := [one for one in spec.needs if importlib.util.find_spec(one) is None]:
+#: How vLLM runs the small model's weights: in fp32, so that both of its engines decide alike.
+WITH_VLLM = {"model": str(PACKAGED), "dtype": "float32", "max_model_len": 8192, "engine_args": "{enforce_eager: true}"}
+
+
+@pytest.mark.parametrize(("llm", "given"), [("small", {}), ("vllm", WITH_VLLM)], ids=["small", "vllm"])
+def test_the_small_model_is_the_same_over_ros_as_in_this_process(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llm: str, given: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
+    monkeypatch.setenv("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+    chosen = model_by_name(llm, **given)
+    if missing := [one for one in chosen.spec.needs if importlib.util.find_spec(one) is None]:
         pytest.skip(f"needs {', '.join(missing)}")
     file = tmp_path / "house.json"
     file.write_text(json.dumps(generate_house(seed=9_000_100, tasks=SMALL_TASKS)), encoding="utf-8")
-    (trained_for,) = spec.trained_for(spec.settings())
-    inference = graph.inference(llm="small", active=False)
+    (trained_for,) = chosen.spec.trained_for(chosen.settings)
+    inference = graph.inference(llm=llm, active=False, **given)
     assert inference.trigger_configure() == TransitionCallbackReturn.SUCCESS
-    graph.until(lambda: inference.trigger_activate() == TransitionCallbackReturn.SUCCESS, "the model is loaded")
+    activated = TransitionCallbackReturn.SUCCESS
+    graph.until(lambda: inference.trigger_activate() == activated, "the model is loaded", patience=300.0)
     graph.bridge(tasks=str(file))
     graph.planner(save_to=str(tmp_path / "ros"))
     compare = Comparison(graph, tmp_path, file)
-    model = make_model(spec, spec.settings())
+    model = make_model(chosen.spec, chosen.settings)
     try:
-        results = [compare(task, model=model, llm="small", trained_for=trained_for) for task in load_tasks(file)]
+        results = [compare(task, model=model, llm=chosen, trained_for=trained_for) for task in load_tasks(file)]
     finally:
         model.close()
     print(f"{sum(one.success for one in results)} of {len(results)} tasks reached their goal")  # noqa: T201
@@ -232,5 +250,5 @@ def test_every_planner_is_the_same_over_ros_as_in_this_process(graph: Graph, tmp
     graph.inference(PLANNERS[name]())
     graph.bridge(tasks=str(file))
     graph.planner(save_to=str(tmp_path / "ros"), working_memory=False)
-    result = Comparison(graph, tmp_path, file)(load_tasks(file)[0], name=name, model=PLANNERS[name](), llm="")
+    result = Comparison(graph, tmp_path, file)(load_tasks(file)[0], name=name, model=PLANNERS[name](), llm=None)
     assert result.success
