@@ -19,7 +19,7 @@ help:
 	@echo "make demo         a household instruction carried out in the terminal (core install, no torch)"
 	@echo "make test         lint, types, layer rule, tests"
 	@echo "make test-memory  the tests of episodic memory with the real sentence embedder (installs torch)"
-	@echo "make test-worlds  the tests with the real clients of VirtualHome and AI2-THOR (0.5 GB)"
+	@echo "make test-worlds  the tests with the real clients of VirtualHome and AI2-THOR, and of the worlds in PDDL (0.9 GB)"
 	@echo "make test-bench   the tests of the bench's plots and statistics, and of the bench on Ray (0.7 GB)"
 	@echo "make test-view    the tests of the page in the system's Chromium (0.4 GB)"
 	@echo "make test-llm     the tests with the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
@@ -84,7 +84,7 @@ bench: .venv-test/.ready
 lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install -q uv
-	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --extra dev --extra memory --extra ai2thor --extra virtualhome \
+	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --extra dev --extra memory --extra test-worlds \
 	    --extra bench --extra ray --extra test-view --extra lora --no-annotate \
 	    --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) pyproject.toml
 	.venv-lock/bin/uv pip compile -q --python-version 3.11 --extra test-llm --no-annotate $(UNUSED:%=--no-emit-package %) \
@@ -124,7 +124,7 @@ endef
 
 # The client of VirtualHome asks for versions that no current Python can install: it is taken without what it asks for.
 .venv-worlds/.ready: $(INPUTS) $(call unless_ready,.venv-worlds)
-	$(call environment,[test$(,)ai2thor$(,)virtualhome])
+	$(call environment,[test-worlds])
 	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps $(VIRTUALHOME) || { rm $@; exit 1; }
 
 .venv-bench/.ready: $(INPUTS) $(call unless_ready,.venv-bench)

@@ -148,6 +148,7 @@ WORLDS: Registry[WorldSpec] = Registry(
         "virtualhome": "reactree_ros.world.virtualhome.symbolic:SPEC",
         "virtualhome_unity": "reactree_ros.world.virtualhome.unity:SPEC",
         "ai2thor": "reactree_ros.world.ai2thor.world:SPEC",
+        "pddl": "reactree_ros.world.pddl.world:SPEC",
     },
 )
 MODELS: Registry[ModelSpec] = Registry(
@@ -168,5 +169,6 @@ SUITES: Registry[SuiteSpec] = Registry(
     {
         "wah_nl": "reactree_ros.bench.suites:WAH_NL",
         "generated": "reactree_ros.bench.suites:GENERATED",
+        "pddl": "reactree_ros.bench.pddl:SPEC",
     },
 )

@@ -36,6 +36,7 @@ class Household:
         actions: The verbs of its skills, in the order in which the system text lists them.
         control_flows: What an expansion may use, each with the words in which the system text speaks of it.
         naming: What one thing is called, with ``{word}`` and ``{instance}``: ``juice 1``, in ALFRED ``Juice (1)``.
+            Empty where things have names of their own, and skills name several of them, or none.
         start_line: How the starting observation of an agent node begins.
         max_decisions: Decisions allowed by default (paper, section 5.1).
         max_steps: Steps allowed by default.
@@ -53,7 +54,7 @@ class Household:
 
     def name_of(self, word: str, instance: int) -> str:
         """Return what one thing is called."""
-        return self.naming.format(word=word, instance=instance)
+        return (self.naming or "{word}{instance}").format(word=word, instance=instance)
 
     def split_skill(self, skill: str) -> tuple[str, str]:
         """Split a skill into its verb, empty where it begins with none of the actions, and what it is done to."""

@@ -182,7 +182,7 @@ class _Check:
         verb, name = household.split_skill(skill)
         if not verb and skill not in household.actions:
             self._wrong(f"the skill '{skill}' begins with none of the household's actions")
-        elif verb and not _pattern(household).fullmatch(name):
+        elif verb and household.naming and not _pattern(household).fullmatch(name):
             self._wrong(f"the skill '{skill}' does not name a thing as the household does: '{household.naming}'")
 
     # ------------------------------------------------------------------ what is tried
@@ -192,7 +192,7 @@ class _Check:
         if not isinstance(household, Household):
             self._wrong(f"household is {_shown(household)}, which is no Household")
             raise _CannotGoOn
-        if not all(field in household.naming for field in ("{word}", "{instance}")):
+        if household.naming and not all(field in household.naming for field in ("{word}", "{instance}")):
             self._wrong(f"the household's naming '{household.naming}' lacks {{word}} or {{instance}}")
             raise _CannotGoOn
         for name in ("recallable", "words"):

@@ -1,0 +1,50 @@
+"""The task suite ``pddl``: problems of Blocksworld, Gripper, Tyreworld and Barman, made up from seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import Field, field_validator
+
+from reactree_ros.bench.spec import SuiteSpec, TasksOnDemand
+from reactree_ros.settings import Settings, did_you_mean
+from reactree_ros.world.pddl.problems import MAKERS
+from reactree_ros.world.pddl.world import PddlTask, PddlWorld, made_up
+
+#: A task is numbered by its seed, and by this times the number of its domain.
+DOMAIN_STRIDE = 1_000_000
+
+
+class PddlSuiteSettings(Settings):
+    """What can be set of ``pddl``."""
+
+    domains: str = Field(default=",".join(MAKERS), description="which domains, with commas between them")
+    problems: int = Field(default=15, ge=1, lt=DOMAIN_STRIDE, description="problems of each domain")
+    first_seed: int = Field(default=1, ge=1, lt=DOMAIN_STRIDE // 2, description="seed of the first problem")
+
+    @field_validator("domains")
+    @classmethod
+    def _known(cls, domains: str) -> str:
+        for name in domains.split(","):
+            if name not in MAKERS:
+                raise ValueError(f"there is no domain '{name}'; {did_you_mean(name, MAKERS)}")
+        return domains
+
+
+def _tasks(settings: PddlSuiteSettings) -> Mapping[int, PddlTask]:
+    numbers = list(MAKERS)
+    seeds = range(settings.first_seed, settings.first_seed + settings.problems)
+    ids = (DOMAIN_STRIDE * (numbers.index(name) + 1) + seed for name in settings.domains.split(",") for seed in seeds)
+    return TasksOnDemand(ids, lambda one: made_up(numbers[one // DOMAIN_STRIDE - 1], one % DOMAIN_STRIDE))
+
+
+SPEC = SuiteSpec(
+    name="pddl",
+    summary="problems of Blocksworld, Gripper, Tyreworld and Barman that are made up from seeds, in the world `pddl`",
+    settings=PddlSuiteSettings,
+    extra="reactree_ros[pddl]",
+    needs=("unified_planning",),
+    tasks=_tasks,
+    make_world=PddlWorld,
+    flags=("domains",),
+)

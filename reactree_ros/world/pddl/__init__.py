@@ -1,0 +1,1 @@
+"""Worlds that are given in PDDL: Blocksworld, Gripper, Tyreworld and Barman, and whatever a person has as files."""
