@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from reactree_ros.planners.fixed_example import fixed_example
-from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
+from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
 from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import RunContext
 
 
-def react(instruction: str, context: RunContext, settings: PlannerSettings) -> AgentNode:
+def react(instruction: str, context: RunContext, settings: AgentNodeSettings) -> AgentNode:
     """Build the tree for an instruction: one agent node, which stays alone."""
-    remembering = "_wm" if context.working_memory is not None else ""
-    return AgentNode(
-        instruction,
-        context,
-        Abilities(control_flows=(), fixed_examples=fixed_example(context.household, f"react{remembering}")),
-    )
+    names = ("react_wm", "react") if context.working_memory is not None else ("react",)
+    examples = fixed_example(context.household, *names)
+    return AgentNode(instruction, context, Abilities((), 0, examples, settings.break_rounds))
 
 
-SPEC = PlannerSpec(name="react", summary="one agent node that thinks and acts", build=react, remembers=True)
+SPEC = PlannerSpec(
+    name="react",
+    summary="one agent node that thinks and acts",
+    settings=AgentNodeSettings,
+    build=react,
+    remembers=True,
+)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, ControlFlow
 from reactree_ros.planners.fixed_example import fixed_example
-from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
+from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
 from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import RunContext
 
@@ -20,7 +20,7 @@ CONTROL_FLOWS = {
 }
 
 
-class ReactreeSettings(PlannerSettings):
+class ReactreeSettings(AgentNodeSettings):
     """Options of ReAcTree."""
 
     control_flow: Literal["all", "seq+fb", "seq"] = Field(
@@ -37,10 +37,10 @@ def reactree(instruction: str, context: RunContext, settings: ReactreeSettings) 
     """Build the tree for an instruction: one agent node; the rest grows."""
     household = context.household
     flows = tuple(flow for flow in CONTROL_FLOWS[settings.control_flow] if flow in household.control_flows)
-    remembering = "_wm" if context.working_memory is not None else ""
     few = "" if flows == tuple(household.control_flows) else f"_{settings.control_flow.replace('+', '_')}"
-    examples = fixed_example(household, f"reactree{remembering}{few}")
-    return AgentNode(instruction, context, Abilities(flows, settings.summarise_after, examples))
+    names = [f"reactree_wm{few}"] if context.working_memory is not None else []
+    examples = fixed_example(household, *names, f"reactree{few}")  # without recalls it is an example, too
+    return AgentNode(instruction, context, Abilities(flows, settings.summarise_after, examples, settings.break_rounds))
 
 
 SPEC = PlannerSpec(

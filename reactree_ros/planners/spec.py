@@ -25,6 +25,15 @@ class PlannerSettings(Settings):
     fixed_example: bool = Field(default=True, description="show a fixed example where memory has none (section 5.3)")
 
 
+class AgentNodeSettings(PlannerSettings):
+    """What can be set of planners whose nodes are agent nodes."""
+
+    break_rounds: bool = Field(
+        default=False,
+        description="do not offer the skill that begins a third time what was done twice with the same observations",
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlannerSpec(Spec):
     """A planner.

@@ -24,6 +24,8 @@ from reactree_ros.tree.goal_node import OK, GoalNode, Grow, Program, Step
 from reactree_ros.tree.options import DEEPEST
 from reactree_ros.world.port import Observation
 
+#: The longest round of skills that is noticed.
+LONGEST_ROUND = 12
 #: What a node is told that has the same thought again.
 REPEATED = "You have had this thought already, and nothing has changed since. Say another kind of decision now."
 
@@ -38,11 +40,14 @@ class Abilities:
             half of them summarised there, as HiAgent does; its turns stay whole. A summary counts as a decision. 0:
             never.
         fixed_examples: The examples that stand in for episodic memory (paper, section 5.3).
+        break_rounds: What was done twice with the same observations is not begun a third time: the skill that it begins
+            with is not offered.
     """
 
     control_flows: tuple[ControlFlow, ...]
     summarise_after: int = 0
     fixed_examples: tuple[str, ...] = ()
+    break_rounds: bool = False
 
 
 class AgentNode(GoalNode):
@@ -85,6 +90,7 @@ class AgentNode(GoalNode):
         self._window = ContextWindow(head=0)
         self._thoughts: set[str] = set()  # since it last did something
         self._skills: Sequence[str] = ()  # what may be done, as it was told last
+        self._done: list[tuple[str, str]] = []  # what it did, with what came of it
 
     def program(self) -> Program:
         """Look around, then decide until the goal is reached or given up, or until the node has expanded."""
@@ -104,7 +110,8 @@ class AgentNode(GoalNode):
                     self.feedback_message = decision.skill
                     return decision.skill == DONE
                 if isinstance(decision, Act):
-                    yield from self.act(decision, reply, said.text)
+                    observation = yield from self.act(decision, reply, said.text)
+                    self._done.append((decision.skill, observation.text))
                     self._thoughts.clear()
                     yield from self._learn_skills()
                 elif isinstance(decision, Think):
@@ -126,7 +133,8 @@ class AgentNode(GoalNode):
 
     def _learn_skills(self) -> Generator[Step, Any, None]:
         skills = yield from self.available_skills()
-        self._skills = [*self.own_actions(), *skills]
+        again = rounds(self._done) if self._abilities.break_rounds else ()
+        self._skills = [skill for skill in (*self.own_actions(), *skills) if skill not in again]
 
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
         """Take in what is to be seen after a hold, and what may be done now."""
@@ -234,6 +242,16 @@ class AgentNode(GoalNode):
             return True
         self.failure = Failure(_kind_of_failure(expansion), self.feedback_message)
         return False
+
+
+def rounds(done: Sequence[tuple[str, str]]) -> set[str]:
+    """Return the skills with which a round would begin a third time.
+
+    Args:
+        done: Skills in order, each with its observation. A round are as many of the last ones as came just before, too.
+    """
+    lengths = range(1, min(len(done) // 2, LONGEST_ROUND) + 1)
+    return {done[-length][0] for length in lengths if done[-2 * length : -length] == done[-length:]}
 
 
 def _kind_of_failure(expansion: Behaviour) -> FailureKind:

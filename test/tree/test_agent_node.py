@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 import pytest
-from doubles import SKILLS, START, Clock, ScriptedModel, ScriptedWorld, expand, scripted_episode
+from doubles import SKILLS, START, Clock, Heard, ScriptedModel, ScriptedWorld, expand, scripted_episode
 from py_trees.common import Status
 
 from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, ControlFlow, Decision, Think
@@ -15,7 +15,7 @@ from reactree_ros.episode import Episode
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.pending import Pending
-from reactree_ros.tree.agent_node import REPEATED, Abilities, AgentNode
+from reactree_ros.tree.agent_node import REPEATED, Abilities, AgentNode, rounds
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
@@ -49,6 +49,37 @@ def test_at_most_one_decision_is_applied_in_a_tick() -> None:
         run.tick()
         counts.append(run.context.budget.decisions)
     assert counts == [0, 1, 2, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("done", "again"),
+    [
+        ("", ""),
+        ("a", ""),
+        ("aa", "a"),
+        ("abab", "a"),
+        ("xabcabc", "a"),
+        ("aabaab", "a"),
+        ("abaa", "a"),
+        ("abba", ""),
+        ("abaB", ""),  # something else came of it
+    ],
+)
+def test_a_round_is_what_was_done_twice_with_the_same_observations(done: str, again: str) -> None:
+    assert rounds([(skill.lower(), skill) for skill in done]) == set(again)
+
+
+def test_a_round_that_was_gone_twice_is_not_begun_a_third_time() -> None:
+    go, look = "Act: go to kitchen 1", "Act: open fridge 1"
+    script = [go, look, go, "Think: hm", look, go, "Act: pick up apple 1", "Act: done"]
+    for breaks in (False, True):
+        model, heard = ScriptedModel({"root": [*script]}), Heard()
+        abilities = Abilities((), break_rounds=breaks)
+        scripted_episode({}, model=model, abilities=abilities, listener=heard).run()
+        offered = [go.removeprefix("Act: ") in request.may_say.skills for request in model.requests]
+        # The second round ends with the fifth answer. What is said nevertheless is refused; something else breaks it.
+        assert offered == [True] * 5 + [not breaks] * (1 + breaks) + [True] * (2 - breaks)
+        assert any("✗" in one for one in heard.heard) == breaks
 
 
 def test_the_prompt_only_grows_at_its_end() -> None:
