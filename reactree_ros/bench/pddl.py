@@ -19,7 +19,7 @@ class PddlSuiteSettings(Settings):
     """What can be set of ``pddl``."""
 
     domains: str = Field(default=",".join(MAKERS), description="which domains, with commas between them")
-    problems: int = Field(default=15, ge=1, lt=DOMAIN_STRIDE, description="problems of each domain")
+    problems: int = Field(default=15, ge=1, lt=DOMAIN_STRIDE // 2, description="problems of each domain")
     first_seed: int = Field(default=1, ge=1, lt=DOMAIN_STRIDE // 2, description="seed of the first problem")
 
     @field_validator("domains")

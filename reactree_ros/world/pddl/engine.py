@@ -39,8 +39,6 @@ def read_problem(domain: Path, problem: Problem | Path) -> model.Problem:
             read = PDDLReader().parse_problem(str(domain), of_file and str(of_file))
             if isinstance(problem, Problem):
                 _fill(read, problem)
-        except UserError:
-            raise
         except Exception as error:  # whatever a parser meets in what a person has written
             raise UserError(f"{where}: {' '.join(str(error).split()) or type(error).__name__}") from error
     numbers = any(not fluent.type.is_bool_type() for fluent in read.fluents)
