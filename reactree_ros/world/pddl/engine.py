@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,14 +32,15 @@ def read_problem(domain: Path, problem: Problem | Path) -> model.Problem:
     from unified_planning.io import PDDLReader
     from unified_planning.shortcuts import InstantaneousAction, get_environment
 
-    of_file = problem if isinstance(problem, Path) else None
-    where = f"{domain}{f' with {of_file}' if of_file else ''}"
+    where = str(domain) if isinstance(problem, Problem) else f"{domain} with {problem}"
     with _ONE_AT_A_TIME:
         get_environment().credits_stream = None
         try:
-            read = PDDLReader().parse_problem(str(domain), of_file and str(of_file))
             if isinstance(problem, Problem):
+                read = _shipped(domain).clone()
                 _fill(read, problem)
+            else:
+                read = PDDLReader().parse_problem(str(domain), str(problem))
         except Exception as error:  # whatever a parser meets in what a person has written
             raise UserError(f"{where}: {' '.join(str(error).split()) or type(error).__name__}") from error
     numbers = any(not fluent.type.is_bool_type() for fluent in read.fluents)
@@ -50,6 +52,14 @@ def read_problem(domain: Path, problem: Problem | Path) -> model.Problem:
     if not all(one.is_fluent_exp() for one in wanted):
         raise UserError(f"{where}: wants more than plain facts; name facts as its :goal")
     return read
+
+
+@cache
+def _shipped(domain: Path) -> model.Problem:
+    """Read a domain once: most of the time that a small problem takes."""
+    from unified_planning.io import PDDLReader
+
+    return PDDLReader().parse_problem(str(domain))
 
 
 def _parts(conditions: Iterable[Any]) -> list[Any]:
