@@ -60,7 +60,7 @@ def test_all_is_every_extra_for_users_but_the_one_that_wants_an_environment_of_i
     (all_of_them,) = (
         one for one in map(Requirement, metadata.requires("reactree_ros") or []) if 'extra == "all"' in str(one.marker)
     )
-    assert all_of_them.extras == extras - {"all", "dev", "test", "test-llm", "test-view", "vllm"}
+    assert all_of_them.extras == extras - {"all", "dev", "test", "test-llm", "test-view", "test-worlds", "vllm"}
 
 
 def test_a_wheel_has_every_prompt_and_house_once_and_what_ros_looks_for(tmp_path: Path) -> None:
