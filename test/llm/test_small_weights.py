@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from metered_server import MeteredServer
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.episode import Episode
@@ -60,30 +58,12 @@ def said(requests: list[DecisionRequest], llm: str, **settings: Any) -> list[str
         model.close()
 
 
-@pytest.fixture(scope="module")
-def by_transformers(requests: list[DecisionRequest], tiny_model: Path) -> list[str]:  # which needs torch, too
-    return said(requests, "transformers", model=str(PACKAGED))
-
-
-@pytest.fixture(scope="module")
-def base_url() -> Iterator[str]:
+def test_vllm_decides_as_transformers_does(requests: list[DecisionRequest], tiny_model: Path) -> None:
+    """With ``tiny_model``, which needs torch, too; vLLM's server is asked in ``benchmarks/small.py``."""
     pytest.importorskip("vllm", reason="needs the vLLM engine; `make test-llm` has it")
-    with MeteredServer(PACKAGED, max_model_len=8192) as server:
-        server.wait_until_ready()
-        yield server.base_url
-
-
-def same(said_there: list[str], by_transformers: list[str]) -> None:
-    differ = sum(pair[0] != pair[1] for pair in zip(said_there, by_transformers, strict=True))
-    print(f"{differ} of {len(by_transformers)} decisions differ")  # noqa: T201
-    assert not differ
-
-
-def test_vllm_in_this_process_decides_alike(requests: list[DecisionRequest], by_transformers: list[str]) -> None:
-    pytest.importorskip("vllm", reason="needs the vLLM engine; `make test-llm` has it")
+    by_transformers = said(requests, "transformers", model=str(PACKAGED))
     options = {"dtype": "float32", "max_model_len": 8192, "engine_args": {"enforce_eager": True}}
-    same(said(requests, "vllm", model=str(PACKAGED), **options), by_transformers)
-
-
-def test_vllms_server_decides_alike(requests: list[DecisionRequest], by_transformers: list[str], base_url: str) -> None:
-    same(said(requests, "openai", base_url=base_url, chat=False), by_transformers)
+    by_vllm = said(requests, "vllm", model=str(PACKAGED), **options)
+    differ = sum(one != other for one, other in zip(by_vllm, by_transformers, strict=True))
+    print(f"{differ} of {len(requests)} decisions differ")  # noqa: T201
+    assert not differ
