@@ -46,6 +46,12 @@ ACROSS = """
 """
 
 
+@pytest.fixture(autouse=True)
+def _a_folder_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fast Downward leaves ``output.sas`` in the current folder; two at a time would read each other's."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def ferry(tmp_path: Path) -> tuple[Path, Path]:
     """A domain and a problem of a person's own, without words."""
