@@ -102,21 +102,26 @@ def test_a_refused_expansion_is_done_by_itself() -> None:
 
 
 def test_two_of_a_kind_are_found_and_then_put_down() -> None:
-    take, put = "find and pick up 2 of the pie", "find the fridge and put down 2 of the pie"
-    assert said("move 2 of the pie in the fridge") == expansion("sequence", "find and open the fridge", take, put)
-    assert said("Put two pies in the fridge") == expansion("sequence", "find and open the fridge", take, put)
+    both = "find and pick up the pie", "find and pick up another pie"
+    in_the_fridge = ("find and open the fridge", *both, "find the fridge and put down 2 of the pie")
+    assert said("move 2 of the pie in the fridge") == expansion("sequence", *in_the_fridge)
+    assert said("Put two pies in the fridge") == expansion("sequence", *in_the_fridge)
     on_the_desk = "find the desk and put down 2 of the pie"
-    assert said("move 2 of the pie on the desk") == expansion("sequence", take, on_the_desk)
-    one = start(holding="pie (1)")
+    assert said("move 2 of the pie on the desk") == expansion("sequence", *both, on_the_desk)
+    assert said("find and pick up 2 of the pie") == expansion("sequence", *both)
+    assert said("find and pick up 2 of the pie", begin=start(holding="pie (1, 2)")) == "Act: done"
+
+
+def test_another_of_a_kind_is_searched_for_with_the_first_in_the_hands() -> None:
+    take, one, two = "find and pick up another pie", start(holding="pie (1)"), start(holding="pie (1, 2)")
     rooms = [f"{take} in {room}" for room in ("kitchen 1", "living room 1", "bedroom 1", "bathroom 1")]
     search = expansion("fallback", *rooms, f"{take} by a closer look")
-    assert said(take, recall=False) == said(take, recall=False, begin=one) == search
-    two = start(holding="pie (1, 2)")
+    assert said(take, recall=False, begin=one) == search
     assert said(take, begin=two) == said(rooms[0], begin=two) == "Act: done"
 
 
 def test_a_room_is_searched_for_the_second_with_the_first_in_the_hands() -> None:
-    task, one = "find and pick up 2 of the pie in kitchen 1", start(holding="pie (1)")
+    task, one = "find and pick up another pie in kitchen 1", start(holding="pie (1)")
     arrival = (
         "Act: go to kitchen table 1",
         "You arrive at the kitchen table (1). You see kitchen table (1), pie (2). You hold pie (1).",

@@ -10,7 +10,8 @@ from collections.abc import Container, Iterator, Sequence
 
 from reactree_ros.llm.expert import knowledge
 from reactree_ros.llm.expert.goals import Goal, Move, Operate, PutDown, Take
-from reactree_ros.llm.expert.reading import HANDS, Sighting, Situation, word_of
+from reactree_ros.llm.expert.reading import Sighting, Situation, word_of
+from reactree_ros.world.virtualhome.scene import HANDS
 from reactree_ros.world.virtualhome.vocabulary import class_of_word
 
 

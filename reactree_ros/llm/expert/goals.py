@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from reactree_ros.world.virtualhome.scene import HANDS
 from reactree_ros.world.virtualhome.tasks import GoalCondition
 from reactree_ros.world.virtualhome.vocabulary import CLASSES, class_of_word
 
@@ -51,16 +52,23 @@ class Take:
         room: Where to look, e.g. ``kitchen 1``; empty for the whole house.
         closer: Look at what a quick search leaves out, too.
         count: How many.
+        another: The last of them: the others have been picked up before.
     """
 
     thing: str
     room: str = ""
     closer: bool = False
     count: int = 1
+    another: bool = False
 
     def __str__(self) -> str:
         where = f" in {self.room}" if self.room else ""
-        return f"find and pick up {some(self.thing, self.count)}{where}{' by a closer look' if self.closer else ''}"
+        return f"find and pick up {self.wanted}{where}{' by a closer look' if self.closer else ''}"
+
+    @property
+    def wanted(self) -> str:
+        """For example ``the plate``, ``2 of the plate`` or ``another plate``."""
+        return f"another {self.thing}" if self.another else some(self.thing, self.count)
 
 
 @dataclass(frozen=True)
@@ -142,7 +150,8 @@ _SOME = r"(?:the|(?P<count>\d+) of the)"
 _OF_ROOM = r"(?: of the (?P<room>[^,]+))?"
 _MOVE = re.compile(rf"move {_SOME} (?P<things>[^,]+) (?:on|in) the (?P<place>[^,]+?){_OF_ROOM}")
 _TAKE = re.compile(
-    rf"find and pick up {_SOME} (?P<thing>\D+?)(?: in (?P<room>[a-z ]+ \d+))?(?P<closer> by a closer look)?"
+    rf"find and pick up (?:{_SOME}|(?P<another>another)) (?P<thing>\D+?)"
+    r"(?: in (?P<room>[a-z ]+ \d+))?(?P<closer> by a closer look)?"
 )
 _PUT_DOWN = re.compile(rf"find the (?P<place>[^,]+?){_OF_ROOM} and put down {_SOME} (?P<thing>[^,]+)")
 _OPERATE = re.compile(rf"(?:find|close) and (?P<action>open|close|turn on) the (?P<thing>[^,]+?){_OF_ROOM}")
@@ -162,8 +171,9 @@ def _read_part(text: str) -> list[Goal]:
         things = match["things"].split(" and the ")
         return [Move(thing=thing, place=place, room=room, count=count) for thing in things]
     if match := _TAKE.fullmatch(text):
-        closer, count = bool(match["closer"]), int(match["count"] or 1)
-        return [Take(thing=match["thing"], room=match["room"] or "", closer=closer, count=count)]
+        closer, another = bool(match["closer"]), bool(match["another"])
+        count = HANDS if another else int(match["count"] or 1)
+        return [Take(thing=match["thing"], room=match["room"] or "", closer=closer, count=count, another=another)]
     if match := _PUT_DOWN.fullmatch(text):
         place, room, count = match["place"], match["room"] or "", int(match["count"] or 1)
         return [PutDown(thing=match["thing"], place=place, room=room, count=count)]

@@ -17,6 +17,7 @@ from reactree_ros.world.virtualhome.lexicon import (
     WASHER,
     Kind,
 )
+from reactree_ros.world.virtualhome.scene import HANDS
 
 _TABLEWARE = TABLEWARE | {GLASSES, GLASS_OF_WINE}
 # What is meant where a drink goes into the dishwasher.
@@ -25,7 +26,6 @@ _GLASS_OF = {"wine": "wine glass", "juice": "water glass", "bottled water": "wat
 _GLASS_PLACES = frozenset(
     {"cabinet", "coffee table", "dishwasher", "fridge", "kitchen cabinet", "kitchen counter", "kitchen table", "sink"}
 )
-_HANDS = 2
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _moves(errands: Iterable[Errand], rooms: Mapping[str, str]) -> Iterator[Goal
     for place, items in by_place.items():
         for thing, count in _counts(_without_labels(items), place).items():
             if place is None:
-                yield Take(thing=thing, count=min(count, _HANDS))
+                yield Take(thing=thing, count=min(count, HANDS))
             elif thing != place:
                 yield Move(thing=thing, place=place, room=rooms.get(place, ""), count=count)
 

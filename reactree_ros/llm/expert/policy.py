@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reactree_ros.llm.expert import errand, knowledge
-from reactree_ros.llm.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal, some
+from reactree_ros.llm.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
 from reactree_ros.llm.expert.instruction import Instruction, not_understood, read_instruction
-from reactree_ros.llm.expert.reading import HANDS, Situation, read_prompt, split_prompt, word_of
+from reactree_ros.llm.expert.reading import Situation, read_prompt, split_prompt, word_of
 from reactree_ros.llm.expert.thor_policy import decide_in_thor
 from reactree_ros.llm.expert.thor_reading import read_thor_prompt
+from reactree_ros.world.virtualhome.scene import HANDS
 
 _DONE = "Act: done"
 _FAILURE = "Act: failure"
@@ -89,7 +90,8 @@ def _pursue(goals: Sequence[Goal], situation: Situation) -> str:
         if isinstance(goal, Move) and errand.can_be_held_at_once(goal, situation):
             return _find_then_put(goal, situation)
         if isinstance(goal, Take) and errand.can_be_held(goal.thing) and not (goal.room or goal.closer):
-            return _search_rooms(goal, situation)
+            several = goal.count > 1 and not goal.another and not errand.achieved(goal, situation)
+            return _expand("sequence", _one_by_one(goal), situation) if several else _search_rooms(goal, situation)
     return _work_through(goals, situation)
 
 
@@ -117,9 +119,14 @@ def _find_then_put(goal: Move, situation: Situation) -> str:
         if goal.count > 1 and errand.opens(goal.place)
         else []
     )
-    take = Take(thing=goal.thing, count=goal.count)
     put = PutDown(thing=goal.thing, place=goal.place, room=goal.room, count=goal.count)
-    return _expand("sequence", list(map(str, (*door, take, put))), situation)
+    return _expand("sequence", [*map(str, door), *_one_by_one(goal), str(put)], situation)
+
+
+def _one_by_one(goal: Move | Take) -> list[str]:
+    """One search for each of the things: of what one has seen, working memory tells the next."""
+    more = [Take(thing=goal.thing, count=count, another=True) for count in range(2, goal.count + 1)]
+    return list(map(str, (Take(thing=goal.thing), *more)))
 
 
 def _search_rooms(goal: Take, situation: Situation) -> str:
@@ -137,10 +144,9 @@ def _search_rooms(goal: Take, situation: Situation) -> str:
     rooms = knowledge.rooms_for(goal.thing, situation.rooms)
     subgoals = [str(replace(goal, room=room)) for room in rooms]
     subgoals.append(str(replace(goal, closer=True)))
-    wanted = some(goal.thing, goal.count)
     thought = (
-        f"Now, I need to find and pick up {wanted} in one of the rooms. The {goal.thing} is more likely to "
-        f"appear in {_listed(rooms, 'or')}. I can check each room one by one until I find and pick up {wanted}."
+        f"Now, I need to find and pick up {goal.wanted} in one of the rooms. The {goal.thing} is more likely to "
+        f"appear in {_listed(rooms, 'or')}. I can check each room one by one until I find and pick up {goal.wanted}."
     )
     return _after(thought, _expansion("fallback", subgoals), situation)
 

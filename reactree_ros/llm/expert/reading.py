@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from reactree_ros.agent.household import split_skill
+from reactree_ros.world.virtualhome.scene import HANDS
 
-HANDS = 2
 _TARGET = "Target_domain:\n"
 _TASK = "Your task is to: "
 _START = re.compile(r"You are in the house, and there are \d+ rooms?: (?P<rooms>.*?)\. You are in the middle of an? ")
