@@ -1,4 +1,4 @@
-"""Exercises: made-up searches in which nothing is to be decided but whether the wanted thing is there.
+"""Exercises: made-up searches and lists, in which nothing is to be decided but whether the wanted thing is there.
 
 In a house that decision comes once in thousands of tokens, among others that are easier to learn, so that a small model
 learns it last, or never; then it goes through a house as the expert does and passes by what it was sent for.
@@ -7,7 +7,9 @@ learns it last, or never; then it goes through a house as the expert does and pa
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from reactree_ros.agent.decision import Act, ControlFlow
 from reactree_ros.agent.prompt import Siblings, start_turn, task_turn
@@ -30,10 +32,31 @@ _MOST_STEPS = 7
 _FOUND = 0.8
 #: Share of the searches that are a room's part of a larger one, and of the prompts that say nothing of siblings.
 _OF_A_ROOM, _ALONE = 0.6, 0.5
+#: Share of the exercises that are drills; how many lists one has, and most things on each.
+_DRILLS, _LISTS, _MOST_LISTED = 0.5, (3, 10), 6
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A place of an exercise.
+
+    Attributes:
+        text: What is told there.
+        seen: The things that are seen; the wanted one is the last, where it is there.
+        onwards: Where to, where it is not.
+    """
+
+    text: str
+    seen: Sequence[Thing]
+    onwards: str
 
 
 def exercise(seed: int, planner: str) -> Iterator[Line]:
-    """Yield the decisions of a search: at each place to pick up the wanted thing, or to go on.
+    """Yield the decisions of an exercise: at each place to pick up the wanted thing, or to go on.
+
+    It is a search, which looks as one in a house does and has one end; or a drill, nothing but short lists one after
+    the other, with the wanted thing on every second one: a small model that has not learnt these looks for a name in a
+    list only after many millions of tokens.
 
     Where to is not to be learnt: only one place may be gone to.
 
@@ -42,37 +65,60 @@ def exercise(seed: int, planner: str) -> Iterator[Line]:
         planner: The planner that the dataset is for, with its options.
     """
     drawn = random.Random(f"exercise {seed}")
-    wanted = drawn.choice(_WANTED)
-    take, turns = _told(drawn, CLASSES[wanted].word)
     run = Run(house=f"exercise {seed}", task="0", planner=planner)
-    most, steps, found = drawn.choice(_MOST_SEEN), drawn.randint(1, _MOST_STEPS), drawn.random() < _FOUND
-    places = [_thing(drawn, name) for name in drawn.sample(_PLACES, steps + 1)]
-    turns.append(_said(f"go to {places[0].name}"))
+    wanted = drawn.choice(_WANTED)
+    task, turns, steps = (_drill if drawn.random() < _DRILLS else _search)(drawn, wanted)
     known: dict[str, None] = {}  # what was seen that can be picked up, in order
-    for step in range(steps):
-        names = drawn.sample([name for name in (*_WANTED, *_PLACES) if name != wanted], drawn.randint(1, most))
-        seen = [_thing(drawn, name) for name in names for _ in range(drawn.choice((1, 1, 1, 2)))]
-        there = found and step == steps - 1
-        if there:
-            seen.append(_thing(drawn, wanted))
-        turns.append(Saw(f"{arrival_text(places[step])} {see_text(seen)}"))
-        known |= {f"pick up {thing.name}": None for thing in seen if thing.class_name in _WANTED}
-        skill = f"pick up {seen[-1].name}" if there else f"go to {places[step + 1].name}"
+    for decision, step in enumerate(steps):
+        turns.append(Saw(step.text))
+        known |= {f"pick up {thing.name}": None for thing in step.seen if thing.class_name in _WANTED}
+        last = step.seen[-1]
+        skill = f"pick up {last.name}" if last.class_name == wanted else f"go to {step.onwards}"
         # Something may always be picked up, so that the verb is to be decided.
-        skills = [f"go to {places[step + 1].name}", *(known or [f"pick up {take.thing} 1"])]
+        skills = [f"go to {step.onwards}", *(known or [f"pick up {CLASSES[wanted].word} 1"])]
         yield Line(
             run=run,
-            instruction=str(take),
+            instruction=task,
             turns=tuple(Prompt((start_turn("", ()),), turns)),
             begun="",
             completion=f"Act: {skill}",
             node=0,
-            decision=step,
+            decision=decision,
             kind="act",
             may_say={"skills": skills, "control_flows": []},
             learn=True,
         )
         turns.append(_said(skill))
+
+
+def _drill(drawn: random.Random, wanted: str) -> tuple[str, list[Turn], Iterator[_Step]]:
+    task = str(Take(CLASSES[wanted].word))
+
+    def steps() -> Iterator[_Step]:
+        for _ in range(drawn.randint(*_LISTS)):
+            others = [name for name in _WANTED if name != wanted]
+            seen = [_thing(drawn, name) for name in drawn.sample(others, drawn.randint(1, _MOST_LISTED))]
+            if drawn.random() < 0.5:
+                seen[-1] = _thing(drawn, wanted)
+            yield _Step(see_text(seen), seen, _thing(drawn, drawn.choice(_PLACES)).name)
+
+    return task, [task_turn(task, None)], steps()
+
+
+def _search(drawn: random.Random, wanted: str) -> tuple[str, list[Turn], Iterator[_Step]]:
+    take, turns = _told(drawn, CLASSES[wanted].word)
+    most, number, found = drawn.choice(_MOST_SEEN), drawn.randint(1, _MOST_STEPS), drawn.random() < _FOUND
+    places = [_thing(drawn, name) for name in drawn.sample(_PLACES, number + 1)]
+
+    def steps() -> Iterator[_Step]:
+        for step, (place, onwards) in enumerate(pairwise(places), 1):
+            names = drawn.sample([name for name in (*_WANTED, *_PLACES) if name != wanted], drawn.randint(1, most))
+            seen = [_thing(drawn, name) for name in names for _ in range(drawn.choice((1, 1, 1, 2)))]
+            if found and step == number:
+                seen.append(_thing(drawn, wanted))
+            yield _Step(f"{arrival_text(place)} {see_text(seen)}", seen, onwards.name)
+
+    return str(take), [*turns, _said(f"go to {places[0].name}")], steps()
 
 
 def _told(drawn: random.Random, word: str) -> tuple[Take, list[Turn]]:
