@@ -2,9 +2,9 @@
 
     .venv-torch/bin/python benchmarks/trained_planners.py --out FOLDER [--config config/trained_planners.yaml]
 
-All have one architecture, as many parameters, and learn from as many tokens: of exercises that are the same for all,
-and of what the expert decides as that planner in the same tasks of the same houses. What differs is what a planner's
-prompts hold. A flat prompt is longer, so that as many tokens hold fewer tasks.
+All have one architecture and as many parameters, begin with the same weights, which have learnt exercises and nothing
+of any planner, and learn from as many tokens: of what the expert decides as that planner in the same tasks of the same
+houses. What differs is what a planner's prompts hold. A flat prompt is longer, so that as many tokens hold fewer tasks.
 
 It runs commands of `reactree`, each of which goes on where it was broken off: the same command goes on with all of it.
 The folder has the datasets, the models with their curves, and `bench` with the report (GSR and SSR by number of goals,
@@ -39,8 +39,9 @@ class Compared(Settings):
     presets: list[str] = Field(min_length=1, description="shapes of models")
     seeds: list[int] = Field(default=[0], min_length=1, description="of weights and order")
     houses: int = Field(ge=1, description="houses in which the expert shows what to decide")
-    exercises: int = Field(default=0, ge=0, description="exercises that are learnt beside")
-    training: dict[str, Any] = Field(default_factory=dict, description="settings of `reactree train`")
+    exercises: int = Field(ge=1, description="exercises that are learnt before")
+    beginning: dict[str, Any] = Field(default_factory=dict, description="settings of `reactree train`: exercises")
+    training: dict[str, Any] = Field(default_factory=dict, description="settings of `reactree train`: houses")
     suite: dict[str, Any] = Field(default_factory=dict, description="settings of the suite `generated`")
 
 
@@ -91,15 +92,22 @@ def read(config: Path) -> Compared:
 
 def compare(compared: Compared, out: Path) -> None:
     """Make the data, train, run the bench, report."""
+    models, shapes = out / "models", list(product(compared.presets, compared.seeds))
+    exercises = out / "data" / "exercises"
+    reactree("dataset", "--exercises", compared.exercises, "--out", exercises)
+    for preset, seed in shapes:
+        chosen = flags({"preset": preset, "seed": seed, **compared.beginning})
+        reactree("train", "--data", exercises, *chosen, "--out", models / "exercises" / f"{preset}_{seed}")
     contenders = {}
     for planner in compared.planners:
         short = f"{planner}:{SHORT}"
         data = out / "data" / folder_of(planner)
-        learnt = ("--houses", compared.houses, "--exercises", compared.exercises, "--no-varied", "--unclear", 0)
+        learnt = ("--houses", compared.houses, "--no-varied", "--unclear", 0)
         reactree("dataset", *learnt, "--planner", short, "--out", data)
-        for preset, seed in product(compared.presets, compared.seeds):
-            folder = out / "models" / folder_of(planner) / f"{preset}_{seed}"
-            chosen = flags({"preset": preset, "seed": seed, **compared.training})
+        for preset, seed in shapes:
+            folder = models / folder_of(planner) / f"{preset}_{seed}"
+            start = models / "exercises" / f"{preset}_{seed}" / "model"
+            chosen = flags({"preset": preset, "seed": seed, "start": start, **compared.training})
             reactree("train", "--data", data, *chosen, "--out", folder)
             model = {"llm": "small", "model": str(folder / "model")}
             contenders[f"{planner}, {preset}, seed {seed}"] = {"planner": short, **model}

@@ -37,6 +37,8 @@ class Household:
         control_flows: What an expansion may use, each with the words in which the system text speaks of it.
         naming: What one thing is called, with ``{word}`` and ``{instance}``: ``juice 1``, in ALFRED ``Juice (1)``.
             Empty where things have names of their own, and skills name several of them, or none.
+        rules: What every planner is told of the skills beside their verbs: what each needs and what comes of it. Empty
+            where the verbs say enough.
         start_line: How the starting observation of an agent node begins.
         max_decisions: Decisions allowed by default (paper, section 5.1).
         max_steps: Steps allowed by default.
@@ -47,6 +49,7 @@ class Household:
     actions: tuple[str, ...]
     control_flows: Mapping[ControlFlow, str] = field(default_factory=lambda: CONTROL_FLOW_TEXTS)
     naming: str = "{word} {instance}"
+    rules: str = ""
     start_line: str = START_LINE
     max_decisions: int = 200
     max_steps: int = 200

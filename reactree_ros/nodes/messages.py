@@ -136,7 +136,8 @@ def household_to_msg(
     msg.name, msg.actions, msg.recallable = household.name, list(household.actions), list(recallable)
     msg.control_flows = [flow.value for flow in household.control_flows]
     msg.control_flow_texts = list(household.control_flows.values())
-    msg.naming, msg.start_line, msg.prompts = household.naming, household.start_line, household.prompts
+    msg.naming, msg.rules, msg.start_line = household.naming, household.rules, household.start_line
+    msg.prompts = household.prompts
     msg.max_decisions, msg.max_steps = household.max_decisions, household.max_steps
     return msg
 
@@ -155,6 +156,7 @@ def household_from_msg(msg: DescribeHousehold.Response) -> Household:
         actions=tuple(msg.actions),
         control_flows=dict(zip(flows, msg.control_flow_texts, strict=True)),
         naming=msg.naming,
+        rules=msg.rules,
         start_line=msg.start_line,
         max_decisions=msg.max_decisions,
         max_steps=msg.max_steps,

@@ -187,8 +187,13 @@ class GoalNode(Composite, abc.ABC):
     # ------------------------------------------------------------------ for programs: the language model
 
     def begin_prompt(self, system: str, examples: Sequence[str]) -> None:
-        """Set what stands before the node's own turns in its prompts: system text and examples, as far as wanted."""
-        self._system = system if self._context.system_text else ""
+        """Set what stands before the node's own turns in its prompts: system text and examples, as far as wanted.
+
+        The household's rules are a part of the system text.
+        """
+        rules = self._context.household.rules
+        whole = f"{system}\n{rules}" if rules else system
+        self._system = whole if self._context.system_text else ""
         self._examples = examples
         self._prompt_start = self.prompt_start(self._system, examples)
 

@@ -293,6 +293,7 @@ def test_a_household_travels_whole(graph: Graph) -> None:
         actions=("dig", "plant"),
         control_flows={ControlFlow.FALLBACK: 'try them ("fallback")', ControlFlow.SEQUENCE: "do them"},
         naming="<{word}_{instance}>",
+        rules="dig: needs a spade",
         start_line="You are in the garden",
         max_decisions=7,
         max_steps=5,

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 
 from doubles import ScriptedModel
 
+from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.planners.hiagent.examples import told_as_subgoals
 from reactree_ros.planners.spec import planner
+from reactree_ros.record.export import experiences_of
+from reactree_ros.record.moment import Moment
+from reactree_ros.record.writer import Recorder
 from reactree_ros.world.pddl.domain import wording_of
 from reactree_ros.world.pddl.engine import Engine, read_problem
 from reactree_ros.world.pddl.world import PddlTask, PddlWorld
@@ -69,3 +74,21 @@ def carried_out(task: PddlTask, plan: Sequence[str], *, expands: bool) -> tuple[
         goal = text.rpartition("Your task is to: ")[2].partition("\n")[0]
         nodes[goal] = f"{text}{last[goal][-1]}"
     return result, "\n\n".join(nodes.values()) + "\n"
+
+
+def carried_out_by_hiagent(task: PddlTask, plan: Sequence[str]) -> tuple[EpisodeResult, str]:
+    """Have a plan carried out by HiAgent, a part in each subgoal; returns what its example would tell, too."""
+    parts = parts_of(task, plan)
+    said = []
+    for number, (subgoal, (first, *others)) in enumerate(parts.items(), 1):
+        said += [f"{number} Subgoal: {subgoal}\nAction: {first}", *(f"Action: {skill}" for skill in others)]
+    summaries = prompt("reactree_ros.agent:prompts", "summary.txt").partition("\n")[0]
+    model = ScriptedModel(
+        {task.instruction: [*said, "Action: done"], summaries: [f"{part}. Subgoal is met." for part in parts]}
+    )
+    moment = Moment()
+    with PddlWorld(task) as world:
+        name, record = planner(f"hiagent:{BARE}"), Recorder(moment.apply)
+        result = Episode(task.instruction, world=world, model=model, planner=name, record=record).run()
+    (experience,) = experiences_of(moment)
+    return result, f"{told_as_subgoals(experience)}\n"

@@ -10,11 +10,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from pddl_plans import carried_out, plan_of
+from doubles import ScriptedModel
+from pddl_plans import carried_out, carried_out_by_hiagent, plan_of
 
 from reactree_ros.bench.pddl import SPEC as SUITE
 from reactree_ros.bench.pddl import PddlSuiteSettings
+from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
+from reactree_ros.planners.spec import planner
 from reactree_ros.settings import read_settings
 from reactree_ros.world.check import check_world
 from reactree_ros.world.pddl.domain import DOMAINS
@@ -100,6 +103,55 @@ def test_the_examples_in_the_prompts_are_as_they_would_come_out(domain: str, exp
     _, said = carried_out(task, plan_of(task), expands=expands)
     file = DOMAINS / domain / "prompts" / ("reactree.txt" if expands else "react.txt")
     assert file.read_text(encoding="utf-8") == said
+
+
+@pytest.mark.parametrize("domain", MAKERS)
+def test_hiagent_has_an_example_of_every_domain_too(domain: str) -> None:
+    task = made_up(domain, EXAMPLES[domain])
+    result, said = carried_out_by_hiagent(task, plan_of(task))
+    assert (result.gsr, result.status) == (1, "success")
+    assert (DOMAINS / domain / "prompts/hiagent_example.txt").read_text(encoding="utf-8") == said
+
+
+@pytest.mark.parametrize("name", ["react", "reactree", "hiagent"])
+def test_planners_are_told_what_each_skill_needs_and_what_holds_then(name: str) -> None:
+    task = made_up("gripper", 1)
+    model = ScriptedModel(
+        {task.instruction: ["1 Subgoal: give up\nAction: failure" if name == "hiagent" else "Act: failure"]}
+    )
+    with PddlWorld(task) as world:
+        Episode(task.instruction, world=world, model=model, planner=planner(name)).run()
+    system, _, rest = model.requests[0].prompt.partition("\nSource domain:\n")
+    assert "move from, pick up, drop, " in system
+    assert system.endswith("""
+- move from <room 1> to <room 2>: needs you are in <room 1>; then you are in <room 2>, you are not in <room 1>.
+- pick up <ball> in <room> with <gripper>: needs you are in <room>, <ball> is in <room>, <gripper> is free; \
+then <gripper> holds <ball>, <ball> is not in <room>, <gripper> is not free.
+- drop <ball> in <room> from <gripper>: needs you are in <room>, <gripper> holds <ball>; \
+then <ball> is in <room>, <gripper> is free, <gripper> does not hold <ball>.""")
+    assert rest.startswith("Your task is to: Make this hold: ")  # the example
+
+
+def test_of_what_is_no_plain_fact_the_rules_say_nothing(tmp_path: Path) -> None:
+    (tmp_path / "domain.pddl").write_text("""
+(define (domain light) (:requirements :strips :typing :equality :disjunctive-preconditions :conditional-effects)
+  (:types lamp) (:predicates (lit ?l - lamp) (whole ?l - lamp) (near ?l - lamp))
+  (:action swap :parameters (?a ?b - lamp)
+    :precondition (and (not (= ?a ?b)) (or (lit ?a) (whole ?b)) (near ?a) (not (lit ?b)))
+    :effect (and (lit ?b) (when (whole ?a) (not (lit ?a))))))
+""")
+    (tmp_path / "problem.pddl").write_text("""
+(define (problem two) (:domain light) (:objects hall desk - lamp) (:init (near hall) (lit hall)) (:goal (lit desk)))
+""")
+    (task,) = tasks_of(
+        PddlSettings(domain=str(tmp_path / "domain.pddl"), problem=str(tmp_path / "problem.pddl"))
+    ).values()
+    with PddlWorld(task) as world:
+        assert world.household.rules.splitlines()[1:] == [
+            "- swap <lamp 1> <lamp 2>: needs near <lamp 1>, not lit <lamp 2>; then lit <lamp 2>."
+        ]
+        assert world.execute("swap hall desk").result().outcome is Outcome.DONE
+        assert world.score().result().gsr == 1
 
 
 def test_progress_is_the_best_share_of_the_goal_that_held_at_a_time(ferry: tuple[Path, Path]) -> None:

@@ -177,7 +177,8 @@ class HiAgentNode(GoalNode):
 
     def _system_text(self) -> str:
         recall = "" if self._context.working_memory is None else f" {RECALL.strip()},"
-        text = _prompt(self._context.household, "system").format(recall=recall)
+        household = self._context.household
+        text = _prompt(household, "system").format(recall=recall, actions=", ".join(household.actions))
         return f"{text}\n{prompt(PROMPTS, 'retrieval.txt')}" if self._settings.retrieval else text
 
     def _find_examples(self) -> Generator[Step, Any, list[str]]:
@@ -194,11 +195,16 @@ class HiAgentNode(GoalNode):
 
 
 def _prompt(household: Household, name: str) -> str:
-    """Return a prompt for a household: from its own folder, as ``hiagent_NAME.txt``, or from this planner's."""
-    try:
+    """Return a prompt for a household: from its own folder, as ``hiagent_NAME.txt``, or from this planner's.
+
+    To a household that tells its rules the general system text fits.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
+    with suppress(FileNotFoundError):
         return prompt(household.prompts, f"hiagent_{name}.txt")
-    except FileNotFoundError:
-        return prompt(PROMPTS, f"{household.name}/{name}.txt")
+    return prompt(PROMPTS, f"{name}.txt" if household.rules else f"{household.name}/{name}.txt")
 
 
 def hiagent(instruction: str, context: RunContext, settings: HiAgentSettings) -> HiAgentNode:

@@ -6,6 +6,7 @@ unified-planning has one environment a process, which is not made for several th
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -113,6 +114,36 @@ class Engine:
                 by_skill.setdefault(skill, []).append((action, arguments))
         return by_skill
 
+    def rules(self) -> str:
+        """Say of each action what it needs and what holds then, with ``<block 1>`` in the place of a block.
+
+        Nothing is said of a condition that is no plain fact, nor of what holds in some cases only.
+        """
+        with _ONE_AT_A_TIME:
+            return "\n".join(
+                ["What can be done, what it needs, and what holds then:", *map(self._rule, self._problem.actions)]
+            )
+
+    def _rule(self, action: Any) -> str:
+        of_type = Counter(one.type.name for one in action.parameters)
+        counted: Counter[str] = Counter()
+        names = {}
+        for one in action.parameters:
+            counted[one.type.name] += 1
+            number = f" {counted[one.type.name]}" if of_type[one.type.name] > 1 else ""
+            names[one.name] = f"<{one.type.name}{number}>"
+
+        def said(expression: Any, *, holds: bool = True) -> str:
+            if expression.is_not():
+                return said(expression.arg(0), holds=not holds)
+            fact, *arguments = _fact(expression)
+            return self._wording.fact((fact, *(names.get(one, one) for one in arguments)), holds=holds)
+
+        needs = [said(one) for one in _parts(action.preconditions) if _is_plain(one)]
+        then = [said(one.fluent, holds=one.value.is_true()) for one in action.effects if not one.is_conditional()]
+        skill = self._wording.skill(action.name, list(names.values()))
+        return f"- {skill}: needs {_joined(needs)}; then {_joined(then)}."
+
     def reset(self) -> None:
         """Go back to the start."""
         with _ONE_AT_A_TIME:
@@ -164,3 +195,11 @@ class Engine:
 
 def _fact(expression: Any) -> Fact:
     return (expression.fluent().name, *map(str, expression.args))
+
+
+def _is_plain(condition: Any) -> bool:
+    return bool((condition.arg(0) if condition.is_not() else condition).is_fluent_exp())
+
+
+def _joined(facts: Iterable[str]) -> str:
+    return ", ".join(filter(None, facts)) or "nothing"

@@ -7,7 +7,7 @@ being done comes back. The score is AgentBoard's progress rate: the best share o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import Field, model_validator
@@ -74,7 +74,7 @@ class PddlWorld(World):
         self._scored = scored
         self._words = wording_of(task.domain.parent)
         self._engine = Engine(read_problem(task.domain, task.problem), self._words)
-        self.household = _household(task.domain.parent, self._words)
+        self.household = replace(_household(task.domain.parent, self._words), rules=self._engine.rules())
         self._best = self._share()
         self._worker = Worker("pddl")
 
