@@ -16,7 +16,7 @@ from reactree_ros.agent.prompt import Siblings, start_turn, task_turn
 from reactree_ros.agent.turns import Prompt, Said, Saw, Turn
 from reactree_ros.dataset.lines import Line, Run
 from reactree_ros.llm.expert.goals import Move, PutDown, Take
-from reactree_ros.world.virtualhome.rules import arrival_text, see_text
+from reactree_ros.world.virtualhome.rules import arrival_text, merged, see_text
 from reactree_ros.world.virtualhome.scene import Thing
 from reactree_ros.world.virtualhome.tasks import ROOMS, Node
 from reactree_ros.world.virtualhome.vocabulary import CLASSES
@@ -34,6 +34,8 @@ _FOUND = 0.8
 _OF_A_ROOM, _ALONE = 0.6, 0.5
 #: Share of the exercises that are drills; how many lists one has, and most things on each.
 _DRILLS, _LISTS, _MOST_LISTED = 0.5, (3, 10), 6
+#: Share of the drills in which one is held and another is wanted.
+_ANOTHER = 0.5
 
 
 @dataclass(frozen=True)
@@ -92,15 +94,18 @@ def exercise(seed: int, planner: str) -> Iterator[Line]:
 
 
 def _drill(drawn: random.Random, wanted: str) -> tuple[str, list[Turn], Iterator[_Step]]:
-    task = str(Take(CLASSES[wanted].word))
+    """Lists with the wanted thing or without; what is held is on every one of them, as in a house."""
+    held = [_thing(drawn, wanted)] if drawn.random() < _ANOTHER else []
+    task = str(Take(CLASSES[wanted].word, another=bool(held)))
+    holding = f" You hold {merged(held)}." if held else ""
 
     def steps() -> Iterator[_Step]:
         for _ in range(drawn.randint(*_LISTS)):
             others = [name for name in _WANTED if name != wanted]
             seen = [_thing(drawn, name) for name in drawn.sample(others, drawn.randint(1, _MOST_LISTED))]
             if drawn.random() < 0.5:
-                seen[-1] = _thing(drawn, wanted)
-            yield _Step(see_text(seen), seen, _thing(drawn, drawn.choice(_PLACES)).name)
+                seen[-1] = _thing(drawn, wanted, besides=held)
+            yield _Step(f"{see_text([*held, *seen])}{holding}", seen, _thing(drawn, drawn.choice(_PLACES)).name)
 
     return task, [task_turn(task, None)], steps()
 
@@ -139,8 +144,9 @@ def _said(skill: str) -> Said:
     return Said(f"Act: {skill}", Act(skill))
 
 
-def _thing(drawn: random.Random, name: str) -> Thing:
+def _thing(drawn: random.Random, name: str, besides: Sequence[Thing] = ()) -> Thing:
     known = CLASSES[name]
     states = [drawn.choice(("OPEN", "CLOSED"))] if "CAN_OPEN" in known.properties else []
     node = Node(id=0, class_name=name, category=known.category, properties=sorted(known.properties), states=states)
-    return Thing(node, drawn.choice((1, 1, 1, 2, 2, 3, drawn.randint(1, 19))))
+    numbers = (1, 1, 1, 2, 2, 3, drawn.randint(1, 19))
+    return Thing(node, drawn.choice([one for one in numbers if one not in {other.number for other in besides}]))
