@@ -166,7 +166,7 @@ class Engine:
         return skill in self._actions
 
     def objections(self, skill: str) -> Sequence[tuple[Fact, bool]]:
-        """Say what keeps a skill from being done: facts with whether they hold; none where it can be done.
+        """Say what keeps a skill from being done: facts with whether they hold.
 
         Where several actions are called so, it is what keeps the nearest of them.
         """
@@ -184,13 +184,14 @@ class Engine:
         negated = condition.is_not()
         return _fact(condition.arg(0) if negated else condition), bool(negated)
 
-    def carry_out(self, skill: str) -> None:
-        """Carry out a skill that nothing keeps from being done."""
+    def carry_out(self, skill: str) -> bool:
+        """Carry out a skill; returns whether it can be done."""
         with _ONE_AT_A_TIME:
             for action, arguments in self._actions[skill]:
                 if (after := self._simulator.apply(self._state, action, arguments)) is not None:
                     self._state = after
-                    return
+                    return True
+        return False
 
 
 def _fact(expression: Any) -> Fact:

@@ -118,12 +118,11 @@ class PddlWorld(World):
     def _carry_out(self, skill: str) -> Observation:
         if not self._engine.knows(skill):
             return Observation(f"There is no way to {skill} here.", Outcome.UNKNOWN_SKILL)
-        if objections := self._engine.objections(skill):
-            said = [self._words.fact(fact, holds=holds) for fact, holds in objections]
-            return Observation(f"You cannot {skill}: {', '.join(filter(None, said))}.", Outcome.PRECONDITION)
-        before = self._engine.facts()
         self._worker.check_wanted()
-        self._engine.carry_out(skill)
+        before = self._engine.facts()
+        if not self._engine.carry_out(skill):
+            said = [self._words.fact(fact, holds=holds) for fact, holds in self._engine.objections(skill)]
+            return Observation(f"You cannot {skill}: {', '.join(filter(None, said))}.", Outcome.PRECONDITION)
         now = self._engine.facts()
         self._best = max(self._best, self._share())
         changed = self._words.listed(fact for fact in now if fact not in before)
