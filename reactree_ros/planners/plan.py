@@ -13,8 +13,10 @@ from typing import Any
 from reactree_ros.agent.decision import DONE, Act
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import Said, Saw, Told
+from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
 from reactree_ros.planners.fixed_example import fixed_example
+from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode, Step
 from reactree_ros.world.port import Observation, Outcome
 
@@ -83,7 +85,19 @@ def skill_for(step: str, available: Iterable[str], near: Observation) -> str | N
 
 
 class PlanNode(GoalNode):
-    """What nodes that plan before they look share; see :class:`~reactree_ros.tree.goal_node.GoalNode`."""
+    """What nodes that plan before they look share; see :class:`~reactree_ros.tree.goal_node.GoalNode`.
+
+    Raises:
+        UserError: The household's things have no word and number, of which the steps of a plan are made.
+    """
+
+    def __init__(self, instruction: str, context: RunContext) -> None:
+        if not context.household.naming:
+            raise UserError(
+                "zsp and tree_planner plan with things that have a word and a number, and the household "
+                f"{context.household.name} has none; use another planner, e.g. react or reactree"
+            )
+        super().__init__(instruction, context)
 
     def begin_plan(self) -> Generator[Step, Any, Observation]:
         """Begin the prompt for a plan (paper, listing 3) and the turns with what it says of the task.

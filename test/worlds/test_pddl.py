@@ -280,3 +280,13 @@ def test_it_runs_from_the_command_line(tmp_path: Path) -> None:
     assert ended.returncode in (0, 1), ended.stderr
     results = [json.loads(line) for line in (tmp_path / "bench/results.jsonl").read_text().splitlines()]
     assert [one["task_name"] for one in results] == list(MAKERS)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("tree_planner", "has none; use another planner, e.g. react or reactree"), ("recode", "use another planner")],
+)
+def test_a_planner_that_cannot_plan_here_says_so_before_the_run(name: str, said: str) -> None:
+    task = made_up("gripper", 1)
+    with PddlWorld(task) as world, pytest.raises(UserError, match=said):
+        Episode(task.instruction, world=world, model=ScriptedModel({}), planner=planner(name))
