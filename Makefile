@@ -16,7 +16,7 @@ unexport PYTHONPATH PYTHONHOME
 .PHONY: help demo test test-memory test-worlds test-bench test-view test-llm test-train screenshot bench-llm lint compat bench lock clean FORCE
 
 help:
-	@echo "make demo         a household instruction carried out in the terminal (core install, no torch)"
+	@echo "make demo         a household instruction carried out in the terminal by the small model (no torch)"
 	@echo "make test         lint, types, layer rule, tests"
 	@echo "make test-memory  the tests of episodic memory with the real sentence embedder (installs torch)"
 	@echo "make test-worlds  the tests with the real clients of VirtualHome and AI2-THOR, and of the worlds in PDDL (0.9 GB)"
@@ -34,7 +34,7 @@ help:
 	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' goes on to pytest (make test: ARGS='-n 0' for one process)."
 
 demo: .venv/.ready
-	@$(DEMO)/reactree run "Put 1 pudding and 1 apple on the coffee table"
+	@$(DEMO)/reactree run --llm small "Put 1 pudding and 1 apple on the coffee table"
 
 test: lint
 	$(TEST)/python -m pytest -n auto -m "$(CORE)" $(ARGS)
@@ -109,12 +109,12 @@ define environment
 @$(PYTHON) -m venv --clear $(@D)
 @$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) setuptools
 @$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)'
-$(if $(1),@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e ./test/plugin)
+$(if $(filter-out [small],$(1)),@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e ./test/plugin)
 @echo "[$(PYTHON) in $(CURDIR)]" > $@
 endef
 
 .venv/.ready: $(INPUTS) $(call unless_ready,.venv)
-	$(call environment,)
+	$(call environment,[small])
 
 .venv-test/.ready: $(INPUTS) $(call unless_ready,.venv-test)
 	$(call environment,[dev])
