@@ -24,12 +24,11 @@ from typing import Any
 import yaml
 from pydantic import Field
 
+from reactree_ros.dataset.lines import bare
 from reactree_ros.errors import UserError
 from reactree_ros.settings import Settings, read_settings
 
 CONFIG = Path(__file__).parents[1] / "config" / "trained_planners.yaml"
-#: A model that was trained for it needs neither.
-SHORT = "system_text=false:fixed_example=false"
 
 
 class Compared(Settings):
@@ -93,20 +92,20 @@ def read(config: Path) -> Compared:
 def compare(compared: Compared, out: Path) -> None:
     """Make the data, train, run the bench, report."""
     models, shapes = out / "models", list(product(compared.presets, compared.seeds))
-    exercises = out / "data" / "exercises"
+    exercises, learnt = out / "data" / "exercises", models / "exercises"
     reactree("dataset", "--exercises", compared.exercises, "--out", exercises)
     for preset, seed in shapes:
         chosen = flags({"preset": preset, "seed": seed, **compared.beginning})
-        reactree("train", "--data", exercises, *chosen, "--out", models / "exercises" / f"{preset}_{seed}")
+        reactree("train", "--data", exercises, *chosen, "--out", learnt / f"{preset}_{seed}")
     contenders = {}
     for planner in compared.planners:
-        short = f"{planner}:{SHORT}"
+        short = bare(planner)
         data = out / "data" / folder_of(planner)
-        learnt = ("--houses", compared.houses, "--no-varied", "--unclear", 0)
-        reactree("dataset", *learnt, "--planner", short, "--out", data)
+        houses = ("--houses", compared.houses, "--no-varied", "--unclear", 0)
+        reactree("dataset", *houses, "--planner", short, "--out", data)
         for preset, seed in shapes:
             folder = models / folder_of(planner) / f"{preset}_{seed}"
-            start = models / "exercises" / f"{preset}_{seed}" / "model"
+            start = learnt / f"{preset}_{seed}" / "model"
             chosen = flags({"preset": preset, "seed": seed, "start": start, **compared.training})
             reactree("train", "--data", data, *chosen, "--out", folder)
             model = {"llm": "small", "model": str(folder / "model")}

@@ -159,6 +159,7 @@ def test_progress_is_the_best_share_of_the_goal_that_held_at_a_time(ferry: tuple
     (task,) = tasks_of(PddlSettings(domain=str(domain), problem=str(problem))).values()
     assert task.instruction == "Make this hold: aboard red, ferry-at east"
     with PddlWorld(task) as world:
+        assert world.household.actions == ("sail", "board")
         progress = [world.score().result().ssr]
         for skill in ("sail west east", "sail east west", "sail west east", "board red east"):
             world.execute(skill).result()

@@ -6,7 +6,6 @@ unified-planning has one environment a process, which is not made for several th
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -124,25 +123,25 @@ class Engine:
                 ["What can be done, what it needs, and what holds then:", *map(self._rule, self._problem.actions)]
             )
 
+    def verbs(self) -> tuple[str, ...]:
+        """Return how skills begin, each once, in the order of the domain."""
+        with _ONE_AT_A_TIME:
+            return tuple(dict.fromkeys(self._skill(one).partition(" <")[0] for one in self._problem.actions))
+
+    def _skill(self, action: Any) -> str:
+        return self._wording.skill(action.name, list(_placeholders(action).values()))
+
     def _rule(self, action: Any) -> str:
-        of_type = Counter(one.type.name for one in action.parameters)
-        counted: Counter[str] = Counter()
-        names = {}
-        for one in action.parameters:
-            counted[one.type.name] += 1
-            number = f" {counted[one.type.name]}" if of_type[one.type.name] > 1 else ""
-            names[one.name] = f"<{one.type.name}{number}>"
+        names = _placeholders(action)
 
-        def said(expression: Any, *, holds: bool = True) -> str:
-            if expression.is_not():
-                return said(expression.arg(0), holds=not holds)
-            fact, *arguments = _fact(expression)
-            return self._wording.fact((fact, *(names.get(one, one) for one in arguments)), holds=holds)
+        def said(fact: Fact, *, holds: bool) -> str:
+            return self._wording.fact((fact[0], *(names.get(one, one) for one in fact[1:])), holds=holds)
 
-        needs = [said(one) for one in _parts(action.preconditions) if _is_plain(one)]
-        then = [said(one.fluent, holds=one.value.is_true()) for one in action.effects if not one.is_conditional()]
-        skill = self._wording.skill(action.name, list(names.values()))
-        return f"- {skill}: needs {_joined(needs)}; then {_joined(then)}."
+        plain = map(_literal, filter(_is_plain, _parts(action.preconditions)))
+        needs = [said(fact, holds=holds) for fact, holds in plain]
+        effects = [one for one in action.effects if not one.is_conditional()]
+        then = [said(_fact(one.fluent), holds=one.value.is_true()) for one in effects]
+        return f"- {self._skill(action)}: needs {_joined(needs)}; then {_joined(then)}."
 
     def reset(self) -> None:
         """Go back to the start."""
@@ -178,11 +177,7 @@ class Engine:
                 )[0]
                 of_each.append(_parts(unmet))
             nearest = min(of_each, key=len)
-            return [self._as_it_is(one) for one in nearest]
-
-    def _as_it_is(self, condition: Any) -> tuple[Fact, bool]:
-        negated = condition.is_not()
-        return _fact(condition.arg(0) if negated else condition), bool(negated)
+            return [(fact, not wanted) for fact, wanted in map(_literal, nearest)]
 
     def carry_out(self, skill: str) -> bool:
         """Carry out a skill; returns whether it can be done."""
@@ -196,6 +191,21 @@ class Engine:
 
 def _fact(expression: Any) -> Fact:
     return (expression.fluent().name, *map(str, expression.args))
+
+
+def _literal(condition: Any) -> tuple[Fact, bool]:
+    """Return the fact of a plain condition, and whether it is to hold."""
+    negated = condition.is_not()
+    return _fact(condition.arg(0) if negated else condition), not negated
+
+
+def _placeholders(action: Any) -> dict[str, str]:
+    """Return what stands for each parameter of an action: ``<block>``, or ``<block 1>`` where it has several blocks."""
+    kinds = [one.type.name for one in action.parameters]
+    return {
+        one.name: f"<{kind} {kinds[: at + 1].count(kind)}>" if kinds.count(kind) > 1 else f"<{kind}>"
+        for at, (one, kind) in enumerate(zip(action.parameters, kinds, strict=True))
+    }
 
 
 def _is_plain(condition: Any) -> bool:

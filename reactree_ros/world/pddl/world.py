@@ -17,7 +17,7 @@ from reactree_ros.pending import Pending
 from reactree_ros.worker import Worker
 from reactree_ros.world.pddl.domain import DOMAIN, DOMAINS, Wording, wording_of
 from reactree_ros.world.pddl.engine import Engine, read_problem
-from reactree_ros.world.pddl.problems import MAKERS, Problem
+from reactree_ros.world.pddl.problems import MAKERS, Fact, Problem
 from reactree_ros.world.port import Observation, Outcome, Score, World
 from reactree_ros.world.spec import WorldSettings, WorldSpec
 
@@ -74,8 +74,9 @@ class PddlWorld(World):
         self._scored = scored
         self._words = wording_of(task.domain.parent)
         self._engine = Engine(read_problem(task.domain, task.problem), self._words)
-        self.household = replace(_household(task.domain.parent, self._words), rules=self._engine.rules())
-        self._best = self._share()
+        household = _household(task.domain.parent, self._words)
+        self.household = replace(household, actions=self._engine.verbs(), rules=self._engine.rules())
+        self._best = self._share(self._engine.facts())
         self._worker = Worker("pddl")
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
@@ -83,7 +84,7 @@ class PddlWorld(World):
 
         def back() -> Observation:
             self._engine.reset()
-            self._best = self._share()
+            self._best = self._share(self._engine.facts())
             return self._look()
 
         return self._worker.do(back)
@@ -124,14 +125,13 @@ class PddlWorld(World):
             said = [self._words.fact(fact, holds=holds) for fact, holds in self._engine.objections(skill)]
             return Observation(f"You cannot {skill}: {', '.join(filter(None, said))}.", Outcome.PRECONDITION)
         now = self._engine.facts()
-        self._best = max(self._best, self._share())
+        self._best = max(self._best, self._share(now))
         changed = self._words.listed(fact for fact in now if fact not in before)
         changed += self._words.listed((fact for fact in before if fact not in now), holds=False)
         return Observation(f"You {skill}. Now: {', '.join(changed) or 'nothing else'}.")
 
-    def _share(self) -> float:
-        now = set(self._engine.facts())
-        return sum(fact in now for fact in self._engine.goal) / len(self._engine.goal)
+    def _share(self, facts: Sequence[Fact]) -> float:
+        return sum(fact in facts for fact in self._engine.goal) / len(self._engine.goal)
 
 
 def _household(folder: Path, wording: Wording) -> Household:
