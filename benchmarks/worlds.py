@@ -1,9 +1,10 @@
-"""What the world port adds to a bare environment: problems in PDDL by the port, and by unified-planning's simulator.
+"""What the world port adds to a bare environment: unified-planning's simulator of PDDL, and ScienceWorld's own client.
 
     .venv-worlds/bin/python benchmarks/worlds.py [--steps N]
 
-A step lists what can be done and does one of it, drawn at random from a seed, as an episode does; by turns with the
-port and without, on the same problems. The port tells besides what has changed or keeps a skill from being done.
+A step lists what can be done and does something, as an episode does: in PDDL one of it, drawn at random from a seed, in
+ScienceWorld the next of the simulator's own way; by turns with the port and without, on the same problems. In PDDL the
+port tells besides what has changed or keeps a skill from being done.
 """
 
 from __future__ import annotations
@@ -13,12 +14,17 @@ import random
 import time
 from collections.abc import Iterator
 from statistics import median
+from typing import Any
 
 from reactree_ros.world.pddl.engine import read_problem
 from reactree_ros.world.pddl.problems import MAKERS
 from reactree_ros.world.pddl.world import PddlTask, PddlWorld, made_up
+from reactree_ros.world.scienceworld.engine import borrowed
+from reactree_ros.world.scienceworld.tasks import described
+from reactree_ros.world.scienceworld.world import ScienceWorld
 
 PROBLEMS = 10
+TYPES = ("melt", "find-animal", "power-component", "use-thermometer")
 
 
 def by_the_port(task: PddlTask, steps: int) -> Iterator[float]:
@@ -45,8 +51,42 @@ def bare(task: PddlTask, steps: int) -> Iterator[float]:
             yield time.perf_counter() - begin
 
 
+def gold_path(name: str) -> list[str]:
+    """Return the simulator's own way through the first task of a type."""
+    with borrowed() as engine:
+        engine.load(name, 0, gold=True)
+        return engine.gold()
+
+
+def science_by_the_port(name: str, path: list[str]) -> Iterator[float]:
+    """Yield the seconds of each step of a way through the world port."""
+    with ScienceWorld(described(name, 0, "")) as world:
+        world.observe().result()
+        for action in path:
+            begin = time.perf_counter()
+            world.available_skills().result()
+            world.execute(action).result()
+            yield time.perf_counter() - begin
+
+
+def bare_science(client: Any, name: str, path: list[str]) -> Iterator[float]:
+    """Yield the seconds of each step of a way by the simulator's own client, which lists what can be done with it."""
+    client.load(name, 0, "")
+    client.reset()
+    for action in path:
+        begin = time.perf_counter()
+        client.step(action)
+        yield time.perf_counter() - begin
+
+
+def print_ratio(name: str, with_port: list[float], without: list[float]) -> None:
+    """Print a line."""
+    ours, theirs = median(with_port), median(without)
+    print(f"{name:12} {1000 * ours:6.2f} ms by the port, {1000 * theirs:6.2f} bare: {ours / theirs:.2f}", flush=True)
+
+
 def main() -> None:
-    """Print a line a domain."""
+    """Print a line a domain, and one of ScienceWorld."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=50, help="of each of the problems")
     steps = parser.parse_args().steps
@@ -57,8 +97,16 @@ def main() -> None:
             task = made_up(domain, seed)
             with_port += by_the_port(task, steps)
             without += bare(task, steps)
-        ours, theirs = median(with_port), median(without)
-        print(f"{domain:12} {1000 * ours:6.2f} ms by the port, {1000 * theirs:6.2f} bare: {ours / theirs:.2f}")
+        print_ratio(domain, with_port, without)
+
+    from scienceworld import ScienceWorldEnv
+
+    client, with_port, without = ScienceWorldEnv("", envStepLimit=10**9), [], []
+    for name in TYPES:
+        path = gold_path(name)
+        with_port += science_by_the_port(name, path)
+        without += bare_science(client, name, path)
+    print_ratio("scienceworld", with_port, without)
 
 
 if __name__ == "__main__":

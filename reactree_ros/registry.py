@@ -149,6 +149,7 @@ WORLDS: Registry[WorldSpec] = Registry(
         "virtualhome_unity": "reactree_ros.world.virtualhome.unity:SPEC",
         "ai2thor": "reactree_ros.world.ai2thor.world:SPEC",
         "pddl": "reactree_ros.world.pddl.world:SPEC",
+        "scienceworld": "reactree_ros.world.scienceworld.world:SPEC",
     },
 )
 MODELS: Registry[ModelSpec] = Registry(
@@ -170,5 +171,6 @@ SUITES: Registry[SuiteSpec] = Registry(
         "wah_nl": "reactree_ros.bench.suites:WAH_NL",
         "generated": "reactree_ros.bench.suites:GENERATED",
         "pddl": "reactree_ros.bench.pddl:SPEC",
+        "scienceworld": "reactree_ros.bench.scienceworld:SPEC",
     },
 )

@@ -11,6 +11,9 @@ from typing import Any
 
 from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, ControlFlow
 
+#: The longest skill that may be said where skills are free, in characters.
+LONGEST_SKILL = 500
+_FREE = f"[^\\n]{{1,{LONGEST_SKILL}}}"
 _TEXT = {"type": "string"}
 
 
@@ -19,9 +22,11 @@ class Grammar(abc.ABC):
 
     Attributes:
         skills: Every skill that may be said, with ``done``, ``failure`` and what memory may be asked.
+        free: Whether others may be said, too, as in a household with free skills.
     """
 
     skills: Sequence[str]
+    free: bool
 
     @abc.abstractmethod
     def regex(self) -> str:
@@ -36,7 +41,7 @@ class Grammar(abc.ABC):
 
     def json_schema(self) -> dict[str, Any]:
         """Render as a JSON schema, for servers that take nothing else."""
-        return self._schema({"type": "string", "enum": list(self.skills)})
+        return self._schema(_TEXT if self.free else {"type": "string", "enum": list(self.skills)})
 
     def one_schema(self) -> dict[str, Any]:
         """Render as a JSON schema that stays the same while the skills change; which there are is up to the reader."""
@@ -45,6 +50,14 @@ class Grammar(abc.ABC):
     @abc.abstractmethod
     def _schema(self, skill: dict[str, Any]) -> dict[str, Any]:
         """Return the schema with the part that stands for a skill."""
+
+    def _skill_regex(self) -> str:
+        """Return the part of the regular expression that stands for a skill."""
+        return _FREE if self.free else f"(?:{'|'.join(map(re.escape, self.skills))})"
+
+    def _skill_rule(self) -> str:
+        """Return the EBNF rule that stands for a skill."""
+        return f"skill ::= {_FREE if self.free else ' | '.join(map(_quoted, self.skills))}"
 
 
 @dataclass(frozen=True)
@@ -55,18 +68,20 @@ class DecisionGrammar(Grammar):
         skills: Every skill that may follow ``Act: ``, with ``done``, ``failure`` and the recalls.
         control_flows: Control flows an expansion may use; empty: no expansion (ReAct).
         max_characters: Longest thought or subgoal line, in characters.
+        free: Whether other skills may follow ``Act: ``, too.
     """
 
     skills: Sequence[str]
     control_flows: Sequence[ControlFlow] = ALL_CONTROL_FLOWS
     max_characters: int = 1000
+    free: bool = False
 
     def regex(self) -> str:
         """Render as a regular expression; see :meth:`Grammar.regex`."""
         line = f"[^\\n]{{1,{self.max_characters}}}"
         kinds = [f"Think: {line}"]
         if self.skills:
-            kinds.append(f"Act: (?:{'|'.join(map(re.escape, self.skills))})")
+            kinds.append(f"Act: {self._skill_regex()}")
         if self.control_flows:
             flows = "|".join(flow.value for flow in self.control_flows)
             kinds.append(f"Expand:\\n- control flow: (?:{flows})\\n- subgoals: {line}")
@@ -78,7 +93,7 @@ class DecisionGrammar(Grammar):
         if self.skills:
             kinds.append("act")
             rules.append('act ::= "Act: " skill')
-            rules.append(f"skill ::= {' | '.join(map(_quoted, self.skills))}")
+            rules.append(self._skill_rule())
         if self.control_flows:
             kinds.append("expand")
             rules.append('expand ::= "Expand:\\n- control flow: " flow "\\n- subgoals: " line')
@@ -106,6 +121,7 @@ class SubgoalGrammar(Grammar):
         begins: Whether a subgoal may begin.
         goes_on: Whether an action may be said for the current one.
         max_characters: Longest subgoal, in characters.
+        free: Whether other actions may be said, too.
     """
 
     skills: Sequence[str]
@@ -113,10 +129,11 @@ class SubgoalGrammar(Grammar):
     begins: bool = True
     goes_on: bool = True
     max_characters: int = 1000
+    free: bool = False
 
     def regex(self) -> str:
         """Render as a regular expression; see :meth:`Grammar.regex`."""
-        action = f"Action: (?:{'|'.join(map(re.escape, self.skills))})"
+        action = f"Action: {self._skill_regex()}"
         subgoal = f"{self.number} Subgoal: [^\\n]{{1,{self.max_characters}}}\\n"
         start = f"(?:{subgoal}){'?' if self.goes_on else ''}" if self.begins else ""
         return f"{start}{action}\\n?"
@@ -129,7 +146,7 @@ class SubgoalGrammar(Grammar):
                 f'root ::= {start}action "\\n"?',
                 *([f'subgoal ::= "{self.number} Subgoal: " line "\\n"'] if self.begins else []),
                 'action ::= "Action: " skill',
-                f"skill ::= {' | '.join(map(_quoted, self.skills))}",
+                self._skill_rule(),
                 *([f"line ::= [^\\n]{{1,{self.max_characters}}}"] if self.begins else []),
             ]
         )

@@ -39,6 +39,8 @@ class Household:
             Empty where things have names of their own, and skills name several of them, or none.
         rules: What every planner is told of the skills beside their verbs: what each needs and what comes of it. Empty
             where the verbs say enough.
+        free_skills: Whether skills may be said that the world does not list; the world says which of them it does not
+            know.
         start_line: How the starting observation of an agent node begins.
         max_decisions: Decisions allowed by default (paper, section 5.1).
         max_steps: Steps allowed by default.
@@ -50,6 +52,7 @@ class Household:
     control_flows: Mapping[ControlFlow, str] = field(default_factory=lambda: CONTROL_FLOW_TEXTS)
     naming: str = "{word} {instance}"
     rules: str = ""
+    free_skills: bool = False
     start_line: str = START_LINE
     max_decisions: int = 200
     max_steps: int = 200

@@ -9,14 +9,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reactree_ros.bench.spec import SuiteSpec, TasksOnDemand
+from reactree_ros.bench.spec import SuiteSpec
 from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import model_from_dict, model_to_dict, read_yaml
 from reactree_ros.planners.spec import planner
 from reactree_ros.registry import MODELS, SUITES
 from reactree_ros.settings import read_settings
 from reactree_ros.tree.options import RunOptions
-from reactree_ros.world.spec import Task
+from reactree_ros.world.spec import Task, TasksOnDemand
 
 
 class Key(NamedTuple):

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 from pydantic import Field, field_validator
 
-from reactree_ros.bench.spec import SuiteSpec, TasksOnDemand
+from reactree_ros.bench.spec import SuiteSpec
 from reactree_ros.settings import Settings, did_you_mean
 from reactree_ros.world.pddl.problems import MAKERS
 from reactree_ros.world.pddl.world import PddlTask, PddlWorld, made_up
+from reactree_ros.world.spec import TasksOnDemand
 
 #: A task is numbered by its seed, and by this times the number of its domain.
 DOMAIN_STRIDE = 1_000_000

@@ -9,9 +9,10 @@ from pathlib import Path
 from pydantic import Field
 
 from reactree_ros.bench.goal import Condition, Goal
-from reactree_ros.bench.spec import SuiteSpec, TasksOnDemand
+from reactree_ros.bench.spec import SuiteSpec
 from reactree_ros.errors import UserError
 from reactree_ros.settings import Settings
+from reactree_ros.world.spec import TasksOnDemand
 from reactree_ros.world.virtualhome import rules
 from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld

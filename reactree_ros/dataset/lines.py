@@ -165,10 +165,10 @@ class _Reading:
         )
 
     def _may_say(self, said: Event) -> Mapping[str, Any]:
-        """Return what a request was held to; nothing where its record does not tell which skills there were."""
+        """Return what a request was held to; nothing where skills were free, or its record does not tell which."""
         if said["kind"] == "choice":
             return {"options": list(said["options"])}
-        if said["kind"] not in ("decision", "subgoal"):
+        if said["kind"] not in ("decision", "subgoal") or said.get("free"):
             return {}
         recall = self.moment.run["recallable"] if self.moment.run["working_memory"] else ()
         skills = [DONE, FAILURE, *(RECALL + word for word in recall), *self.moment.skills]

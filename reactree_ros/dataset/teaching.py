@@ -81,7 +81,7 @@ def may_be_said(said: str, may_say: object) -> bool:
     except MalformedDecision:
         return False
     if isinstance(decision, Act):
-        return decision.skill in may_say.skills
+        return may_say.free or decision.skill in may_say.skills
     return not isinstance(decision, Expand) or decision.control_flow in may_say.control_flows
 
 

@@ -137,6 +137,7 @@ def household_to_msg(
     msg.control_flows = [flow.value for flow in household.control_flows]
     msg.control_flow_texts = list(household.control_flows.values())
     msg.naming, msg.rules, msg.start_line = household.naming, household.rules, household.start_line
+    msg.free_skills = household.free_skills
     msg.prompts = household.prompts
     msg.max_decisions, msg.max_steps = household.max_decisions, household.max_steps
     return msg
@@ -157,6 +158,7 @@ def household_from_msg(msg: DescribeHousehold.Response) -> Household:
         control_flows=dict(zip(flows, msg.control_flow_texts, strict=True)),
         naming=msg.naming,
         rules=msg.rules,
+        free_skills=msg.free_skills,
         start_line=msg.start_line,
         max_decisions=msg.max_decisions,
         max_steps=msg.max_steps,
@@ -179,13 +181,13 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
     )
     may_say = request.may_say
     if isinstance(may_say, DecisionGrammar):
-        msg.kind = Generate.Request.DECISION
+        msg.kind, msg.free = Generate.Request.DECISION, may_say.free
         msg.options = list(may_say.skills)
         msg.control_flows = [flow.value for flow in may_say.control_flows]
     elif isinstance(may_say, Choice):
         msg.kind, msg.options = Generate.Request.CHOICE, list(may_say.options)
     elif isinstance(may_say, SubgoalGrammar):
-        msg.kind, msg.options = Generate.Request.SUBGOAL, list(may_say.skills)
+        msg.kind, msg.options, msg.free = Generate.Request.SUBGOAL, list(may_say.skills), may_say.free
         msg.number, msg.begins, msg.goes_on = may_say.number, may_say.begins, may_say.goes_on
     else:
         msg.kind, msg.stops, msg.thinks = Generate.Request.TEXT, list(may_say.stops), may_say.thinks
@@ -235,7 +237,7 @@ def _turn(msg: TurnMsg, index: int) -> Turn:
 
 def _may_say(msg: Generate.Request) -> MaySay:
     if msg.kind == Generate.Request.DECISION:
-        return DecisionGrammar(tuple(msg.options), _control_flows(msg.control_flows))
+        return DecisionGrammar(tuple(msg.options), _control_flows(msg.control_flows), free=msg.free)
     if msg.kind == Generate.Request.CHOICE:
         if not msg.options:
             raise ValueError("options is empty; a choice needs at least one")
@@ -245,7 +247,7 @@ def _may_say(msg: Generate.Request) -> MaySay:
     if msg.kind == Generate.Request.SUBGOAL:
         if not (msg.begins or msg.goes_on):
             raise ValueError("begins and goes_on are both false; one of them must be true")
-        return SubgoalGrammar(tuple(msg.options), msg.number, msg.begins, msg.goes_on)
+        return SubgoalGrammar(tuple(msg.options), msg.number, msg.begins, msg.goes_on, free=msg.free)
     raise ValueError(f"kind is {msg.kind}; it must be DECISION (0), CHOICE (1), TEXT (2) or SUBGOAL (3)")
 
 

@@ -17,7 +17,7 @@ from operator import ne
 from typing import Any
 
 from reactree_ros.agent.decision import ControlFlow
-from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
 from reactree_ros.agent.turns import Said, Turn, turn_from_dict, turn_to_dict
@@ -70,13 +70,17 @@ def turns_to_list(turns: Sequence[Turn]) -> list[dict[str, Any]]:
 def may_say_to_dict(may_say: MaySay) -> Event:
     """Return what a reply is held to; of the skills, which ``skills`` events tell, only how many there are."""
     if isinstance(may_say, DecisionGrammar):
-        return {"kind": "decision", "skills": len(may_say.skills), "control_flows": _flows(may_say.control_flows)}
+        return {**_skills("decision", may_say), "control_flows": _flows(may_say.control_flows)}
     if isinstance(may_say, SubgoalGrammar):
-        return {"kind": "subgoal", "skills": len(may_say.skills)}
+        return _skills("subgoal", may_say)
     if isinstance(may_say, Choice):
         return {"kind": "choice", "options": list(may_say.options)}
     assert isinstance(may_say, FreeText)
     return {"kind": "text", "stops": list(may_say.stops)}
+
+
+def _skills(kind: str, grammar: Grammar) -> Event:
+    return {"kind": kind, "skills": len(grammar.skills), **({"free": True} if grammar.free else {})}
 
 
 @cache

@@ -154,7 +154,11 @@ class AgentNode(GoalNode):
             until = self._window.excess(self.turns, limit=limit, count=self._context.count_tokens)
             if until is not None:
                 yield from self._summarise(until)
-        return (yield from self.ask(lambda: DecisionGrammar(self._skills, self._abilities.control_flows)))
+        return (yield from self.ask(self._grammar))
+
+    def _grammar(self) -> DecisionGrammar:
+        free = self._context.household.free_skills
+        return DecisionGrammar(self._skills, self._abilities.control_flows, free=free)
 
     def _summarise(self, until: int) -> Generator[Step, Any, None]:
         """Let a summary stand for the older turns in the prompt; it is told as a thought."""
@@ -177,7 +181,7 @@ class AgentNode(GoalNode):
         """Return what a reply is taken for; nothing where it is refused, which the model is told."""
         if self._context.options.plain_reading:
             return self._plainly(reply)
-        said = self.decisions(reply, DecisionGrammar(self._skills, self._abilities.control_flows))
+        said = self.decisions(reply, self._grammar())
         if said and isinstance(expand := said[-1].decision, Expand) and (objection := self._objection(expand)):
             self.refuse(reply.text.strip("\n"), objection, expand)
             return ()

@@ -27,7 +27,8 @@ class Score:
 
     Attributes:
         gsr: 1.0 where every goal condition holds, else 0.0.
-        ssr: Share of the goal conditions that hold, 0 to 1; in PDDL the best that it was (AgentBoard's progress rate).
+        ssr: Share of the goal conditions that hold, 0 to 1; in PDDL the best that it was (AgentBoard's progress rate),
+            in ScienceWorld its score.
     """
 
     gsr: float

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -30,6 +30,36 @@ class Task(Protocol):
 
     def asks_for(self, instruction: str) -> bool:
         """Whether an instruction is one of the task's own, so that its goal is what is asked for."""
+
+
+T = TypeVar("T", bound=Task)
+
+
+class TasksOnDemand(Mapping[int, T]):
+    """Tasks that are made when they are asked for, so that any number of them takes neither time nor memory.
+
+    Args:
+        ids: Their ids, in order.
+        make: Makes the task of an id.
+    """
+
+    def __init__(self, ids: Iterable[int], make: Callable[[int], T]) -> None:
+        self._ids = dict.fromkeys(ids)
+        self._make = make
+
+    def __getitem__(self, task_id: int) -> T:
+        """Make a task."""
+        if task_id not in self._ids:
+            raise KeyError(task_id)
+        return self._make(task_id)
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the ids."""
+        return iter(self._ids)
+
+    def __len__(self) -> int:
+        """Count the tasks."""
+        return len(self._ids)
 
 
 def in_house(task: object) -> dict[str, str]:

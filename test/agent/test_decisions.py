@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reactree_ros.agent.decision import Act, ControlFlow, Decision, Expand, Think
-from reactree_ros.agent.grammar import DecisionGrammar, chosen_of_json
+from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar, chosen_of_json
 from reactree_ros.agent.parser import MalformedDecision, parse_decision, split_subgoals
 from reactree_ros.agent.reading import read
 from reactree_ros.agent.turns import Said
@@ -49,6 +49,17 @@ def test_the_regular_expression_matches_every_decision_that_is_allowed(allowed: 
 @given(skills, phrases)
 def test_the_regular_expression_matches_no_other_skill(allowed: list[str], other: str) -> None:
     assert bool(re.fullmatch(DecisionGrammar(allowed).regex(), f"Act: {other}")) == (other in allowed)
+
+
+def test_where_skills_are_free_any_line_is_one() -> None:
+    for grammar, label in (
+        (DecisionGrammar(["done"], free=True), "Act"),
+        (SubgoalGrammar(["done"], free=True), "Action"),
+    ):
+        assert re.fullmatch(grammar.regex(), f"{label}: pour jug in pot")
+        assert not re.fullmatch(grammar.regex(), f"{label}: pour\njug")
+        assert '"done"' not in grammar.ebnf()
+        assert "done" not in str(grammar.json_schema())
 
 
 def test_a_control_flow_that_is_not_allowed_does_not_match() -> None:

@@ -747,6 +747,59 @@ def test_a_subgoal_that_cannot_begin_is_refused(text: str, grammar: Grammar, rea
     assert reason in refusal(text, grammar)
 
 
+# ---------------------------------------------------------------------- skills that are not listed
+
+FREE = DecisionGrammar(SKILLS, free=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Act: pour jug in pot",
+        "Act:  pour jug   in pot.",
+        "Action: `pour jug in pot`",
+        "**Act:** [pour jug in pot]",
+        "I am in the kitchen.\nAct: pour jug in pot",
+        "Act: pour jug in pot. It is near.",
+        "Act: pour jug in pot\nAct: Pour jug in pot.",
+        "Act: pour jug in pot\nObservation: You pour it.\nAct: done",
+        '{"action": "pour jug in pot"}',
+    ],
+)
+def test_where_skills_are_free_one_that_is_not_listed_is_what_was_said(text: str) -> None:
+    assert decisions(text, FREE) == [Act("pour jug in pot")]
+
+
+def test_what_is_listed_is_still_meant_in_any_dress() -> None:
+    assert decisions("Act: Go to the kitchen (1).", FREE) == [GO]
+    assert decisions("Thought: so\nAct: DONE", FREE) == [Think("so"), Act("done")]
+    assert decisions("Subgoal: boil it\nAction: activate stove", SubgoalGrammar(SKILLS, number=2, free=True)) == [
+        BeginSubgoal("Subgoal 2: boil it", "boil it"),
+        Act("activate stove"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("pour jug in pot", "A decision starts with"),
+        ("open the jug", "A decision starts with"),
+        ("Act: pour jug in pot\nAct: pour jug in sink", "Say one decision at a time"),
+        ("Act: pour jug in pot\nThe next is: go to kitchen 1", "'go to kitchen 1' is said after 'pour jug in pot'"),
+        ("Do not\nAct: pour jug in pot", "It cannot be told whether"),
+        ("Act:", "Nothing follows 'Act:'"),
+        ('Act: " "', "Nothing follows 'Act:'"),
+        (f"Act: pour {'very ' * 200}much", "is too long for an action (1009 characters)"),
+    ],
+)
+def test_a_free_skill_is_not_guessed_either(text: str, reason: str) -> None:
+    assert reason in refusal(text, FREE)
+
+
+def test_a_free_skill_that_was_cut_is_not_taken() -> None:
+    assert "was cut" in refusal("Act: pour jug in", FREE, cut=True)
+
+
 # ---------------------------------------------------------------------- any text at all
 
 FRAGMENTS = [
@@ -797,6 +850,7 @@ grammars = st.sampled_from(
         GRAMMAR,
         DecisionGrammar(SKILLS, []),
         DecisionGrammar([], [ControlFlow.SEQUENCE]),
+        FREE,
         SECOND,
         SubgoalGrammar(SKILLS, goes_on=False),
         SubgoalGrammar(SKILLS, begins=False),
@@ -826,7 +880,7 @@ def test_any_text_is_a_decision_that_may_be_said_or_is_refused_in_one_line(
     assert all(isinstance(thought, Think) for thought in before)
     assert all(len(one.text.split("\n")) == (3 if isinstance(one.decision, Expand) else 1) for one in said)
     if isinstance(last, Act):
-        assert last.skill in grammar.skills
+        assert last.skill in grammar.skills or (grammar.free and last.skill == " ".join(last.skill.split()) != "")
     if isinstance(last, Expand):
         assert isinstance(grammar, DecisionGrammar)
         assert last.control_flow in grammar.control_flows

@@ -333,6 +333,12 @@ def test_rounds_offer_only_what_may_be_said() -> None:
     assert offered == [["Think:", "Act:"], ["Think:", "Expand:"]]
 
 
+def test_rounds_ask_for_a_free_skill_as_for_a_thought() -> None:
+    engine = ScriptedEngine("Act:", " pour jug in pot", obeys=[CHOICE])
+    assert get(engine, DecisionGrammar(SKILLS, [], free=True)).text == "Act: pour jug in pot"
+    assert engine.asked[-1].constraint is None
+
+
 @pytest.mark.parametrize("kind", [CHOICE, REGEX, GRAMMAR])
 def test_rounds_go_with_every_constraint_that_makes_a_choice(kind: ConstraintKind) -> None:
     engine = ScriptedEngine("Act:\n", " done\n", obeys=[kind])

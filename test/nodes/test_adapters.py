@@ -294,6 +294,7 @@ def test_a_household_travels_whole(graph: Graph) -> None:
         control_flows={ControlFlow.FALLBACK: 'try them ("fallback")', ControlFlow.SEQUENCE: "do them"},
         naming="<{word}_{instance}>",
         rules="dig: needs a spade",
+        free_skills=True,
         start_line="You are in the garden",
         max_decisions=7,
         max_steps=5,

@@ -115,7 +115,7 @@ def test_request_and_reply_travel_whole(graph: Graph) -> None:
     model.loaded.succeed(None)
     graph.inference(model)
     turns = (Told("Zähl: eins", About.SYSTEM), Said("zwei"), Saw("drei\nvier"))
-    request = DecisionRequest(turns, DecisionGrammar(("a",)), begun="Act:", id="1", planner="me")
+    request = DecisionRequest(turns, DecisionGrammar(("a",), free=True), begun="Act:", id="1", planner="me")
     pending = ros_model(graph).decide(request)
     graph.until(pending.done)
     reply = pending.take()
@@ -123,7 +123,7 @@ def test_request_and_reply_travel_whole(graph: Graph) -> None:
     assert (reply.prompt_tokens, reply.cached_tokens) == (None, 3)
     (came,) = model.asked
     assert (came.turns, came.begun, came.planner) == (request.turns, "Act:", "me")
-    assert came.prompt == request.prompt
+    assert (came.prompt, came.may_say) == (request.prompt, request.may_say)
 
 
 # ---------------------------------------------------------------------- loading, settings

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from doubles import ScriptedModel
-from pddl_plans import carried_out, carried_out_by_hiagent, plan_of
+from pddl_plans import parts_of, plan_of
+from plans import carried_out, carried_out_by_hiagent
 
 from reactree_ros.bench.pddl import SPEC as SUITE
 from reactree_ros.bench.pddl import PddlSuiteSettings
@@ -89,8 +90,9 @@ def test_what_a_flat_planner_reaches_a_tree_reaches_too(domain: str) -> None:
     for seed in range(1, 4):
         task = made_up(domain, seed)
         plan = plan_of(task)
-        flat, _ = carried_out(task, plan, expands=False)
-        tree, _ = carried_out(task, plan, expands=True)
+        parts = parts_of(task, plan)
+        flat, _ = carried_out(PddlWorld(task), task.instruction, parts, expands=False)
+        tree, _ = carried_out(PddlWorld(task), task.instruction, parts, expands=True)
         assert (flat.gsr, flat.status, tree.gsr, tree.status) == (1, "success", 1, "success"), task.instruction
         assert (flat.steps, tree.steps) == (len(plan), len(plan))
         assert tree.agent_nodes > 1
@@ -100,7 +102,7 @@ def test_what_a_flat_planner_reaches_a_tree_reaches_too(domain: str) -> None:
 @pytest.mark.parametrize("domain", MAKERS)
 def test_the_examples_in_the_prompts_are_as_they_would_come_out(domain: str, expands: bool) -> None:
     task = made_up(domain, EXAMPLES[domain])
-    _, said = carried_out(task, plan_of(task), expands=expands)
+    _, said = carried_out(PddlWorld(task), task.instruction, parts_of(task, plan_of(task)), expands=expands)
     file = DOMAINS / domain / "prompts" / ("reactree.txt" if expands else "react.txt")
     assert file.read_text(encoding="utf-8") == said
 
@@ -108,7 +110,7 @@ def test_the_examples_in_the_prompts_are_as_they_would_come_out(domain: str, exp
 @pytest.mark.parametrize("domain", MAKERS)
 def test_hiagent_has_an_example_of_every_domain_too(domain: str) -> None:
     task = made_up(domain, EXAMPLES[domain])
-    result, said = carried_out_by_hiagent(task, plan_of(task))
+    result, said = carried_out_by_hiagent(PddlWorld(task), task.instruction, parts_of(task, plan_of(task)))
     assert (result.gsr, result.status) == (1, "success")
     assert (DOMAINS / domain / "prompts/hiagent_example.txt").read_text(encoding="utf-8") == said
 

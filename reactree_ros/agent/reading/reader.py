@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from reactree_ros.agent.decision import Act, BeginSubgoal, Decision, Expand, Think
-from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar
+from reactree_ros.agent.grammar import LONGEST_SKILL, DecisionGrammar, Grammar, SubgoalGrammar
 from reactree_ros.agent.parser import split_subgoals
 from reactree_ros.agent.reading.beside import doubt_after, doubt_before, doubt_in_thought
 from reactree_ros.agent.reading.dress import unquoted
@@ -19,6 +19,7 @@ from reactree_ros.agent.reading.skills import Skills, words
 from reactree_ros.agent.turns import Said
 
 _ONE = "Say one decision at a time"
+_NOTHING = "Nothing follows 'Act:'; write an action that is available now on the same line."
 #: Where a skill ends and a sentence follows on its line.
 _SENTENCE = re.compile(r"(?<=[.!])\s+(?=[A-Z])")
 _LABEL_ALONE = re.compile(r"\A\s*act(?:ion)?\s+", re.IGNORECASE)
@@ -105,7 +106,7 @@ class Reader:
             raise Unreadable(f"Nothing was said. {self.expected}.")
         if self._cut:
             raise Unreadable(f"The reply was cut before it came to a decision; be brief. {self.expected}.")
-        if not announcement and (self._chooses or self._skills.begins_like_one(line)):
+        if not announcement and (self._chooses or (self._skills.begins_like_one(line) and not self._grammar.free)):
             self._skills.find(line)
         raise Unreadable(f"{self.expected}, not with '{shortened(text, 40)}'.")
 
@@ -128,7 +129,7 @@ class Reader:
         """Look whether a decision is the only one, and not taken back."""
         doubts = [doubt_after(tail)]
         for part in after:
-            if part.kind in (Kind.ACT, Kind.EXPAND) and not (skill and self._skills.meant(part.first) == skill):
+            if part.kind in (Kind.ACT, Kind.EXPAND) and not (skill and self._is(part.first, skill)):
                 raise Unreadable(f"{_ONE}; '{shortened(part.first or str(part.kind), 60)}' is said as well.")
             doubts.append(doubt_after(part.lead))
             if part.kind in (None, Kind.THINK):
@@ -149,7 +150,7 @@ class Reader:
             said = label.rest
         if after and after[0].kind is Kind.ARGUMENT and not self._is_said_already(after[0].text, said):
             said = f"{said} {after[0].text}"
-        skill = self._skills.meant(said)
+        skill, sentence = self._skills.meant(said), None
         if skill is None and (sentence := _SENTENCE.search(said)) is not None:
             skill = self._skills.meant(said[: sentence.start()])
             tail = f"{said[sentence.end() :]}\n{tail}"
@@ -159,11 +160,17 @@ class Reader:
                 return None
             raise Unreadable(f"'{shortened(said)}' was cut. Say the decision again, and nothing before it.")
         if not said:
-            raise Unreadable("Nothing follows 'Act:'; write an action that is available now on the same line.")
-        if skill is None:
+            raise Unreadable(_NOTHING)
+        if skill is None and self._grammar.free:
+            skill = _in_own_words(said[: sentence.start()] if sentence is not None else said)
+        elif skill is None:
             skill = self._skills.find(said)
         self._check_after(skill, tail, after)
         return Act(skill)
+
+    def _is(self, said: str, skill: str) -> bool:
+        """Whether what is said is a certain skill, which may be one that is not listed."""
+        return self._skills.meant(said) == skill or (self._grammar.free and words(said) == words(skill))
 
     def _is_said_already(self, argument: str, said: str) -> bool:
         """Whether a skill is whole without an argument that comes with it: it is none, or part of it."""
@@ -212,6 +219,20 @@ class Reader:
 def begin_subgoal(grammar: SubgoalGrammar, subgoal: str) -> Said:
     """Return the beginning of a subgoal, in the words of the grammar."""
     return Said(f"{grammar.number} Subgoal: {subgoal}", BeginSubgoal(f"Subgoal {grammar.number}: {subgoal}", subgoal))
+
+
+def _in_own_words(said: str) -> str:
+    """Return a skill that is not listed, as the world is to be asked for it.
+
+    Raises:
+        Unreadable: It says nothing, or is too long.
+    """
+    skill = " ".join(unquoted(said.removesuffix(".")).split())
+    if not skill:
+        raise Unreadable(_NOTHING)
+    if len(skill) > LONGEST_SKILL:
+        raise Unreadable(f"'{shortened(skill)}' is too long for an action ({len(skill)} characters).")
+    return skill
 
 
 def _thought(parts: Sequence[Part]) -> str:

@@ -128,7 +128,7 @@ async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar
     kind = await select("", kinds)
     if kind.text not in kinds:
         return kind
-    if kind.text == "Act:":
+    if kind.text == "Act:" and not grammar.free:
         return await select(kind.text, [f" {skill}" for skill in grammar.skills])
     said = kind.text
     if said == "Expand:":

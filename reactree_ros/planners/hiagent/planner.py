@@ -172,7 +172,10 @@ class HiAgentNode(GoalNode):
         begun = len(self.memory.chunks)
         retrieve = [f"retrieve({number})" for number in range(1, begun + 1)] if self._settings.retrieval else []
         return SubgoalGrammar(
-            [done, failure, *retrieve, *recalls, *skills], number=begun + 1, goes_on=self.memory.current is not None
+            [done, failure, *retrieve, *recalls, *skills],
+            number=begun + 1,
+            goes_on=self.memory.current is not None,
+            free=self._context.household.free_skills,
         )
 
     def _system_text(self) -> str:

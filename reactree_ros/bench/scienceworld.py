@@ -1,0 +1,65 @@
+"""The task suite ``scienceworld``: variations of ScienceWorld's thirty types of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from reactree_ros.bench.spec import SuiteSpec
+from reactree_ros.settings import Settings, did_you_mean
+from reactree_ros.world.scienceworld.engine import check_java
+from reactree_ros.world.scienceworld.tasks import VARIATIONS, ScienceTask, described, split
+from reactree_ros.world.scienceworld.world import ScienceWorld, check_simplifications
+from reactree_ros.world.spec import TasksOnDemand
+
+#: A task is numbered by its variation, and by this times the number of its type, from 1.
+TYPE_STRIDE = 10_000
+
+
+class ScienceWorldSuiteSettings(Settings):
+    """What can be set of ``scienceworld``."""
+
+    task_types: str = Field(default="", description="which types of tasks, with commas between; empty: all thirty")
+    part: Literal["train", "dev", "test"] = Field(default="test", description="which part of the variations")
+    variations: int = Field(default=1, ge=1, description="variations of each type, the first of the part")
+    simplifications: str = Field(default="", description="what is easier, with commas between, e.g. easy")
+
+    _known = field_validator("simplifications")(check_simplifications)
+
+    @field_validator("task_types")
+    @classmethod
+    def _are_tasks(cls, task_types: str) -> str:
+        for name in filter(None, task_types.split(",")):
+            if name not in VARIATIONS:
+                raise ValueError(f"there is no task '{name}'; {did_you_mean(name, VARIATIONS)}")
+        return task_types
+
+
+def _tasks(settings: ScienceWorldSuiteSettings) -> Mapping[int, ScienceTask]:
+    check_java()
+    numbered = list(VARIATIONS)
+
+    def task(task_id: int) -> ScienceTask:
+        return described(numbered[task_id // TYPE_STRIDE - 1], task_id % TYPE_STRIDE, settings.simplifications)
+
+    chosen = settings.task_types.split(",") if settings.task_types else numbered
+    ids = (
+        TYPE_STRIDE * (numbered.index(name) + 1) + variation
+        for name in chosen
+        for variation in split(name, settings.part)[: settings.variations]
+    )
+    return TasksOnDemand(ids, task)
+
+
+SPEC = SuiteSpec(
+    name="scienceworld",
+    summary="variations of the thirty types of experiments of ScienceWorld, in the world `scienceworld`",
+    settings=ScienceWorldSuiteSettings,
+    extra="reactree_ros[scienceworld]",
+    needs=("scienceworld", "py4j"),
+    tasks=_tasks,
+    make_world=ScienceWorld,
+    flags=("task_types",),
+)

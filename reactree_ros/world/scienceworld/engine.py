@@ -1,0 +1,211 @@
+"""ScienceWorld's simulator in a Java process of its own, behind bounds.
+
+The jar of the package ``scienceworld`` is spoken to through py4j, as the package's own client does. That one tells with
+every step all there is to tell, and leaves Java a quarter of the machine's memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from reactree_ros.errors import UserError
+from reactree_ros.worker import Worker
+from reactree_ros.world.port import WorldError
+
+T = TypeVar("T")
+#: How long Java may take to start, and to answer, in seconds.
+START_LIMIT, ANSWER_LIMIT = 60.0, 60.0
+_JAVA_OPTIONS = ["-Xmx1g", "-XX:+UseSerialGC"]
+_INSTALL = "install Java 17, on Debian and Ubuntu: apt-get install openjdk-17-jre-headless"
+
+
+def check_java() -> None:
+    """Look whether there is Java.
+
+    Raises:
+        UserError: There is none; the message says how to get it.
+    """
+    java = _java()
+    if shutil.which(java) is None:
+        raise UserError(f"scienceworld needs Java, and there is no '{java}': {_INSTALL}")
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else "java"
+
+
+class Engine:
+    """One simulator, for one thread at a time. Java ends with this process, also where it is killed.
+
+    Raises:
+        WorldError: Java does not start.
+    """
+
+    def __init__(self) -> None:
+        from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+        from scienceworld.constants import BASEPATH, JAR_PATH
+
+        _quiet()
+        self.lost = ""  # why it is of no use any more
+        launcher = Worker("java")
+        launched = launcher.do(
+            lambda: launch_gateway(
+                classpath=JAR_PATH,
+                cwd=BASEPATH,
+                javaopts=_JAVA_OPTIONS,
+                java_path=_java(),
+                die_on_exit=True,
+                return_proc=True,
+            )
+        )
+        launcher.close()
+        try:
+            port, self._process = launched.result(START_LIMIT)
+        except Exception as error:  # a Java that is too old ends without having told its port
+            raise WorldError(f"'{_java()}' does not start ScienceWorld ({_line(error)}); {_INSTALL}") from None
+        self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, read_timeout=ANSWER_LIMIT))
+        self._server: Any = self._call(self._gateway.jvm.scienceworld.runtime.pythonapi.PythonInterface)
+
+    def load(self, task: str, variation: int, simplifications: str = "", *, gold: bool = False) -> None:
+        """Bring a task's variation to its start.
+
+        Args:
+            task: Its type, e.g. ``boil``.
+            variation: Its number among those of the type.
+            simplifications: The simulator's, with commas between them.
+            gold: Whether :meth:`gold` is to know a way through it.
+
+        Raises:
+            WorldError: The simulator is gone.
+        """
+        self._call(lambda: self._server.load(task, variation, simplifications, gold))
+
+    def description(self) -> str:
+        """Say what is asked for, in the simulator's words.
+
+        Raises:
+            WorldError: The simulator is gone.
+        """
+        return self._call(lambda: str(self._server.getTaskDescription()))
+
+    def gold(self) -> list[str]:
+        """Return the actions of a way through the task.
+
+        Raises:
+            WorldError: The simulator is gone.
+        """
+        return self._call(lambda: list(self._server.getGoldActionSequence()))
+
+    def look(self) -> str:
+        """Tell the room and what the agent carries, which takes no time.
+
+        Raises:
+            WorldError: The simulator is gone.
+        """
+        return self._call(lambda: f"{self._server.freeActionLook().strip()}\n{self._server.freeActionInventory()}")
+
+    def step(self, action: str) -> str:
+        """Take an action; returns what comes of it.
+
+        Raises:
+            WorldError: The simulator is gone.
+        """
+        return self._call(lambda: str(self._server.step(action)))
+
+    def actions(self) -> list[str]:
+        """Return the actions that make sense now; answers by their numbers after an ambiguous one.
+
+        Raises:
+            WorldError: The simulator is gone.
+        """
+        return self._call(lambda: list(self._server.getValidActionObjectCombinations()))
+
+    def progress(self) -> tuple[float, bool]:
+        """Return the score, at most 1 and below 0 where the task is failed, and whether the task is over.
+
+        Raises:
+            WorldError: The simulator is gone.
+        """
+        score = self._call(lambda: float(self._server.getScore()))
+        return score, score < 0 or self._call(lambda: bool(self._server.getCompleted()))
+
+    def kill(self) -> None:
+        """End Java."""
+        self.lost = self.lost or "ScienceWorld was closed"
+        self._process.kill()
+        self._gateway.close()
+
+    def _call(self, call: Callable[[], T]) -> T:
+        if not self.lost and self._process.poll() is not None:
+            self.lost = f"ScienceWorld's Java process has ended (exit code {self._process.returncode})"
+        if self.lost:
+            raise WorldError(self.lost)
+        try:
+            return call()
+        except Exception as error:  # whatever py4j and sockets have; what is lost on the way cannot be told
+            self.lost = f"ScienceWorld's Java process does not answer: {_line(error)}"
+            self._process.kill()
+            raise WorldError(self.lost) from None
+
+
+_idle: list[Engine] = []
+_lock = threading.Lock()
+
+
+def borrow() -> Engine:
+    """Return an engine that nobody uses, or a new one.
+
+    Raises:
+        WorldError: Java does not start.
+    """
+    with _lock:
+        while _idle:
+            if not (engine := _idle.pop()).lost:
+                return engine
+    return Engine()
+
+
+def give_back(engine: Engine) -> None:
+    """Let the next one have it; one is kept at most."""
+    with _lock:
+        keep = not engine.lost and not _idle
+        if keep:
+            _idle.append(engine)
+    if not keep:
+        engine.kill()
+
+
+@contextlib.contextmanager
+def borrowed() -> Iterator[Engine]:
+    """Borrow an engine for a while.
+
+    Raises:
+        WorldError: Java does not start.
+    """
+    engine = borrow()
+    try:
+        yield engine
+    finally:
+        give_back(engine)
+
+
+def _quiet() -> None:
+    """Keep py4j from writing tracebacks; whatever goes wrong is told as an error."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_from_others)
+
+
+def _from_others(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

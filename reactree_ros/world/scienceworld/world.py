@@ -1,0 +1,205 @@
+"""The world ``scienceworld``: the thirty types of experiments of ScienceWorld, by its own simulator.
+
+Skills are said freely, as in the papers; the simulator says which of them it does not know. It lists besides what can
+be done with one thing. The score is the simulator's, from 0 to 1: a task that is failed for good has 0.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+
+from pydantic import Field, field_validator
+
+from reactree_ros.agent.household import Household
+from reactree_ros.pending import Pending
+from reactree_ros.settings import did_you_mean
+from reactree_ros.worker import Worker
+from reactree_ros.world.port import Observation, Outcome, Score, World
+from reactree_ros.world.scienceworld.engine import Engine, borrow, check_java, give_back
+from reactree_ros.world.scienceworld.tasks import SIMPLIFICATIONS, VARIATIONS, ScienceTask, described
+from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
+
+START_LINE = "You look around."
+#: How long closing waits for what the simulator is still at, in seconds.
+CLOSE_LIMIT = 2.0
+RULES = """How skills are said; <thing> and <place> are named as in what you see, e.g. thermometer or door to hallway:
+- look around, look at <thing>, look in <thing>, inventory, task, read <thing>
+- go to <place>: through a door that is open; open <thing>, close <thing>
+- pick up <thing>, put down <thing>, move <thing> to <thing>, pour <thing> in <thing>, dunk <thing> in <thing>
+- activate <thing>, deactivate <thing>, use <thing> on <thing>, mix <thing>, flush <thing>, eat <thing>
+- connect <thing> to <thing>, disconnect <thing>
+- wait (ten moments), wait1 (one)
+- focus on <thing>: say that this is what the task is about; on a wrong thing it fails the task
+What could mean several things is answered by a numbered list; then say a number of it."""
+#: How the simulator begins where it does not know an action, and where it asks which of several is meant.
+_UNKNOWN, _AMBIGUOUS = ("No known action matches that input", "Unknown action"), "Ambiguous request"
+#: Skills that name two things: there are thousands.
+_OF_TWO = ("connect ", "dunk ", "move ", "pour ", "use ")
+#: It would begin the task anew.
+_RESET = "reset task"
+
+HOUSEHOLD = Household(
+    name="scienceworld",
+    actions=(
+        *("look around", "look at", "look in", "inventory", "task", "read", "go to", "open", "close", "pick up"),
+        *("put down", "move", "pour", "dunk", "activate", "deactivate", "use", "mix", "flush", "eat", "connect"),
+        *("disconnect", "wait", "wait1", "focus on"),
+    ),
+    naming="",
+    rules=RULES,
+    free_skills=True,
+    start_line=START_LINE,
+    max_decisions=200,
+    max_steps=100,
+    prompts="reactree_ros.world.scienceworld:prompts",
+)
+
+
+class ScienceWorld(World):
+    """A task of ScienceWorld.
+
+    Args:
+        task: The task.
+        scored: Whether the task's goal is what is asked for.
+    """
+
+    household = HOUSEHOLD
+
+    def __init__(self, task: ScienceTask, *, scored: bool = True) -> None:
+        self._task, self._scored = task, scored
+        self._engine: Engine | None = None
+        self._score, self._over = 0.0, False
+        self._asked = False  # which of several actions was meant
+        self._worker = Worker("scienceworld")
+
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        """Go back to the start; what is random in a task follows from its variation."""
+
+        def begin() -> Observation:
+            self._load()
+            return self._look()
+
+        return self._worker.do(begin)
+
+    def observe(self) -> Pending[Observation]:
+        """Tell the room and what is carried; takes no time."""
+        return self._worker.do(self._look)
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        """List what can be done with one thing or none, or the numbers of what may have been meant."""
+        return self._worker.do(self._skills)
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        """Take an action; the simulator answers in its words."""
+        return self._worker.do(lambda: self._take(skill))
+
+    def score(self) -> Pending[Score | None]:
+        """Say the simulator's score, as it was when the task was over."""
+        return self._worker.do(lambda: Score(float(self._score == 1), max(0.0, self._score)) if self._scored else None)
+
+    def close(self) -> None:
+        """Give the simulator back, so that the next episode begins with it."""
+        ended = self._worker.close(lambda: give_back(self._engine) if self._engine else None)
+        with contextlib.suppress(Exception):  # a second close, or an answer that lets itself be waited for
+            ended.result(CLOSE_LIMIT)
+
+    # ------------------------------------------------------------------ in the worker's thread
+
+    def _load(self) -> Engine:
+        if self._engine is None or self._engine.lost:
+            self._engine = borrow()
+        self._engine.load(self._task.task_name, self._task.variation, self._task.simplifications)
+        self._score, self._over, self._asked = 0.0, False, False
+        return self._engine
+
+    @property
+    def _here(self) -> Engine:
+        return self._engine or self._load()
+
+    def _look(self) -> Observation:
+        return Observation(f"{START_LINE} {_tidy(self._here.look())}")
+
+    def _skills(self) -> list[str]:
+        actions = dict.fromkeys(self._here.actions())
+        return [one for one in actions if one != _RESET and not one.startswith(_OF_TWO)]
+
+    def _take(self, skill: str) -> Observation:
+        if " ".join(skill.split()).casefold() == _RESET:
+            return Observation(f"There is no way to {_RESET} here.", Outcome.UNKNOWN_SKILL)
+        engine = self._here
+        self._worker.check_wanted()
+        asked, text = self._asked, _tidy(engine.step(skill))
+        self._asked = text.startswith(_AMBIGUOUS)
+        if not self._over:
+            self._score, self._over = engine.progress()
+        if not text.startswith(_UNKNOWN):
+            return Observation(text)
+        # What was asked for before is forgotten then: the world is not as it was.
+        return Observation(text, Outcome.EXECUTION if asked else Outcome.UNKNOWN_SKILL)
+
+
+def _tidy(text: str) -> str:
+    """Return what the simulator says without blank lines and blanks at the ends of lines."""
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) or "Nothing happens."
+
+
+def check_simplifications(given: str) -> str:
+    """Look whether the simulator knows what is to be easier.
+
+    Raises:
+        ValueError: It does not.
+    """
+    for name in filter(None, given.split(",")):
+        if name not in SIMPLIFICATIONS:
+            raise ValueError(f"there is no simplification '{name}'; {did_you_mean(name, SIMPLIFICATIONS)}")
+    return given
+
+
+class ScienceWorldSettings(WorldSettings):
+    """Which task; the number of a task is its variation."""
+
+    task: str = Field(default=next(iter(VARIATIONS)), description="type of task, e.g. boil or grow-fruit")
+    simplifications: str = Field(default="", description="what is easier, with commas between, e.g. easy or openDoors")
+
+    _known = field_validator("simplifications")(check_simplifications)
+
+    @field_validator("task")
+    @classmethod
+    def _is_a_task(cls, task: str) -> str:
+        if task not in VARIATIONS:
+            raise ValueError(f"there is no task '{task}'; {did_you_mean(task, VARIATIONS)}")
+        return task
+
+    @property
+    def of_many(self) -> bool:
+        """Whether the tasks are those of a file of many: the simulator would have to tell what each asks for."""
+        return True
+
+
+def tasks_of(settings: ScienceWorldSettings) -> Mapping[int, ScienceTask]:
+    """Return the variations of a type of task, by number.
+
+    Raises:
+        UserError: There is no Java.
+    """
+    check_java()
+    variations = range(VARIATIONS[settings.task])
+    return TasksOnDemand(variations, lambda one: described(settings.task, one, settings.simplifications))
+
+
+def _make(settings: ScienceWorldSettings, task: ScienceTask, *, scored: bool = True) -> ScienceWorld:
+    return ScienceWorld(task, scored=scored)
+
+
+SPEC = WorldSpec(
+    name="scienceworld",
+    summary="ScienceWorld's thirty types of experiments, by its own simulator (Java 17)",
+    settings=ScienceWorldSettings,
+    extra="reactree_ros[scienceworld]",
+    needs=("scienceworld", "py4j"),
+    household=HOUSEHOLD,
+    load_tasks=tasks_of,
+    make=_make,
+    flags=("task_id",),
+)
