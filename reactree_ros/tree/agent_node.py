@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
+from py_trees.composites import Composite
 
 from reactree_ros.agent.context_window import ContextWindow
 from reactree_ros.agent.decision import DONE, Act, ControlFlow, Expand, Summarise, Think
@@ -94,30 +95,36 @@ class AgentNode(GoalNode):
 
     def program(self) -> Program:
         """Look around, then decide until the goal is reached or given up, or until the node has expanded."""
-        yield from self._start()
-        while True:
-            reply = yield from self._decide()
-            for number, said in enumerate(self._read(reply)):
-                if number:  # a thought comes with the act or expansion after it
-                    self.check_budget()
-                    reply = reply.further()
-                decision = said.decision
-                if isinstance(decision, Expand):
-                    return (yield from self._expand(said, decision, reply))
-                if isinstance(decision, Act) and decision.ends:
-                    self._context.listener.decided(self, decision, reply)
-                    self.say(said.text, decision)
-                    self.feedback_message = decision.skill
-                    return decision.skill == DONE
-                if isinstance(decision, Act):
-                    observation = yield from self.act(decision, reply, said.text)
-                    self._done.append((decision.skill, observation.text))
-                    self._thoughts.clear()
-                    yield from self._learn_skills()
-                elif isinstance(decision, Think):
-                    self.think(decision, reply, said.text, answer=self._answer(decision))
+        yield from self.begin()
+        while (reached := (yield from self.decide_once())) is None:
+            pass
+        return reached
 
-    def _start(self) -> Generator[Step, Any, None]:
+    def decide_once(self) -> Generator[Step, Any, bool | None]:
+        """Take one reply; returns whether the goal was reached where the node ends by it, else None."""
+        reply = yield from self._decide()
+        for number, said in enumerate(self._read(reply)):
+            if number:  # a thought comes with the act or expansion after it
+                self.check_budget()
+                reply = reply.further()
+            decision = said.decision
+            if isinstance(decision, Expand):
+                return (yield from self._expand(said, decision, reply))
+            if isinstance(decision, Act) and decision.ends:
+                self._context.listener.decided(self, decision, reply)
+                self.say(said.text, decision)
+                self.feedback_message = decision.skill
+                return decision.skill == DONE
+            if isinstance(decision, Act):
+                observation = yield from self.act(decision, reply, said.text)
+                self._done.append((decision.skill, observation.text))
+                self._thoughts.clear()
+                yield from self._learn_skills()
+            elif isinstance(decision, Think):
+                self.think(decision, reply, said.text, answer=self._answer(decision))
+        return None
+
+    def begin(self) -> Generator[Step, Any, None]:
         """Look around, find examples, learn what may be done."""
         context, abilities = self._context, self._abilities
         recall = context.working_memory is not None
@@ -230,15 +237,19 @@ class AgentNode(GoalNode):
 
     def _expand(self, said: Said, expand: Expand, reply: Reply) -> Program:
         """Grow agent nodes for the subgoals; the node's end is theirs."""
-        context = self._context
-        context.budget.count_decision()
-        context.listener.decided(self, expand, reply)
-        self.say(said.text, expand)
         siblings = Siblings(self.subgoal, expand.control_flow, expand.subgoals)
         children = [
-            AgentNode(subgoal, context, self._abilities, siblings=siblings, parent=self) for subgoal in expand.subgoals
+            AgentNode(subgoal, self._context, self._abilities, siblings=siblings, parent=self)
+            for subgoal in expand.subgoals
         ]
-        expansion = control_flow(expand.control_flow, children, context.options.parallel)
+        expansion = control_flow(expand.control_flow, children, self._context.options.parallel)
+        return (yield from self.expand(said.text, expand, reply, expansion))
+
+    def expand(self, said: str, expand: Expand, reply: Reply, expansion: Composite) -> Program:
+        """Let a composite of goal nodes grow; the node's end is theirs."""
+        self._context.budget.count_decision()
+        self._context.listener.decided(self, expand, reply)
+        self.say(said, expand)
         status: Status = yield Grow(expansion)
         self.end = End.EXPAND
         self.feedback_message = expansion.feedback_message or f"{expansion.name} ended in {status.value.lower()}"
@@ -259,14 +270,12 @@ def rounds(done: Sequence[tuple[str, str]]) -> set[str]:
 
 
 def _kind_of_failure(expansion: Behaviour) -> FailureKind:
-    """Return the kind of failure of an expansion: that of the child that failed last."""
-    failed: Iterator[Failure] = (
-        child.failure
-        for child in reversed(expansion.children)
-        if isinstance(child, AgentNode) and child.status == Status.FAILURE and child.failure is not None
-    )
-    last = next(failed, None)
-    return FailureKind.GAVE_UP if last is None else last.kind
+    """Return the kind of failure of an expansion: that of the goal node in it that failed last."""
+    for child in reversed(expansion.children):
+        if child.status == Status.FAILURE:
+            failure = child.failure if isinstance(child, GoalNode) else None
+            return _kind_of_failure(child) if failure is None else failure.kind
+    return FailureKind.GAVE_UP
 
 
 def _normal(goal: str) -> str:

@@ -20,6 +20,7 @@ from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
+    FreeText,
     InvalidReply,
     LanguageModel,
     PromptTooLong,
@@ -108,11 +109,28 @@ def code_of(plan: list[str]) -> dict[str, str]:
     return {"solve": "\n".join(["first()", *skills[half:]]), "first": "\n".join([*skills[:half], "return 1"])}
 
 
+class GivesUpAtFirst(ExpertModel):
+    """The expert, which gives up at first, and then has the same tried again as the one step of a plan."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tried = False
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        if isinstance(request.may_say, FreeText):
+            return Pending.of(Reply(f"Step 1: {request.prompt.rpartition('Task: ')[2].partition(chr(10))[0]}"))
+        if self.tried:
+            return super().decide(request)
+        self.tried = True
+        return Pending.of(Reply("Act: failure"))
+
+
 MODELS: dict[str, Callable[[list[str]], LanguageModel]] = {
     **dict.fromkeys(("reactree", "reactree_wm", "react", "react_wm", "hiagent", "hiagent_wm"), lambda _: ExpertModel()),
     "tree_planner:plans=3": lambda plan: Plan(plan, whole=True),
     "zsp": lambda plan: Plan(plan, whole=False),
     "recode": lambda plan: Coder(code_of(plan)),
+    **dict.fromkeys(("adapt", "adapt_wm"), lambda _: GivesUpAtFirst()),
 }
 #: How a run may end where nothing is done to it, or before it is.
 WELL = {"done", "failure", "out_of_decisions"}
