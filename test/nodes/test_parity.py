@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from planners.test_codeact import EXAMPLE, Writes
 from planners.test_recode_example import Author
+from record.test_every_replay import GivesUpAtFirst
 
 from reactree_ros.agent.decision import Act, Decision, Think
 from reactree_ros.agent.turns import Said
@@ -238,12 +240,14 @@ PLANNERS: dict[str, Callable[[], LanguageModel]] = {
     "hiagent": ExpertModel,
     "tree_planner:plans=3": lambda: Plans([tidied(skill) for skill in solution(HOUSE[0])]),
     "recode": Author,
+    "codeact": lambda: Writes(EXAMPLE),
+    "adapt": GivesUpAtFirst,
 }
 
 
 @pytest.mark.parametrize("name", PLANNERS)
 def test_every_planner_is_the_same_over_ros_as_in_this_process(graph: Graph, tmp_path: Path, name: str) -> None:
-    if name == "recode":
+    if name in ("recode", "codeact"):
         pytest.importorskip("pydantic_monty")
     file = tmp_path / "house.json"
     file.write_text(json.dumps(HOUSE), encoding="utf-8")

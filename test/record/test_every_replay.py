@@ -109,6 +109,19 @@ def code_of(plan: list[str]) -> dict[str, str]:
     return {"solve": "\n".join(["first()", *skills[half:]]), "first": "\n".join([*skills[:half], "return 1"])}
 
 
+class InTwoTurns(LanguageModel):
+    """Writes code that carries a plan out in two turns."""
+
+    def __init__(self, plan: list[str]) -> None:
+        skills = [f"print(run({step!r}))" for step in plan if step != "done"]
+        half = len(skills) // 2
+        parts = ("\n".join(part) for part in (skills[:half], skills[half:]))
+        self.texts = [*(f"<execute>\n{part}\n</execute>" for part in parts), "<solution>done</solution>"]
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        return Pending.of(Reply(self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]))
+
+
 class GivesUpAtFirst(ExpertModel):
     """The expert, which gives up at first, and then has the same tried again as the one step of a plan."""
 
@@ -131,6 +144,7 @@ MODELS: dict[str, Callable[[list[str]], LanguageModel]] = {
     "zsp": lambda plan: Plan(plan, whole=False),
     "recode": lambda plan: Coder(code_of(plan)),
     **dict.fromkeys(("adapt", "adapt_wm"), lambda _: GivesUpAtFirst()),
+    "codeact": lambda plan: InTwoTurns(plan),
 }
 #: How a run may end where nothing is done to it, or before it is.
 WELL = {"done", "failure", "out_of_decisions"}
@@ -199,7 +213,9 @@ BUILDERS: dict[str, Any] = {
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("house", HOUSES)
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("name", [pytest.param(one, marks=[needs_monty] if one == "recode" else []) for one in MODELS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[needs_monty] if one in ("recode", "codeact") else []) for one in MODELS]
+)
 def test_whatever_the_end_a_run_is_played_again(name: str, ending: str, house: int, seed: int) -> None:
     document = generate_house(seed=house, tasks=3)[seed % 3]
     task = parse_tasks([document])[0]

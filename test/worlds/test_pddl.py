@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from doubles import ScriptedModel
 from pddl_plans import parts_of, plan_of
+from planners.test_codeact import Writes
 from plans import carried_out, carried_out_by_hiagent
 
 from reactree_ros.bench.pddl import SPEC as SUITE
@@ -285,11 +286,20 @@ def test_it_runs_from_the_command_line(tmp_path: Path) -> None:
     assert [one["task_name"] for one in results] == list(MAKERS)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("tree_planner", "has none; use another planner, e.g. react or reactree"), ("recode", "use another planner")],
-)
-def test_a_planner_that_cannot_plan_here_says_so_before_the_run(name: str, said: str) -> None:
+def test_a_planner_that_cannot_plan_here_says_so_before_the_run() -> None:
     task = made_up("gripper", 1)
+    said = "has none; use another planner, e.g. react or reactree"
     with PddlWorld(task) as world, pytest.raises(UserError, match=said):
-        Episode(task.instruction, world=world, model=ScriptedModel({}), planner=planner(name))
+        Episode(task.instruction, world=world, model=ScriptedModel({}), planner=planner("tree_planner"))
+
+
+@pytest.mark.parametrize("name", ["recode", "codeact"])
+def test_a_plan_is_carried_out_as_code_too(name: str) -> None:
+    task = made_up("gripper", 1)
+    code = "\n".join(f"print(run({skill!r}))" for skill in plan_of(task))
+    model = Writes([f"<execute>\n{code}\n</execute>", "<solution>done</solution>"])
+    with PddlWorld(task) as world:
+        result = Episode(task.instruction, world=world, model=model, planner=planner(name)).run()
+    assert (result.gsr, result.status) == (1, "success")
+    assert "{skills}" not in model.prompts[0]
+    assert "- move from <room 1> to <room 2>: needs you are in <room 1>;" in model.prompts[0]

@@ -79,7 +79,7 @@ def test_the_examples_in_the_prompts_are_as_they_would_come_out(name: str) -> No
     else:
         result, said = carried_out(ScienceWorld(task), task.instruction, PARTS, expands=name == "reactree")
     assert (result.gsr, result.status) == (1, "success")
-    assert prompt(SPEC.household.prompts, f"{name}.txt") == said
+    assert prompt(SPEC.household.prompts, f"{name}.txt") == said.removesuffix("\n")
 
 
 def test_skills_are_said_freely_and_the_simulator_says_which_it_does_not_know() -> None:
@@ -104,6 +104,16 @@ def test_skills_are_said_freely_and_the_simulator_says_which_it_does_not_know() 
     free = model.requests[0].may_say
     assert free.free
     assert "open door to kitchen" not in free.regex()
+
+
+def test_what_is_made_easier_is_told() -> None:
+    with ScienceWorld(described("boil", 0, "easy")) as world:
+        assert world.household.rules.endswith("\n- teleport to <place>: at once, from wherever you are")
+        assert "teleport to kitchen" in world.available_skills().result()
+        assert world.execute("teleport to kitchen").result().text == "You teleport to the kitchen."
+    assert check_world(ScienceWorld(described("boil", 0, "easy"))) == []
+    with ScienceWorld(described("boil", 0, "openDoors")) as world:
+        assert "teleport" not in world.household.rules
 
 
 def test_an_ambiguous_request_is_answered_by_a_number() -> None:

@@ -1,4 +1,4 @@
-"""Runs code blocks of ReCode, statement by statement: in the sandbox, in the world, or as a placeholder."""
+"""Runs code that a language model wrote, statement by statement: in the sandbox, in the world, or as a placeholder."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from reactree_ros.agent.decision import Act
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.text import well_formed
-from reactree_ros.agent.turns import Said, Saw
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
 from reactree_ros.planners.recode.code_block import (
     BlockError,
@@ -25,12 +28,15 @@ from reactree_ros.planners.recode.code_block import (
 )
 from reactree_ros.planners.recode.sandbox import RESERVED, Called, Event, Limits, Raised, Sandbox
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.goal_node import GoalNode, Step, Wait
+from reactree_ros.tree.goal_node import GoalNode, Program, Step, Wait
+from reactree_ros.world.port import Observation
 
 #: Statements of one block that may run, those of a loop each time; a loop without placeholders counts as one.
 MAX_STATEMENTS = 2000
 #: Longest part of what a block printed that is kept, in characters.
 MAX_PRINTED = 2000
+_BEGIN, _END = "<execute>", "</execute>"
+_SKILLS = "recode_skills.txt"
 _Node = TypeVar("_Node", bound=ast.AST)
 _SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Assert, ast.Raise)
 
@@ -54,6 +60,30 @@ class Shared:
     arguments: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     loops: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     sandbox: Sandbox | None = None
+
+
+def check_skills(planner: str, household: Household) -> None:
+    """Look whether code can be told the skills of a household.
+
+    Raises:
+        UserError: The household neither describes them for code nor tells its rules.
+    """
+    if not household.rules and not prompt_for(household, _SKILLS):
+        raise UserError(f"{planner} has no {_SKILLS} for the household {household.name}; use another planner")
+
+
+def prompt_for(household: Household, name: str, *otherwise: str) -> str:
+    """Return a household's own prompt, or another: its place and name; empty where there is neither."""
+    try:
+        return prompt(household.prompts, name)
+    except FileNotFoundError:
+        return prompt(*otherwise) if otherwise else ""
+
+
+def closed(said: str, *, cut: bool) -> str:
+    """Return a reply with the end of its code, which servers cut off with whatever they stop at."""
+    said = said.strip()
+    return f"{said}\n{_END}" if _BEGIN in said and _END not in said and not cut else said
 
 
 class Flow(enum.Enum):
@@ -112,6 +142,42 @@ class CodeRunner(GoalNode):
             BlockError: It could not be done.
             EndedBelow: The run cannot go on.
         """
+
+    def in_sandbox(self, solve: Callable[[Observation], Program]) -> Program:
+        """Look around, do something in a sandbox that knows ``instruction`` and ``observation``, and end it then."""
+        sandbox = Sandbox(limits=self._shared.limits, seed=self._context.options.seed)
+        self._shared.sandbox = sandbox
+        try:
+            observation = yield from self.look_around()
+            given = {"instruction": well_formed(self.subgoal), "observation": well_formed(observation.text)}
+            yield Wait("sandbox", sandbox.start("None", **given), next_tick=True)
+            return (yield from solve(observation))
+        finally:
+            sandbox.close()
+
+    def prompt(self) -> Sequence[Turn]:
+        """Return the prompt: what it wrote and was told; what the code did and saw is left out."""
+        return (*self._prompt_start, *(turn for turn in self.turns if not isinstance(turn, Saw)))
+
+    def begin_code_prompt(self, system: str, examples: Sequence[str], fixed: str) -> None:
+        """Set what stands before the node's turns: who it is, what code can do here, and examples.
+
+        Args:
+            system: The system text, with ``{skills}`` where the skills are described.
+            examples: What memory has.
+            fixed: The example where memory has none.
+        """
+        context = self._context
+        skills = prompt_for(context.household, _SKILLS) or f"  {', '.join(context.household.actions)}"
+        self.begin_prompt(
+            system.replace("{skills}", skills), examples or ([fixed] if fixed and context.fixed_example else [])
+        )
+
+    def prompt_start(self, system: str, examples: Sequence[str]) -> tuple[Turn, ...]:
+        """Return system text and examples as one turn; nothing where there is neither."""
+        parts = [system, *(["Examples:", *examples, "(End of the examples)"] if examples else [])]
+        text = "\n\n".join(part for part in parts if part)
+        return (Told(f"{text}\n", About.SYSTEM),) if text else ()
 
     # ------------------------------------------------------------------ statements
 
@@ -271,7 +337,8 @@ class CodeRunner(GoalNode):
         context = self._context
         self.check_budget()
         context.budget.steps += 1
-        if context.options.refuse_unavailable and skill not in (yield from self.available_skills()):
+        listed = context.options.refuse_unavailable and not context.household.free_skills
+        if listed and skill not in (yield from self.available_skills()):
             reason = f"'{skill}' is not among the skills that are available now."
             context.listener.refused(self, Said(str(Act(skill)), Act(skill)), reason)
             self.add(Saw(f"run: {skill}\n{reason}"))

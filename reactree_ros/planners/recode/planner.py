@@ -30,9 +30,7 @@ from pydantic import Field
 
 from reactree_ros.agent.decision import ControlFlow, Expand, Think, WriteCode
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.text import well_formed
-from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
-from reactree_ros.errors import UserError
+from reactree_ros.agent.turns import About, Said, Saw
 from reactree_ros.llm.port import FreeText
 from reactree_ros.planners.recode.code_block import (
     Block,
@@ -43,21 +41,19 @@ from reactree_ros.planners.recode.code_block import (
     calls_of,
     read_block,
 )
-from reactree_ros.planners.recode.code_runner import CodeRunner, Flow, Shared
-from reactree_ros.planners.recode.sandbox import Sandbox
+from reactree_ros.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, closed, prompt_for
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
 from reactree_ros.tree.goal_node import GoalNode, Grow, Program, Step, Wait
+from reactree_ros.world.port import Observation
 
 _MAX_NAME = 80
 _MAX_CALL = 200
 _ROOT = "solve(instruction, observation)"
 _HEAD = "Function: "
-_END = "</execute>"
 #: Where a base model goes on after its code.
 _STOPS = (f"\n{_HEAD}", "\nError:")
-_SKILLS = "recode_skills.txt"
 _ALL = "The code did nothing in the world before that.", "Write all of the code again."
 _REST = "What the code did before that is done and stays done.", "Write only the code for what is left to do."
 
@@ -83,11 +79,7 @@ def recode(instruction: str, context: RunContext, settings: RecodeSettings) -> G
     Raises:
         UserError: The household has no description of its skills for code.
     """
-    household = context.household
-    try:
-        prompt(household.prompts, _SKILLS)
-    except FileNotFoundError as error:
-        raise UserError(f"recode has no {_SKILLS} for the household {household.name}; use another planner") from error
+    check_skills("recode", context.household)
     shared = Shared(depth=settings.depth, corrections=settings.corrections)
     return CodeNode(instruction, context, shared=shared, call=_ROOT, may_see=("instruction", "observation"))
 
@@ -152,22 +144,11 @@ class CodeNode(CodeRunner):
 
     def program(self) -> Program:
         """Write the code, run it, correct it."""
-        if self.level > 1:
-            return (yield from self._solve())
-        sandbox = Sandbox(limits=self._shared.limits, seed=self._context.options.seed)
-        self._shared.sandbox = sandbox
-        try:
-            observation = yield from self.look_around()
-            given = {"instruction": well_formed(self.subgoal), "observation": well_formed(observation.text)}
-            yield Wait("sandbox", sandbox.start("None", **given), next_tick=True)
-            self._variables = yield from self.show(self._may_see)
-            return (yield from self._solve())
-        finally:
-            sandbox.close()
+        return (yield from (self._solve() if self.level > 1 else self.in_sandbox(self._solve_root)))
 
-    def prompt(self) -> Sequence[Turn]:
-        """Return the prompt: what it wrote and what was wrong with it; what the code did and saw is its variables."""
-        return (*self._prompt_start, *(turn for turn in self.turns if not isinstance(turn, Saw)))
+    def _solve_root(self, _: Observation) -> Program:
+        self._variables = yield from self.show(self._may_see)
+        return (yield from self._solve())
 
     def _solve(self) -> Program:
         self.tell(f"{_HEAD}{self.call}\nVariables:\n{self._variables or '(none)'}\nAnswer:", About.TASK)
@@ -176,9 +157,7 @@ class CodeNode(CodeRunner):
         for _ in range(self._shared.corrections + 1):
             self._reply = reply = yield from self.ask(FreeText(_STOPS, thinks=True))
             self._context.budget.count_decision()
-            said = reply.text.strip()
-            if "<execute>" in said and _END not in said and not reply.cut:
-                said += f"\n{_END}"
+            said = closed(reply.text, cut=reply.cut)
             self.say(said, WriteCode(said))
             try:
                 yield from self._carry_out(read_block(said, reasoning=reply.reasoning, cut=reply.cut))
@@ -195,19 +174,10 @@ class CodeNode(CodeRunner):
 
     def _begin_prompt(self) -> Generator[Step, Any, None]:
         """Set what stands before the call in every prompt; with fixed examples it is the same in all of a run."""
-        context = self._context
         found = yield from self.find_examples()
-        code = [one for one in found if any(_is_code(turn) for turn in one.turns)]  # not those of other planners
-        fixed = [prompt(PROMPTS, "examples.txt")] if context.fixed_example else []
-        skills = prompt(context.household.prompts, _SKILLS)
-        system = prompt(PROMPTS, "system.txt").replace("{skills}", skills)
-        self.begin_prompt(system, [one.text.rstrip("\n") for one in code] or fixed)
-
-    def prompt_start(self, system: str, examples: Sequence[str]) -> tuple[Turn, ...]:
-        """Return system text and examples as one turn; nothing where there is neither."""
-        parts = [system, *(["Examples:", *examples, "(End of the examples)"] if examples else [])]
-        text = "\n\n".join(part for part in parts if part)
-        return (Told(f"{text}\n", About.SYSTEM),) if text else ()
+        code = [one for one in found if one.text.startswith(_HEAD)]  # not those of other planners
+        example = prompt_for(self._context.household, "recode_examples.txt", PROMPTS, "examples.txt")
+        self.begin_code_prompt(prompt(PROMPTS, "system.txt"), [one.text.rstrip("\n") for one in code], example)
 
     def _correction(self, error: BlockError) -> Generator[Step, Any, str]:
         """Say what the model gets to know after an error (paper, section 3.3)."""
@@ -299,10 +269,6 @@ class CodeNode(CodeRunner):
                     keyword.value = ast.copy_location(ast.Name(keyword.arg, ast.Load()), keyword.value)
             seen.append(keyword.arg)
         return list(dict.fromkeys(seen))
-
-
-def _is_code(turn: Turn) -> bool:
-    return isinstance(turn, Said) and isinstance(turn.decision, WriteCode)
 
 
 def _shortened(call: str, longest: int = _MAX_CALL) -> str:

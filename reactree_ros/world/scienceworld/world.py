@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pydantic import Field, field_validator
 
@@ -24,7 +25,7 @@ START_LINE = "You look around."
 #: How long closing waits for what the simulator is still at, in seconds.
 CLOSE_LIMIT = 2.0
 RULES = """How skills are said; <thing> and <place> are named as in what you see, e.g. thermometer or door to hallway:
-- look around, look at <thing>, look in <thing>, inventory, task, read <thing>
+- look around, look at <thing>, look in <thing>, examine <thing>, inventory, task, read <thing>
 - go to <place>: through a door that is open; open <thing>, close <thing>
 - pick up <thing>, put down <thing>, move <thing> to <thing>, pour <thing> in <thing>, dunk <thing> in <thing>
 - activate <thing>, deactivate <thing>, use <thing> on <thing>, mix <thing>, flush <thing>, eat <thing>
@@ -32,6 +33,9 @@ RULES = """How skills are said; <thing> and <place> are named as in what you see
 - wait (ten moments), wait1 (one)
 - focus on <thing>: say that this is what the task is about; on a wrong thing it fails the task
 What could mean several things is answered by a numbered list; then say a number of it."""
+#: Where that is made easier.
+_TELEPORT = "teleport to"
+_TELEPORT_RULE = f"- {_TELEPORT} <place>: at once, from wherever you are"
 #: How the simulator begins where it does not know an action, and where it asks which of several is meant.
 _UNKNOWN, _AMBIGUOUS = ("No known action matches that input", "Unknown action"), "Ambiguous request"
 #: Skills that name two things: there are thousands.
@@ -42,7 +46,19 @@ _RESET = "reset task"
 HOUSEHOLD = Household(
     name="scienceworld",
     actions=(
-        *("look around", "look at", "look in", "inventory", "task", "read", "go to", "open", "close", "pick up"),
+        *(
+            "look around",
+            "look at",
+            "look in",
+            "examine",
+            "inventory",
+            "task",
+            "read",
+            "go to",
+            "open",
+            "close",
+            "pick up",
+        ),
         *("put down", "move", "pour", "dunk", "activate", "deactivate", "use", "mix", "flush", "eat", "connect"),
         *("disconnect", "wait", "wait1", "focus on"),
     ),
@@ -64,9 +80,8 @@ class ScienceWorld(World):
         scored: Whether the task's goal is what is asked for.
     """
 
-    household = HOUSEHOLD
-
     def __init__(self, task: ScienceTask, *, scored: bool = True) -> None:
+        self.household = _household(task.simplifications)
         self._task, self._scored = task, scored
         self._engine: Engine | None = None
         self._score, self._over = 0.0, False
@@ -142,6 +157,12 @@ class ScienceWorld(World):
 def _tidy(text: str) -> str:
     """Return what the simulator says without blank lines and blanks at the ends of lines."""
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) or "Nothing happens."
+
+
+def _household(simplifications: str) -> Household:
+    if not {"easy", "teleportAction"} & set(simplifications.split(",")):
+        return HOUSEHOLD
+    return replace(HOUSEHOLD, actions=(*HOUSEHOLD.actions, _TELEPORT), rules=f"{RULES}\n{_TELEPORT_RULE}")
 
 
 def check_simplifications(given: str) -> str:
