@@ -44,6 +44,8 @@ GSR = Measure(name="GSR", of=lambda run: float(run.achieved), is_share=True, is_
 SSR = Measure(name="SSR", of=lambda run: run.ssr, is_share=True, digits=3)
 STEPS = Measure(name="steps", of=lambda run: run.steps)
 LONGEST_INPUT = Measure(name="longest input, tokens", of=lambda run: run.max_input_tokens, counts_tokens=True, digits=0)
+MEAN_INPUT = Measure(name="mean input, tokens", of=lambda run: run.mean_input_tokens, counts_tokens=True, digits=0)
+SECONDS = Measure(name="seconds", of=lambda run: run.seconds, digits=2)
 #: The rows of the table.
 MEASURES = (
     GSR,
@@ -52,11 +54,36 @@ MEASURES = (
     STEPS,
     Measure(name="executable actions", of=lambda run: run.executable_share, is_share=True, digits=3),
     LONGEST_INPUT,
-    Measure(name="mean input, tokens", of=lambda run: run.mean_input_tokens, counts_tokens=True, digits=0),
+    MEAN_INPUT,
     Measure(name="mean output, tokens", of=lambda run: run.mean_output_tokens, counts_tokens=True),
+    Measure(name="input of all requests, tokens", of=lambda run: run.all_input_tokens, counts_tokens=True, digits=0),
+    Measure(name="output of all requests, tokens", of=lambda run: run.all_output_tokens, counts_tokens=True, digits=0),
     Measure(name="cached share of input", of=lambda run: run.cached_share, is_share=True, digits=3),
-    Measure(name="seconds", of=lambda run: run.seconds, digits=2),
+    SECONDS,
 )
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What a language model costs, in dollars for a million tokens.
+
+    Attributes:
+        input: Of prompts; a prefix cache's discount is not taken off.
+        output: Of replies.
+    """
+
+    input: float
+    output: float
+
+    def measure(self) -> Measure:
+        """Make the measure of what a run costs, in thousandths of a dollar (ReCode, table 3)."""
+
+        def cost(run: RunLine) -> float | None:
+            if run.all_input_tokens is None or run.all_output_tokens is None:
+                return None
+            return (run.all_input_tokens * self.input + run.all_output_tokens * self.output) / 1000
+
+        return Measure(name="cost, thousandths of a dollar", of=cost, counts_tokens=True, digits=2)
 
 
 @dataclass(frozen=True)

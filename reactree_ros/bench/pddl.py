@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field, field_validator
 
+from reactree_ros.bench import published
 from reactree_ros.bench.spec import SuiteSpec
 from reactree_ros.settings import Settings, did_you_mean
 from reactree_ros.world.pddl.problems import MAKERS
@@ -47,5 +48,7 @@ SPEC = SuiteSpec(
     needs=("unified_planning",),
     tasks=_tasks,
     make_world=PddlWorld,
+    ssr="progress rate",
+    published=(published.PDDL,),
     flags=("domains",),
 )

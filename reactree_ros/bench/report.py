@@ -14,7 +14,19 @@ from rich import table as rich_table
 from rich.console import Console
 
 from reactree_ros.bench import plots
-from reactree_ros.bench.comparison import GSR, LONGEST_INPUT, MEASURES, Estimate, Measure, estimate, pairings
+from reactree_ros.bench.comparison import (
+    GSR,
+    LONGEST_INPUT,
+    MEAN_INPUT,
+    MEASURES,
+    SECONDS,
+    SSR,
+    Estimate,
+    Measure,
+    Prices,
+    estimate,
+    pairings,
+)
 from reactree_ros.bench.document import (
     Block,
     Bullets,
@@ -34,9 +46,11 @@ from reactree_ros.bench.goal import Goal, read_goal
 from reactree_ros.bench.job_runner import GOAL, RECORD
 from reactree_ros.bench.jobs import BenchSettings, Key
 from reactree_ros.bench.results import RunLine, grouped_by_end
+from reactree_ros.bench.spec import SuiteSpec
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 from reactree_ros.record.reader import read_record
+from reactree_ros.registry import SUITES
 
 HTML, MARKDOWN = "report.html", "report.md"
 _UNKNOWN = "–"
@@ -81,13 +95,15 @@ class BenchReport:
 
     Args:
         folder: The bench's folder.
+        prices: What the language model costs; None: nobody says.
 
     Raises:
         UserError: It is none, or something in it cannot be read.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, prices: Prices | None = None) -> None:
         self.folder = folder
+        self.measures = (*MEASURES, *([prices.measure()] if prices else []))
         self.settings: BenchSettings = read_settings(folder)
         results, self.broken = read_results(folder), read_broken(folder)
         if not results:
@@ -131,13 +147,31 @@ class BenchReport:
     def table(self) -> Table:
         """Make the table of the planners."""
         rows = [
-            [measure.name, *(_figure(estimate(runs, measure), measure, runs) for runs in self.runs.values())]
-            for measure in MEASURES
+            [self._named(measure), *(_figure(estimate(runs, measure), measure, runs) for runs in self.runs.values())]
+            for measure in self.measures
         ]
         count = ["runs", *(str(len(runs)) for runs in self.runs.values())]
         longest = ["longest of all, tokens", *(_longest_input(runs) for runs in self.runs.values())]
         after = 1 + [measure.name for measure in MEASURES].index(LONGEST_INPUT.name)
-        return Table(["", *self.runs], [count, *rows[:after], longest, *rows[after:]])
+        ratios = [self._against_the_first("context", MEAN_INPUT), self._against_the_first("time", SECONDS)]
+        return Table(["", *self.runs], [count, *rows[:after], longest, *rows[after:], *filter(None, ratios)])
+
+    @property
+    def suite(self) -> SuiteSpec | None:
+        """The suite; None where nothing here has it any more."""
+        return self.settings.spec if self.settings.suite in SUITES.names else None
+
+    def _named(self, measure: Measure) -> str:
+        return f"{SSR.name} ({self.suite.ssr})" if measure is SSR and self.suite and self.suite.ssr else measure.name
+
+    def _against_the_first(self, name: str, measure: Measure) -> list[str]:
+        """Compare a mean of every planner with the first one's, as HiAgent's tables do; nothing where there is one."""
+        means = [known.mean if (known := estimate(runs, measure)) else None for runs in self.runs.values()]
+        first = means[0]
+        if len(means) < 2 or not first:
+            return []
+        shown = (_UNKNOWN if mean is None else f"{mean / first:.0%}" for mean in means)
+        return [f"{name}, of {next(iter(self.runs))}'s", *shown]
 
     def blocks(self) -> list[Block]:
         """Write the report."""
@@ -148,6 +182,7 @@ class BenchReport:
             self.table(),
             Paragraph(_METHOD),
             *([Paragraph(_APPROXIMATE)] if self.approximate else []),
+            *self._published(),
             *self._by_size(),
             *self._pairings(),
             *self._plots(),
@@ -192,6 +227,14 @@ class BenchReport:
             f"{name}: planner {one.planner_of(name)}, language model {_shown_llm(one.llm_of(name))}"
             for name in one.planners
         ]
+
+    def _published(self) -> list[Block]:
+        """Show what papers have published for these tasks, apart from what was run here."""
+        blocks: list[Block] = []
+        for one in self.suite.published if self.suite else ():
+            note = f"Nothing of this was run here. {one.differs} Other tasks, prompts or limits make other figures."
+            blocks += [Heading(f"Published elsewhere: {one.source}"), Table(one.head, one.rows), Paragraph(note)]
+        return blocks
 
     def _by_size(self) -> list[Block]:
         """Compare the planners on the tasks that ask for one thing, two, and so on."""
@@ -310,15 +353,20 @@ class BenchReport:
         ]
 
 
-def write_report(folder: Path, console: Console) -> None:
+def write_report(folder: Path, console: Console, prices: Prices | None = None) -> None:
     """Write the report on a bench into its folder and print the table.
+
+    Args:
+        folder: The bench's folder.
+        console: Where the table is printed.
+        prices: What the language model costs; None: nobody says.
 
     Raises:
         UserError: The folder is none of a bench, no run is done, or what plots and tests need is not installed.
     """
     if any(importlib.util.find_spec(name) is None for name in ("matplotlib", "scipy")):
         raise UserError(f"reports need matplotlib and scipy: {install_line('reactree_ros[bench]')}")
-    report = BenchReport(folder)
+    report = BenchReport(folder, prices)
     blocks = report.blocks()
     for block in blocks:
         if isinstance(block, Picture):

@@ -73,6 +73,16 @@ class RunLine(EpisodeResult):
         return self.cached_tokens / self.prompt_tokens
 
     @property
+    def all_input_tokens(self) -> float | None:
+        """Tokens of all prompts together, counted or estimated; None where the model was not asked."""
+        return None if self.mean_input_tokens is None else self.mean_input_tokens * self.requests
+
+    @property
+    def all_output_tokens(self) -> float | None:
+        """Tokens of all replies together, counted or estimated; None where the model was not asked."""
+        return None if self.mean_output_tokens is None else self.mean_output_tokens * self.requests
+
+    @property
     def executable_share(self) -> float | None:
         """Share of the actions that the world carried out; None where there was none."""
         return self.executable_actions / self.actions if self.actions else None

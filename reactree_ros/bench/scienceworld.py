@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
+from reactree_ros.bench import published
 from reactree_ros.bench.spec import SuiteSpec
 from reactree_ros.settings import Settings, did_you_mean
 from reactree_ros.world.scienceworld.engine import check_java
@@ -61,5 +62,7 @@ SPEC = SuiteSpec(
     needs=("scienceworld", "py4j"),
     tasks=_tasks,
     make_world=ScienceWorld,
+    ssr="score",
+    published=(published.SCIENCEWORLD,),
     flags=("task_types",),
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reactree_ros.bench.published import Published
 from reactree_ros.registry import Spec
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Task
@@ -21,6 +22,8 @@ class SuiteSpec(Spec):
         make_world: Makes the world for one of its tasks.
         goal: Says how far the goal of a task is reached in its world, condition by condition, for the failure causes of
             the report; None where the suite cannot.
+        ssr: What its papers call the SSR, e.g. ``progress rate``; empty: no other name.
+        published: Figures that papers have published for its tasks.
         flags: Names of settings that are options of their own on the command line; the others are given as
             ``--suite-option NAME=VALUE``.
     """
@@ -28,4 +31,6 @@ class SuiteSpec(Spec):
     tasks: Callable[[Any], Mapping[int, Task]]
     make_world: Callable[[Any], World]
     goal: Callable[[Any, Any], Any] | None = None
+    ssr: str = ""
+    published: tuple[Published, ...] = ()
     flags: tuple[str, ...] = ()

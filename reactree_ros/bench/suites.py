@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from reactree_ros.bench import published
 from reactree_ros.bench.goal import Condition, Goal
 from reactree_ros.bench.spec import SuiteSpec
 from reactree_ros.errors import UserError
@@ -76,6 +77,7 @@ WAH_NL = SuiteSpec(
     tasks=_recorded,
     make_world=SymbolicWorld,
     goal=goal_at_the_end,
+    published=(published.WAH_NL,),
     flags=("tasks",),
 )
 GENERATED = SuiteSpec(

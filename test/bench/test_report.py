@@ -23,8 +23,8 @@ from reactree_ros.cli import main
 TWO = BenchSettings(suite="generated", suite_settings={"houses": 1}, planners=("react", "reactree_wm"))
 
 
-def report(monkeypatch: pytest.MonkeyPatch, folder: Path) -> int:
-    monkeypatch.setattr(sys, "argv", ["reactree", "report", str(folder)])
+def report(monkeypatch: pytest.MonkeyPatch, folder: Path, *options: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["reactree", "report", str(folder), *options])
     monkeypatch.setenv("COLUMNS", "200")
     try:
         main()
@@ -116,7 +116,47 @@ def test_the_table_has_the_values_worked_out_by_hand(tmp_path: Path, monkeypatch
     assert table["mean input, tokens"] == ["250 (250–250)", "–"]
     assert table["mean output, tokens"] == ["–", "≈ 8.0 (8.0–8.0)"]
     assert table["cached share of input"] == ["0.900 (0.900–0.900)", "–"]
+    assert table["time, of react's"] == ["100%", "100%"]
+    assert table["context, of react's"] == ["100%", "–"]
     assert table["seconds"] == ["0.50 (0.50–0.50)", "0.50 (0.50–0.50)"]
+
+
+@pytest.mark.bench
+def test_what_a_run_costs_is_told_where_somebody_says_the_prices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counted = {"mean_input_tokens": 500.0, "mean_output_tokens": 20.0, "requests": 4}
+    folder = bench_of(tmp_path / "out", line("react", 1, **counted), line("reactree_wm", 1), settings=TWO)
+    assert report(monkeypatch, folder, "--prices", "0.15", "0.60") == 0
+    table = rows((folder / "report.md").read_text(encoding="utf-8"))
+    assert table["input of all requests, tokens"] == ["2000", "–"]
+    assert table["output of all requests, tokens"] == ["80", "–"]
+    assert table["cost, thousandths of a dollar"] == ["0.35", "–"]  # 2000 * 0.15 + 80 * 0.6, of a million
+    assert report(monkeypatch, folder, "--prices", "-1", "1") == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.bench
+def test_what_papers_have_published_stands_apart_with_its_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = BenchSettings(suite="scienceworld", suite_settings={}, planners=("react",))
+    folder = bench_of(tmp_path / "out", line("react", 1, suite="scienceworld", ssr=0.25), settings=settings)
+    assert report(monkeypatch, folder) == 0
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    ours, _, theirs = text.partition("## Published elsewhere: ReCode")
+    assert "| SSR (score) | 0.250 |" in ours
+    assert "GPT-4o" not in ours
+    assert "| ReCode | GPT-4o mini | 42.78 | 41.18 |" in theirs
+    assert "Nothing of this was run here." in theirs
+
+
+@pytest.mark.bench
+def test_a_bench_whose_suite_is_not_here_any_more_has_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = BenchSettings(suite="gone", suite_settings={}, planners=("react",))
+    folder = bench_of(tmp_path / "out", line("react", 1, suite="gone"), settings=settings)
+    assert report(monkeypatch, folder) == 0
+    assert "Published" not in (folder / "report.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.bench

@@ -1,0 +1,89 @@
+"""Figures that papers have published for a suite's tasks; the report shows them beside a bench's own, clearly apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Published:
+    """A table of a paper, or a part of it.
+
+    Attributes:
+        source: Where it is from.
+        differs: What was otherwise there.
+        head: The columns; the first two are the planner and the language model.
+        rows: Their values, as printed.
+    """
+
+    source: str
+    differs: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+_MODELS = ("Llama 3.1 8B", "Llama 3.1 70B", "Qwen 2.5 7B", "Qwen 2.5 72B", "Mistral 7B", "Gemma 2 9B", "Phi-4-RP 14B")
+#: GSR and SSR with each of the language models.
+_WAH_NL = {
+    "ZSP": "1.00 13.03 0.00 14.42 0.00 8.98 0.00 14.22 0.00 11.65 1.00 13.87 0.00 17.90",
+    "Tree-Planner (25 plans)": "1.00 17.00 2.00 16.72 6.00 22.23 6.00 32.41 1.00 20.43 2.00 17.58 3.00 17.52",
+    "Tree-Planner (50 plans)": "4.00 21.85 4.00 23.43 8.00 28.10 9.00 36.03 6.00 23.63 3.00 23.30 4.00 20.40",
+    "ReAct": "8.00 34.25 30.00 57.05 10.00 31.82 26.00 51.38 6.00 28.18 9.00 37.20 33.00 48.13",
+    "ReAct+WM": "16.00 42.65 33.00 63.15 13.00 39.73 31.00 54.05 9.00 31.95 11.00 39.93 33.00 51.28",
+    "ReAcTree": "21.00 51.98 32.00 60.58 18.00 50.20 48.00 75.13 11.00 37.92 26.00 60.43 49.00 67.47",
+    "ReAcTree+WM": "30.00 60.77 58.00 79.27 37.00 59.63 61.00 79.58 15.00 49.57 38.00 67.08 49.00 69.30",
+}
+WAH_NL = Published(
+    source="ReAcTree (Choi et al., 2026), table 1",
+    differs="The 100 test tasks in VirtualHome, with episodic memory; in per cent.",
+    head=("planner", "language model", "GSR", "SSR"),
+    rows=[
+        (planner, model, *values.split()[2 * at : 2 * at + 2])
+        for planner, values in _WAH_NL.items()
+        for at, model in enumerate(_MODELS)
+    ],
+)
+#: Success rate, progress rate, steps, context, time.
+_AGENTBOARD = {
+    "Blocksworld": ("30.00 35.00 25.00 100 100", "60.00 80.00 18.60 67.46 63.47"),
+    "Gripper": ("50.00 87.75 25.20 100 100", "50.00 86.25 24.80 49.99 70.46"),
+    "Tyreworld": ("10.00 39.28 28.40 100 100", "60.00 75.83 19.00 73.58 77.58"),
+    "Barman": ("10.00 17.50 26.85 100 100", "30.00 40.83 24.50 67.02 95.54"),
+}
+PDDL = Published(
+    source="HiAgent (Hu et al., 2024), table 1",
+    differs=(
+        "AgentBoard's problems of each domain, at most 30 steps; success and progress rate in per cent, context and "
+        "time in per cent of STANDARD's, which keeps the whole history."
+    ),
+    head=("planner", "language model", "domain", "success rate", "progress rate", "steps", "context", "time"),
+    rows=[
+        (planner, "gpt-4-turbo", domain, *values.split())
+        for domain, both in _AGENTBOARD.items()
+        for planner, values in zip(("STANDARD", "HiAgent"), both, strict=True)
+    ],
+)
+#: Average rewards of ScienceWorld's seen and unseen tasks.
+_RECODE = {
+    "GPT-4o mini": {
+        "ReAct": "47.02 38.91",
+        "CodeAct": "22.68 18.41",
+        "AdaPlanner": "28.49 26.11",
+        "ADaPT": "37.53 32.94",
+        "ReCode": "42.78 41.18",
+    },
+    "Gemini 2.5 Flash": {"ReAct": "24.73 25.60", "CodeAct": "23.89 20.64", "ReCode": "54.35 43.77"},
+    "DeepSeek-V3.1": {"ReAct": "68.52 61.75", "CodeAct": "35.96 27.91", "ReCode": "50.20 50.21"},
+}
+SCIENCEWORLD = Published(
+    source="ReCode (Yu et al., 2025), table 2",
+    differs=(
+        "194 seen and 211 unseen tasks of ETO's split, without its types 9 and 10, with teleporting and open "
+        "containers (simplifications=easy); average reward in per cent."
+    ),
+    head=("planner", "language model", "reward, seen", "reward, unseen"),
+    rows=[
+        (planner, model, *values.split()) for model, planners in _RECODE.items() for planner, values in planners.items()
+    ],
+)
