@@ -46,11 +46,9 @@ from reactree_ros.bench.goal import Goal, read_goal
 from reactree_ros.bench.job_runner import GOAL, RECORD
 from reactree_ros.bench.jobs import BenchSettings, Key
 from reactree_ros.bench.results import RunLine, grouped_by_end
-from reactree_ros.bench.spec import SuiteSpec
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 from reactree_ros.record.reader import read_record
-from reactree_ros.registry import SUITES
 
 HTML, MARKDOWN = "report.html", "report.md"
 _UNKNOWN = "–"
@@ -156,13 +154,9 @@ class BenchReport:
         ratios = [self._against_the_first("context", MEAN_INPUT), self._against_the_first("time", SECONDS)]
         return Table(["", *self.runs], [count, *rows[:after], longest, *rows[after:], *filter(None, ratios)])
 
-    @property
-    def suite(self) -> SuiteSpec | None:
-        """The suite; None where nothing here has it any more."""
-        return self.settings.spec if self.settings.suite in SUITES.names else None
-
     def _named(self, measure: Measure) -> str:
-        return f"{SSR.name} ({self.suite.ssr})" if measure is SSR and self.suite and self.suite.ssr else measure.name
+        ssr = self.settings.spec.ssr
+        return f"{SSR.name} ({ssr})" if measure is SSR and ssr else measure.name
 
     def _against_the_first(self, name: str, measure: Measure) -> list[str]:
         """Compare a mean of every planner with the first one's, as HiAgent's tables do; nothing where there is one."""
@@ -231,7 +225,7 @@ class BenchReport:
     def _published(self) -> list[Block]:
         """Show what papers have published for these tasks, apart from what was run here."""
         blocks: list[Block] = []
-        for one in self.suite.published if self.suite else ():
+        for one in self.settings.spec.published:
             note = f"Nothing of this was run here. {one.differs} Other tasks, prompts or limits make other figures."
             blocks += [Heading(f"Published elsewhere: {one.source}"), Table(one.head, one.rows), Paragraph(note)]
         return blocks

@@ -152,14 +152,6 @@ def test_what_papers_have_published_stands_apart_with_its_model(
 
 
 @pytest.mark.bench
-def test_a_bench_whose_suite_is_not_here_any_more_has_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = BenchSettings(suite="gone", suite_settings={}, planners=("react",))
-    folder = bench_of(tmp_path / "out", line("react", 1, suite="gone"), settings=settings)
-    assert report(monkeypatch, folder) == 0
-    assert "Published" not in (folder / "report.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.bench
 def test_the_page_needs_no_other_file_and_every_failed_run_can_be_reached_from_it(
     undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
