@@ -39,6 +39,8 @@ except UserError as error:
     pytest.skip(str(error), allow_module_level=True)
 
 REACT = f"react:{BARE}"
+#: Each so many-th type of task is swept over; `.ci/run` has not the time for all.
+SWEEP = int(os.environ.get("SWEEP", "1"))
 
 
 @pytest.mark.parametrize("name", ["boil", "lifespan-longest-lived"])
@@ -46,7 +48,7 @@ def test_it_keeps_to_the_port(name: str) -> None:
     assert check_world(ScienceWorld(described(name, 0, ""))) == []
 
 
-@pytest.mark.parametrize("name", VARIATIONS)
+@pytest.mark.parametrize("name", list(VARIATIONS)[::SWEEP])
 def test_the_simulators_own_way_through_every_type_of_task_ends_at_the_full_score(name: str) -> None:
     task = described(name, split(name, "test")[0], "")
     path = gold_path(task)
@@ -58,7 +60,7 @@ def test_the_simulators_own_way_through_every_type_of_task_ends_at_the_full_scor
     assert (score.gsr, score.ssr) == (1, 1)
 
 
-@pytest.mark.parametrize("name", ["melt", "power-component", "find-animal", "use-thermometer", "chemistry-mix"])
+@pytest.mark.parametrize("name", ["power-component", "find-animal", "use-thermometer"])
 def test_what_a_flat_planner_reaches_a_tree_reaches_too(name: str) -> None:
     task = described(name, 0, "")
     path = gold_path(task)
