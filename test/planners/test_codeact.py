@@ -160,11 +160,12 @@ def test_an_interruption_cancels_the_skill() -> None:
     model = Writes([code("run('go to kitchen 1')")])
     with ScriptedWorld() as world:
         run = Episode("do it", world=world, model=model, planner=planner("codeact"))
-        for _ in range(10_000):
-            world.settle = not model.prompts
+        for _ in range(200):
+            world.settle = not model.prompts  # the first look around settles
             run.tick()
             if world.executed:
                 break
+            run.wait()
         run.interrupt()
     assert (dict(world.cancelled), run.result().end) == ({"go to kitchen 1": 1}, "interrupted")
 
