@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import enum
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -66,6 +66,18 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     known = list(known)
     near = difflib.get_close_matches(name, known, n=1)
     return f"did you mean '{near[0]}'? There are {', '.join(known)}" if near else f"use one of {', '.join(known)}"
+
+
+def check_names(kind: str, given: str, known: Collection[str]) -> str:
+    """Look whether each of some names, with commas between them, is known.
+
+    Raises:
+        ValueError: One is not.
+    """
+    for name in given.split(","):
+        if name not in known:
+            raise ValueError(f"there is no {kind} '{name}'; {did_you_mean(name, known)}")
+    return given
 
 
 def read_settings(kind: type[M], values: Mapping[str, Any], *, where: str) -> M:

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from reactree_ros.bench import published
 from reactree_ros.bench.spec import SuiteSpec
-from reactree_ros.settings import Settings, did_you_mean
+from reactree_ros.settings import Settings, check_names
 from reactree_ros.world.pddl.problems import MAKERS
 from reactree_ros.world.pddl.world import PddlTask, PddlWorld, made_up
 from reactree_ros.world.spec import TasksOnDemand
@@ -27,10 +27,7 @@ class PddlSuiteSettings(Settings):
     @field_validator("domains")
     @classmethod
     def _known(cls, domains: str) -> str:
-        for name in domains.split(","):
-            if name not in MAKERS:
-                raise ValueError(f"there is no domain '{name}'; {did_you_mean(name, MAKERS)}")
-        return domains
+        return check_names("domain", domains, MAKERS)
 
 
 def _tasks(settings: PddlSuiteSettings) -> Mapping[int, PddlTask]:

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 
 from reactree_ros.bench import published
 from reactree_ros.bench.spec import SuiteSpec
-from reactree_ros.settings import Settings, did_you_mean
+from reactree_ros.settings import Settings, check_names
 from reactree_ros.world.scienceworld.engine import check_java
 from reactree_ros.world.scienceworld.tasks import VARIATIONS, ScienceTask, described, split
 from reactree_ros.world.scienceworld.world import ScienceWorld, check_simplifications
@@ -32,10 +32,7 @@ class ScienceWorldSuiteSettings(Settings):
     @field_validator("task_types")
     @classmethod
     def _are_tasks(cls, task_types: str) -> str:
-        for name in filter(None, task_types.split(",")):
-            if name not in VARIATIONS:
-                raise ValueError(f"there is no task '{name}'; {did_you_mean(name, VARIATIONS)}")
-        return task_types
+        return check_names("task", task_types, VARIATIONS) if task_types else ""
 
 
 def _tasks(settings: ScienceWorldSuiteSettings) -> Mapping[int, ScienceTask]:

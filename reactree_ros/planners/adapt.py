@@ -21,18 +21,18 @@ from reactree_ros.agent.decision import ControlFlow, Expand
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Told
 from reactree_ros.llm.port import FreeText, Reply
-from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.plan import PROMPTS
+from reactree_ros.planners.react import flat_abilities
 from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
-from reactree_ros.tree.agent_node import Abilities, AgentNode
+from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.control_flow import control_flow
 from reactree_ros.tree.goal_node import Program, Step
 
 #: How often a plan that cannot be read is asked for.
 PLANS = 3
-_STEP = re.compile(r"^\W*Step\s+(\d+)\W*:\W*(.*\S)", re.IGNORECASE | re.MULTILINE)
-_ORDER = re.compile(r"^\W*Execution Order\W*:(.*)", re.IGNORECASE | re.MULTILINE)
+_STEP = re.compile(r"^\W*Step +(\d+)[^\w\n]*:[^\w\n]*(\w.*\S|\w)", re.IGNORECASE | re.MULTILINE)
+_ORDER = re.compile(r"^\W*Execution Order\W*:[^\w(]*(.*)", re.IGNORECASE | re.MULTILINE)
 _TOKEN = re.compile(r"\s*(?:(\()|(\))|(AND|OR)\b|Step\s+(\d+))", re.IGNORECASE)
 _FLOWS = {"AND": ControlFlow.SEQUENCE, "OR": ControlFlow.FALLBACK}
 #: Where a base model goes on after its plan.
@@ -94,6 +94,8 @@ def read_plan(text: str, *, cut: bool = False) -> StepPlan:
         raise ValueError("There is no line 'Step 1: …'; write a plan of such lines.")
     if len(steps) < len(found):
         raise ValueError("Two steps have the same number.")
+    if sorted(steps) != list(range(1, len(steps) + 1)):
+        raise ValueError(f"Steps are numbered from 1 and each says something; these are: {_listed(steps)}.")
     orders = _ORDER.findall(text)
     if len(orders) > 1:
         raise ValueError("There are several lines 'Execution Order: …'; write one.")
@@ -114,7 +116,10 @@ def _read_order(text: str) -> Order:
             raise ValueError(f"The execution order cannot be read from '{text[at : at + 20].strip()}' on.")
         tokens.append(next(filter(None, token.groups())).upper())
         at = token.end()
-    order, rest = _group(tokens)
+    try:
+        order, rest = _group(tokens)
+    except RecursionError:
+        raise ValueError("The execution order has too many parentheses.") from None
     if rest:
         raise ValueError(f"The execution order has '{rest[0]}' too many.")
     return order if isinstance(order, Order) else Order(ControlFlow.SEQUENCE, (order,))
@@ -166,9 +171,7 @@ class AdaptNode(AgentNode):
     def __init__(
         self, subgoal: str, context: RunContext, settings: AdaptSettings, parent: AdaptNode | None = None
     ) -> None:
-        names = ("react_wm", "react") if context.working_memory is not None else ("react",)
-        examples = fixed_example(context.household, *names)
-        super().__init__(subgoal, context, Abilities((), 0, examples, settings.break_rounds), parent=parent)
+        super().__init__(subgoal, context, flat_abilities(context, settings), parent=parent)
         self._settings = settings
         self._level: int = 1 if parent is None else parent._level + 1
 
@@ -198,7 +201,9 @@ class AdaptNode(AgentNode):
 
     def _plan(self) -> Generator[Step, Any, tuple[StepPlan | None, Reply]]:
         """Ask for steps; the attempts whose plans cannot be read count as decisions that were refused."""
-        asked = "\n\n".join(filter(None, (prompt(PROMPTS, "adapt.txt"), self._skills_told())))
+        household = self._context.household
+        skills = f"The robot can: {', '.join(household.actions)}.\n{household.rules}".strip()
+        asked = f"{prompt(PROMPTS, 'adapt.txt')}\n\n{skills}"
         corrections = ""
         for _ in range(PLANS):
             turn = Told(f"{asked}\n\nTask: {self.subgoal}\n{corrections}Plan:", About.TASK)
@@ -209,10 +214,6 @@ class AdaptNode(AgentNode):
                 self.refuse(reply.text.strip("\n"), str(error))
                 corrections = f"(The last plan could not be read: {error})\n"
         return None, reply
-
-    def _skills_told(self) -> str:
-        household = self._context.household
-        return f"The robot can: {', '.join(household.actions)}.\n{household.rules}".strip()
 
     def _composite(self, plan: StepPlan, order: Order) -> Composite:
         def behaviour(part: int | Order) -> Behaviour:

@@ -15,9 +15,11 @@ from reactree_ros.agent.decision import DONE, FAILURE, Act, Think, WriteCode
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw
 from reactree_ros.llm.port import FreeText
+from reactree_ros.llm.reasoning import split_reasoning
+from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.plan import PROMPTS
-from reactree_ros.planners.recode.code_block import BlockError, Placeholder, read_block
-from reactree_ros.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, closed, prompt_for
+from reactree_ros.planners.recode.code_block import Block, BlockError, Placeholder, read_block
+from reactree_ros.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, closed
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import Program, Step
@@ -55,8 +57,8 @@ class CodeActNode(CodeRunner):
         self.tell(f"{_HEAD}{self.subgoal}\n{_OBSERVATION}\n{observation.text}", About.TASK)
         found = yield from self.find_examples()
         code = [one.text.rstrip("\n") for one in found if one.text.startswith(_HEAD)]  # not those of other planners
-        example = prompt_for(self._context.household, "codeact_example.txt")
-        self.begin_code_prompt(prompt(PROMPTS, "codeact.txt"), code, example)
+        fixed = fixed_example(self._context.household, "codeact_example")
+        self.begin_code_prompt(prompt(PROMPTS, "codeact.txt"), code, fixed)
         while True:
             self._reply = reply = yield from self.ask(FreeText(_STOPS, thinks=True))
             said = closed(reply.text, cut=reply.cut)
@@ -71,17 +73,20 @@ class CodeActNode(CodeRunner):
             self.say(said, WriteCode(said))
             thought = " ".join(" ".join(_THOUGHT.findall(said)).split())
             self._context.listener.decided(self, Think(thought or block.thought or block.code), reply)
-            self._printed, self._statements = "", 0
-            try:
-                flow = yield from self.run_block(block.statements)
-                if flow is not Flow.NEXT:
-                    raise BlockError("SyntaxError: 'return', 'break' and 'continue' belong into loops", 1)
-                error_text = ""
-            except BlockError as error:
-                error_text = str(error)
-                self._context.listener.refused(self, Said("code"), error_text)
+            error_text = yield from self._run(block)
             shown = f"{self._printed.rstrip()}\n{error_text}".strip()
             self.tell(f"{_OBSERVATION}\n{shown or '(nothing was printed)'}")
+
+    def _run(self, block: Block) -> Generator[Step, Any, str]:
+        """Run a piece of code; returns what was wrong with it."""
+        self._printed, self._statements = "", 0
+        try:
+            if (yield from self.run_block(block.statements)) is not Flow.NEXT:
+                raise BlockError("SyntaxError: 'return', 'break' and 'continue' belong into loops", 1)
+        except BlockError as error:
+            self._context.listener.refused(self, Said("code"), str(error))
+            return str(error)
+        return ""
 
     def _end(self, said: str, end: Act) -> bool:
         self._context.listener.decided(self, end, self._reply)
@@ -102,7 +107,7 @@ def _end_of(said: str) -> Act | None:
     Raises:
         BlockError: It says so beside code, several times, or in other words.
     """
-    ends = _SOLUTION.findall(said)
+    ends = _SOLUTION.findall(split_reasoning(_THOUGHT.sub("", said)).text)  # what it only thinks of is no end
     if not ends:
         return None
     if len(ends) > 1 or "<execute>" in said or ends[0].casefold() not in (DONE, FAILURE):

@@ -8,11 +8,15 @@ from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import RunContext
 
 
+def flat_abilities(context: RunContext, settings: AgentNodeSettings) -> Abilities:
+    """Return what an agent node can do that does not expand, with the household's example of such a node."""
+    names = ("react_wm", "react") if context.working_memory is not None else ("react",)
+    return Abilities((), 0, fixed_example(context.household, *names), settings.break_rounds)
+
+
 def react(instruction: str, context: RunContext, settings: AgentNodeSettings) -> AgentNode:
     """Build the tree for an instruction: one agent node, which stays alone."""
-    names = ("react_wm", "react") if context.working_memory is not None else ("react",)
-    examples = fixed_example(context.household, *names)
-    return AgentNode(instruction, context, Abilities((), 0, examples, settings.break_rounds))
+    return AgentNode(instruction, context, flat_abilities(context, settings))
 
 
 SPEC = PlannerSpec(

@@ -156,6 +156,7 @@ def test_a_household_task_is_done_by_steps() -> None:
         ("**Step 1:** a\n**Step 2:** b\n**Execution order:** step 1 and step 2", Order(AND, (1, 2))),
         ("# Think: so\nStep 1: a\nStep 2: b", Order(AND, (1, 2))),
         ("Step 1: a\nExecution Order: (Step 1)", Order(AND, (1,))),
+        ("Step 1: a\nStep 2: b\n**Execution Order:**\nStep 1 AND Step 2", Order(AND, (1, 2))),
         (
             "Step 1: a\nStep 2: b\nStep 3: c\nExecution Order: ((Step 1 OR Step 2) AND Step 3)",
             Order(AND, (Order(OR, (1, 2)), 3)),
@@ -184,6 +185,9 @@ def test_a_plan_is_read(text: str, order: Order) -> None:
         ("Step 1: a\nStep 2: b\nExecution Order: Step 1 AND Step 2)", "')' too many"),
         ("Step 1: a\nStep 2: b\nExecution Order: Step 1, Step 2", "cannot be read from ', Step 2' on"),
         ("Step 1: a\nStep 2: b\nExecution Order: (Step 1 AND OR Step 2)", "OR where a step is to be"),
+        ("Step 1:\nStep 2: b", "each says something; these are: 2"),
+        ("Step 2: a\nStep 3: b", "numbered from 1"),
+        (f"Step 1: a\nExecution Order: {'(' * 5000}Step 1{')' * 5000}", "too many parentheses"),
         ("Step 1: a\nExecution Order:", "an end where a step is to be"),
         ("Step 1: a\nExecution Order: Step 1\nExecution Order: Step 1", "several lines"),
     ],

@@ -137,6 +137,14 @@ def test_what_is_neither_code_nor_an_end_is_refused_and_counts(text: str, reason
     assert reason in said
 
 
+@pytest.mark.parametrize("tag", ["think", "thought"])
+def test_an_end_that_is_only_thought_of_is_none(tag: str) -> None:
+    result, _ = run(f"<{tag}>I might say {DONE} now.</{tag}>\n<execute>\nrun('go to kitchen 1')\n</execute>", DONE)
+    assert (result.status, result.decisions, result.steps) == ("success", 1, 1)
+    result, _ = run(f"<{tag}>I might say {DONE} now.</{tag}>", "<solution>failure</solution>")
+    assert (result.status, result.decisions) == ("failure", 1)
+
+
 def test_code_that_was_cut_does_not_run() -> None:
     model = Writes(["<execute>\nrun('go to kitchen 1')"], cut=True)
     with ScriptedWorld() as world:

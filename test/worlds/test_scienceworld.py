@@ -243,6 +243,9 @@ def test_what_there_is_not_is_named() -> None:
             read_settings(ScienceWorldSettings, values, where="test")
     with pytest.raises(UserError, match="there is no task 'boyl'"):
         read_settings(ScienceWorldSuiteSettings, {"task_types": "melt,boyl"}, where="test")
+    for values in ({"task_types": "melt,"}, {"simplifications": "easy,"}):
+        with pytest.raises(UserError, match=r"there is no .* ''"):
+            read_settings(ScienceWorldSuiteSettings, values, where="test")
     assert 29 in tasks_of(ScienceWorldSettings())
     assert 30 not in tasks_of(ScienceWorldSettings())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import ast
+import contextlib
 import enum
 import itertools
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -68,16 +69,15 @@ def check_skills(planner: str, household: Household) -> None:
     Raises:
         UserError: The household neither describes them for code nor tells its rules.
     """
-    if not household.rules and not prompt_for(household, _SKILLS):
+    if not _skills_for_code(household):
         raise UserError(f"{planner} has no {_SKILLS} for the household {household.name}; use another planner")
 
 
-def prompt_for(household: Household, name: str, *otherwise: str) -> str:
-    """Return a household's own prompt, or another: its place and name; empty where there is neither."""
-    try:
-        return prompt(household.prompts, name)
-    except FileNotFoundError:
-        return prompt(*otherwise) if otherwise else ""
+def _skills_for_code(household: Household) -> str:
+    """Describe a household's skills for code: its own file, or its verbs where its rules say the rest; else nothing."""
+    with contextlib.suppress(FileNotFoundError):
+        return prompt(household.prompts, _SKILLS)
+    return f"  {', '.join(household.actions)}" if household.rules else ""
 
 
 def closed(said: str, *, cut: bool) -> str:
@@ -159,19 +159,17 @@ class CodeRunner(GoalNode):
         """Return the prompt: what it wrote and was told; what the code did and saw is left out."""
         return (*self._prompt_start, *(turn for turn in self.turns if not isinstance(turn, Saw)))
 
-    def begin_code_prompt(self, system: str, examples: Sequence[str], fixed: str) -> None:
+    def begin_code_prompt(self, system: str, examples: Sequence[str], fixed: Sequence[str]) -> None:
         """Set what stands before the node's turns: who it is, what code can do here, and examples.
 
         Args:
             system: The system text, with ``{skills}`` where the skills are described.
             examples: What memory has.
-            fixed: The example where memory has none.
+            fixed: Those where memory has none.
         """
         context = self._context
-        skills = prompt_for(context.household, _SKILLS) or f"  {', '.join(context.household.actions)}"
-        self.begin_prompt(
-            system.replace("{skills}", skills), examples or ([fixed] if fixed and context.fixed_example else [])
-        )
+        described = system.replace("{skills}", _skills_for_code(context.household))
+        self.begin_prompt(described, examples or (fixed if context.fixed_example else ()))
 
     def prompt_start(self, system: str, examples: Sequence[str]) -> tuple[Turn, ...]:
         """Return system text and examples as one turn; nothing where there is neither."""

@@ -32,6 +32,7 @@ from reactree_ros.agent.decision import ControlFlow, Expand, Think, WriteCode
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw
 from reactree_ros.llm.port import FreeText
+from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.recode.code_block import (
     Block,
     BlockError,
@@ -41,7 +42,7 @@ from reactree_ros.planners.recode.code_block import (
     calls_of,
     read_block,
 )
-from reactree_ros.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, closed, prompt_for
+from reactree_ros.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, closed
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
@@ -176,8 +177,8 @@ class CodeNode(CodeRunner):
         """Set what stands before the call in every prompt; with fixed examples it is the same in all of a run."""
         found = yield from self.find_examples()
         code = [one for one in found if one.text.startswith(_HEAD)]  # not those of other planners
-        example = prompt_for(self._context.household, "recode_examples.txt", PROMPTS, "examples.txt")
-        self.begin_code_prompt(prompt(PROMPTS, "system.txt"), [one.text.rstrip("\n") for one in code], example)
+        fixed = fixed_example(self._context.household, "recode_examples") or (prompt(PROMPTS, "examples.txt"),)
+        self.begin_code_prompt(prompt(PROMPTS, "system.txt"), [one.text.rstrip("\n") for one in code], fixed)
 
     def _correction(self, error: BlockError) -> Generator[Step, Any, str]:
         """Say what the model gets to know after an error (paper, section 3.3)."""

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 
 from reactree_ros.agent.household import Household
 from reactree_ros.pending import Pending
-from reactree_ros.settings import did_you_mean
+from reactree_ros.settings import check_names
 from reactree_ros.worker import Worker
 from reactree_ros.world.port import Observation, Outcome, Score, World
 from reactree_ros.world.scienceworld.engine import Engine, borrow, check_java, give_back
@@ -159,10 +159,7 @@ def check_simplifications(given: str) -> str:
     Raises:
         ValueError: It does not.
     """
-    for name in filter(None, given.split(",")):
-        if name not in SIMPLIFICATIONS:
-            raise ValueError(f"there is no simplification '{name}'; {did_you_mean(name, SIMPLIFICATIONS)}")
-    return given
+    return check_names("simplification", given, SIMPLIFICATIONS) if given else ""
 
 
 class ScienceWorldSettings(WorldSettings):
@@ -176,9 +173,7 @@ class ScienceWorldSettings(WorldSettings):
     @field_validator("task")
     @classmethod
     def _is_a_task(cls, task: str) -> str:
-        if task not in VARIATIONS:
-            raise ValueError(f"there is no task '{task}'; {did_you_mean(task, VARIATIONS)}")
-        return task
+        return check_names("task", task, VARIATIONS)
 
     @property
     def of_many(self) -> bool:
