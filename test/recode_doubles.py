@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reactree_ros.agent.turns import render
+from reactree_ros.agent.turns import Saw, render
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.pending import Pending
@@ -47,6 +47,19 @@ class Coder(LanguageModel):
         return [own_part(one.prompt) for one in self.requests if function_of(one.prompt) == function]
 
 
+class Writes(LanguageModel):
+    """Says one text after the other, the last one for ever; keeps the prompts."""
+
+    def __init__(self, texts: Sequence[str], *, cut: bool = False) -> None:
+        self.texts, self.cut = list(texts), cut
+        self.prompts: list[str] = []
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.prompts.append(request.prompt)
+        text = self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
+        return Pending.of(Reply(text, finish_reason="length" if self.cut else "stop"))
+
+
 def run_of(
     code: Mapping[str, str | Sequence[str]],
     world: World,
@@ -74,6 +87,11 @@ def lesson_of(node: CodeNode) -> str:
     """What a node said and what was wrong with it, as an example for others."""
     assert node.lesson is not None
     return render(node.lesson)
+
+
+def own_text(episode: Episode) -> str:
+    """What the model is shown of a run: what it said and was told."""
+    return "\n".join(turn.text for turn in episode.root.turns if not isinstance(turn, Saw))
 
 
 class Bedroom(World):

@@ -3,20 +3,17 @@ its prompts again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from doubles import ScriptedWorld
+from recode_doubles import Writes, own_text
 
 import reactree_ros.world.virtualhome
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.turns import Saw
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import World
@@ -57,19 +54,6 @@ for thing in ('wine glass 1', 'cutlery fork 1'):
 )
 
 
-class Writes(LanguageModel):
-    """Says one text after the other, the last one for ever; keeps the prompts."""
-
-    def __init__(self, texts: Sequence[str], *, cut: bool = False) -> None:
-        self.texts, self.cut = list(texts), cut
-        self.prompts: list[str] = []
-
-    def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        self.prompts.append(request.prompt)
-        text = self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
-        return Pending.of(Reply(text, finish_reason="length" if self.cut else "stop"))
-
-
 def code(*lines: str) -> str:
     return "\n".join(["<thought>so</thought>", "<execute>", *lines, "</execute>"])
 
@@ -81,11 +65,6 @@ def run(*texts: str, world: World | None = None, name: str = "codeact", **option
         episode = Episode("do it", world=here, model=model, planner=planner(name), options=TreeOptions(**options))
         result = episode.run()
     return result, own_text(episode)
-
-
-def own_text(episode: Episode) -> str:
-    """What the model is shown of a run: what it said and was told."""
-    return "\n".join(turn.text for turn in episode.root.turns if not isinstance(turn, Saw))
 
 
 def test_what_the_code_prints_is_what_the_model_sees() -> None:

@@ -6,13 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from recode_doubles import lesson_of
+from recode_doubles import Writes, lesson_of
 
 import reactree_ros.planners.recode
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.planners.recode.planner import PROMPTS
 from reactree_ros.planners.spec import planner
 from reactree_ros.world.virtualhome.generator import generate_house
@@ -87,21 +85,9 @@ def find(target: str) -> str:
 REPLIES = (SOLVE, find("glass"), PUT, find("fork"), PUT)
 
 
-class Author(LanguageModel):
-    """Says the replies in order."""
-
-    def __init__(self) -> None:
-        self.replies = list(REPLIES)
-        self.prompts: list[str] = []
-
-    def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        self.prompts.append(request.prompt)
-        return Pending.of(Reply(self.replies.pop(0).partition("\n</execute>")[0]))
-
-
-def carried_out() -> tuple[Episode, EpisodeResult, Author]:
+def carried_out() -> tuple[Episode, EpisodeResult, Writes]:
     task = parse_tasks(generate_house(seed=7, tasks=1))[0]
-    author = Author()
+    author = Writes(REPLIES)
     episode = Episode(task.instruction, model=author, world=SymbolicWorld(task), planner=planner("recode"))
     return episode, episode.run(), author
 
@@ -115,7 +101,7 @@ def test_the_example_reaches_its_goal_and_is_what_the_prompts_have() -> None:
     pytest.importorskip("pydantic_monty")
     episode, result, author = carried_out()
     assert result.achieved, result
-    assert author.replies == []
+    assert len(author.prompts) == len(REPLIES)
     assert prompt(PROMPTS, "examples.txt") == example(episode)
     assert all(f"Examples:\n\n{example(episode)}\n\n(End of the examples)" in text for text in author.prompts)
 

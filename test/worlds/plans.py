@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from doubles import ScriptedModel
+from recode_doubles import Writes, function_of, lesson_of, own_text
 
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.planners.hiagent.examples import told_as_subgoals
+from reactree_ros.planners.recode.planner import CodeNode
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.export import experiences_of
 from reactree_ros.record.moment import Moment
@@ -60,3 +62,21 @@ def carried_out_by_hiagent(world: World, instruction: str, parts: Parts) -> tupl
         result = Episode(instruction, world=world, model=model, planner=name, record=record).run()
     (experience,) = experiences_of(moment)
     return result, f"{told_as_subgoals(experience)}\n"
+
+
+def carried_out_in_code(world: World, instruction: str, name: str, texts: Sequence[str]) -> tuple[EpisodeResult, str]:
+    """Have ``recode`` or ``codeact`` carry out what is said one after the other; returns what its example would tell,
+    of each function of ReCode's once."""
+    model = Writes(texts)
+    with world:
+        episode = Episode(instruction, world=world, model=model, planner=planner(f"{name}:{BARE}"))
+        result = episode.run()
+    assert len(model.prompts) == len(texts)
+    if name == "codeact":
+        return result, f"{own_text(episode)}\n"
+    once: dict[str, str] = {}
+    for node in episode.context.nodes:
+        assert isinstance(node, CodeNode)
+        lesson = lesson_of(node)
+        once.setdefault(function_of(lesson), lesson)
+    return result, "\n\n".join(once.values()) + "\n"

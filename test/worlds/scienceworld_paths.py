@@ -28,6 +28,78 @@ PARTS: Mapping[str, Sequence[str]] = {
     ],
 }
 
+_WAY = """<think>
+Every room tells its doors. I try each of them, the wanted room first, and go back where there is no new one.
+</think>
+<execute>
+trail, known = [here], {here}
+while trail and trail[-1] != room:
+    doors = re.findall(r'door to the ([a-z ]+) \\(', run('look around'))
+    new = [door for door in doors if door not in known]
+    if new:
+        trail.append(room if room in new else new[0])
+        known.add(trail[-1])
+        run(f'open door to {trail[-1]}')
+    else:
+        trail.pop()
+    if trail:
+        run(f'go to {trail[-1]}')
+if not trail:
+    raise ValueError(f'there is no way to a room that is called {room}')
+</execute>"""
+#: What ReCode's example says: the code of each function, in the order in which it is asked for.
+RECODE = (
+    """<think>
+Plants grow in the greenhouse. I focus on one there; the pot that it stands in can be carried to the red box.
+</think>
+<execute>
+start = re.search(r'This room is called the ([a-z ]+)', observation).group(1)
+go_through_doors(here=start, room='greenhouse')
+pot = focus_on_a_plant_and_take_its_pot()
+go_through_doors(here='greenhouse', room='kitchen')
+seen = run(f'move {pot} in inventory to red box')
+if 'You move' not in seen:
+    raise ValueError(seen)
+</execute>""",
+    _WAY,
+    """<think>
+What stands in a pot is told with its stage, and focused on by the stage and its kind.
+</think>
+<execute>
+seen = run('look around')
+match = re.search(r'(flower pot \\d+) \\(containing an? ([a-z ]+) in the ([a-z]+) stage', seen)
+if not match:
+    raise ValueError(f'there is no plant in a pot here: {seen}')
+pot, kind, stage = match.groups()
+for skill in (f'focus on {stage} {kind}', f'pick up {pot}'):
+    seen = run(skill)
+    if not seen.startswith('You '):
+        raise ValueError(seen)
+</execute>""",
+    _WAY,
+)
+#: What CodeAct's example says.
+CODEACT = (
+    """<thought>Plants grow in the greenhouse. I go there and see what there is.</thought>
+<execute>
+run('open door to greenhouse')
+run('go to greenhouse')
+print(run('look around'))
+</execute>""",
+    """<thought>The apple tree is a plant, in flower pot 6, in which it can be carried. I focus on it first, and
+look whether that worked: a wrong focus cannot be taken back.</thought>
+<execute>
+print(run('focus on adult apple tree'))
+print(run('pick up flower pot 6'))
+</execute>""",
+    """<thought>It is in focus, and I have the pot. The kitchen is behind the hallway.</thought>
+<execute>
+for skill in ('go to hallway', 'open door to kitchen', 'go to kitchen', 'move flower pot 6 in inventory to red box'):
+    print(run(skill))
+</execute>""",
+    "<solution>done</solution>",
+)
+
 
 def gold_path(task: ScienceTask) -> list[str]:
     """The actions of the simulator's own way."""
