@@ -36,9 +36,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -185,30 +185,18 @@ def request(mark: str, recorded: Recorded, planner: int, *, choice: bool) -> Dec
 
 def ask(model: FairQueue, nodes: Sequence[Sequence[Recorded]], at_once: int, mark: str, *, choice: bool) -> Measured:
     """Let planners ask at the same time, each for one agent node after the other."""
-    waiting = list(enumerate(nodes))
     latencies: list[list[float]] = [[] for _ in nodes]
     replies: list[list[Any]] = [[] for _ in nodes]
-    lock, together = threading.Lock(), threading.Barrier(at_once)
 
-    def planner() -> None:
-        together.wait()
-        while True:
-            with lock:
-                if not waiting:
-                    return
-                number, node = waiting.pop(0)
-            for recorded in node:
-                begin = time.perf_counter()
-                replies[number].append(model.decide(request(mark, recorded, number, choice=choice)).result(timeout=600))
-                latencies[number].append(time.perf_counter() - begin)
+    def planner(number: int) -> None:
+        for recorded in nodes[number]:
+            begin = time.perf_counter()
+            replies[number].append(model.decide(request(mark, recorded, number, choice=choice)).result(timeout=600))
+            latencies[number].append(time.perf_counter() - begin)
 
-    threads = [threading.Thread(target=planner) for _ in range(at_once)]
     begin = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(map(len, replies))
+    with ThreadPoolExecutor(at_once) as planners:
+        list(planners.map(planner, range(len(nodes))))
     return Measured(time.perf_counter() - begin, latencies, replies)
 
 

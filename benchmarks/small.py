@@ -16,9 +16,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import groupby, islice
 from pathlib import Path
@@ -55,26 +55,9 @@ def requests(lines: Iterator[dict[str, Any]]) -> Iterator[DecisionRequest]:
 
 def ask(model: LanguageModel, nodes: Sequence[Node], at_once: int) -> tuple[float, list[list[str]]]:
     """Let planners ask at the same time, each for one node after the other; decisions a second, and what was said."""
-    waiting = list(enumerate(nodes))
-    said: list[list[str]] = [[] for _ in nodes]
-    lock, together = threading.Lock(), threading.Barrier(at_once + 1)
-
-    def planner() -> None:
-        together.wait()
-        while True:
-            with lock:
-                if not waiting:
-                    return
-                number, node = waiting.pop(0)
-            said[number] = [model.decide(request).result(timeout=600).text for request in node]
-
-    threads = [threading.Thread(target=planner) for _ in range(at_once)]
-    for thread in threads:
-        thread.start()
-    together.wait()
     begin = time.perf_counter()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(at_once) as planners:
+        said = list(planners.map(lambda node: [model.decide(one).result(timeout=600).text for one in node], nodes))
     return sum(map(len, nodes)) / (time.perf_counter() - begin), said
 
 
