@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from planners.test_codeact import EXAMPLE, Writes
-from planners.test_recode_example import Author
+from planners.test_codeact import EXAMPLE
+from planners.test_recode_example import REPLIES
+from recode_doubles import Writes
 from record.test_every_replay import GivesUpAtFirst
 
 from reactree_ros.agent.decision import Act, Decision, Think
@@ -239,7 +240,7 @@ PLANNERS: dict[str, Callable[[], LanguageModel]] = {
     "react": ExpertModel,
     "hiagent": ExpertModel,
     "tree_planner:plans=3": lambda: Plans([tidied(skill) for skill in solution(HOUSE[0])]),
-    "recode": Author,
+    "recode": lambda: Writes(REPLIES),
     "codeact": lambda: Writes(EXAMPLE),
     "adapt": GivesUpAtFirst,
 }

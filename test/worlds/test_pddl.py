@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from doubles import ScriptedModel
 from pddl_plans import parts_of, plan_of
-from planners.test_codeact import Writes
 from plans import carried_out, carried_out_by_hiagent
+from recode_doubles import Writes
 
 from reactree_ros.bench.pddl import SPEC as SUITE
 from reactree_ros.bench.pddl import PddlSuiteSettings
