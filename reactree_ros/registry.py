@@ -138,6 +138,7 @@ PLANNERS: Registry[PlannerSpec] = Registry(
         "hiagent": "reactree_ros.planners.hiagent.planner:SPEC",
         "recode": "reactree_ros.planners.recode.planner:SPEC",
         "codeact": "reactree_ros.planners.codeact:SPEC",
+        "adaplanner": "reactree_ros.planners.adaplanner:SPEC",
         "adapt": "reactree_ros.planners.adapt:SPEC",
         "zsp": "reactree_ros.planners.zsp:SPEC",
         "tree_planner": "reactree_ros.planners.tree_planner:SPEC",

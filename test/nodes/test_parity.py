@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from planners.test_adaplanner import EXAMPLE as REFINED
 from planners.test_codeact import EXAMPLE
 from planners.test_recode_example import REPLIES
 from recode_doubles import Writes
@@ -242,13 +243,14 @@ PLANNERS: dict[str, Callable[[], LanguageModel]] = {
     "tree_planner:plans=3": lambda: Plans([tidied(skill) for skill in solution(HOUSE[0])]),
     "recode": lambda: Writes(REPLIES),
     "codeact": lambda: Writes(EXAMPLE),
+    "adaplanner": lambda: Writes(REFINED),
     "adapt": GivesUpAtFirst,
 }
 
 
 @pytest.mark.parametrize("name", PLANNERS)
 def test_every_planner_is_the_same_over_ros_as_in_this_process(graph: Graph, tmp_path: Path, name: str) -> None:
-    if name in ("recode", "codeact"):
+    if name in ("recode", "codeact", "adaplanner"):
         pytest.importorskip("pydantic_monty")
     file = tmp_path / "house.json"
     file.write_text(json.dumps(HOUSE), encoding="utf-8")

@@ -122,6 +122,25 @@ class InTwoTurns(LanguageModel):
         return Pending.of(Reply(self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]))
 
 
+class RefinesThePlan(LanguageModel):
+    """Writes a plan that asks, does one half and then fails, and refines it to do the other half."""
+
+    def __init__(self, plan: list[str]) -> None:
+        skills = [f"agent.run({step!r})" for step in plan if step != "done"]
+        half = len(skills) // 2
+        first, second = ("; ".join(part) for part in (skills[:half], skills[half:]))
+        code = f" if start_from <= 1:\n  ask('Well?'); {first}\n if start_from <= 2:\n  "
+        self.texts = [
+            f"<execute>\ndef solution(agent, start_from={start}):\n{code}{last}\n</execute>"
+            for start, last in ((1, "assert False"), (2, second))
+        ]
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        if request.prompt.startswith("Answer the question."):
+            return Pending.of(Reply("yes"))
+        return Pending.of(Reply(self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]))
+
+
 class GivesUpAtFirst(ExpertModel):
     """The expert, which gives up at first, and then has the same tried again as the one step of a plan."""
 
@@ -145,7 +164,10 @@ MODELS: dict[str, Callable[[list[str]], LanguageModel]] = {
     "recode": lambda plan: Coder(code_of(plan)),
     **dict.fromkeys(("adapt", "adapt_wm"), lambda _: GivesUpAtFirst()),
     "codeact": lambda plan: InTwoTurns(plan),
+    "adaplanner": lambda plan: RefinesThePlan(plan),
 }
+#: Those whose code runs in the sandbox.
+CODE = ("recode", "codeact", "adaplanner")
 #: How a run may end where nothing is done to it, or before it is.
 WELL = {"done", "failure", "out_of_decisions"}
 #: How it ends where something is, in the middle of it: model, world and options are changed by where that is.
@@ -213,9 +235,7 @@ BUILDERS: dict[str, Any] = {
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("house", HOUSES)
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=[needs_monty] if one in ("recode", "codeact") else []) for one in MODELS]
-)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[needs_monty] if one in CODE else []) for one in MODELS])
 def test_whatever_the_end_a_run_is_played_again(name: str, ending: str, house: int, seed: int) -> None:
     document = generate_house(seed=house, tasks=3)[seed % 3]
     task = parse_tasks([document])[0]

@@ -296,10 +296,13 @@ def test_a_planner_that_cannot_plan_here_says_so_before_the_run() -> None:
         Episode(task.instruction, world=world, model=ScriptedModel({}), planner=planner("tree_planner"))
 
 
-@pytest.mark.parametrize("name", ["recode", "codeact"])
-def test_a_plan_is_carried_out_as_code_too(name: str) -> None:
+IN_A_STEP = "def solution(agent, start_from=1):\n if start_from <= 1:\n  "
+
+
+@pytest.mark.parametrize(("name", "head"), [("recode", ""), ("codeact", ""), ("adaplanner", IN_A_STEP)])
+def test_a_plan_is_carried_out_as_code_too(name: str, head: str) -> None:
     task = made_up("gripper", 1)
-    code = "\n".join(f"print(run({skill!r}))" for skill in plan_of(task))
+    code = head + "; ".join(f"print(run({skill!r}))" for skill in plan_of(task))
     model = Writes([f"<execute>\n{code}\n</execute>", "<solution>done</solution>"])
     with PddlWorld(task) as world:
         result = Episode(task.instruction, world=world, model=model, planner=planner(name)).run()

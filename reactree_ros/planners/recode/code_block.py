@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from reactree_ros.llm.reasoning import split_reasoning
-from reactree_ros.planners.recode.sandbox import MODULES, RESERVED
+from reactree_ros.planners.recode.sandbox import MODULES, RESERVED, RUN, RUN_ALONE
 
 #: Longest code of one reply, in characters.
 MAX_CODE = 10_000
@@ -110,20 +110,31 @@ def read_block(said: str, *, reasoning: str = "", cut: bool = False) -> Block:
     Raises:
         BlockError: There is not exactly one block of code, or it was cut, is not Python, or uses what there is not.
     """
+    thought, code = read_code(said, reasoning=reasoning, cut=cut)
+    tree = parsed(code)
+    check(tree)
+    return Block(thought, code, tuple(tree.body))
+
+
+def read_code(said: str, *, reasoning: str = "", cut: bool = False) -> tuple[str, str]:
+    """Take the thought and the code out of a reply; see :func:`read_block`.
+
+    Raises:
+        BlockError: There is not exactly one block of code, or it was cut.
+    """
     answer = split_reasoning(said.replace("\r\n", "\n"))
     thought, text = answer.reasoning, answer.text
     if answer.unfinished and not cut:  # thinking that nothing closes ends where the code begins
         thought, begin, rest = thought.partition(_BEGIN)
         text = begin + rest
-    code = textwrap.dedent(_the_code(text, cut)).strip("\n").rstrip()
-    return Block(thought.strip() or reasoning, code, _parsed(code))
+    return thought.strip() or reasoning, textwrap.dedent(_the_code(text, cut)).strip("\n").rstrip()
 
 
 def _the_code(text: str, cut: bool) -> str:
     """Return the one block of code in a text."""
     blocks = _EXECUTE.findall(text)
     if cut and not any(end for _, end in blocks):
-        raise BlockError("RuntimeError: the answer was cut at its token limit; write less, in functions for the parts")
+        raise BlockError("RuntimeError: the answer was cut at its token limit; write less")
     codes = [code for code, _ in blocks] or _fenced(text)
     if not codes:
         raise BlockError("SyntaxError: there is no code between <execute> and </execute>")
@@ -138,7 +149,12 @@ def _fenced(text: str) -> list[str]:
     return [code for _, code in _FENCED.findall(text)]
 
 
-def _parsed(code: str) -> tuple[ast.stmt, ...]:
+def parsed(code: str) -> ast.Module:
+    """Parse code.
+
+    Raises:
+        BlockError: It is too long, no Python, or there is none.
+    """
     if len(code) > MAX_CODE:
         raise BlockError(f"SyntaxError: the code has {len(code)} characters; at most {MAX_CODE} are allowed")
     try:
@@ -154,23 +170,31 @@ def _parsed(code: str) -> tuple[ast.stmt, ...]:
         raise BlockError(f"SyntaxError: the code cannot be read: {problem}") from None
     if not tree.body:
         raise BlockError("SyntaxError: there is no code between <execute> and </execute>")
-    _check(tree)
-    return tuple(tree.body)
+    return tree
 
 
-def _check(tree: ast.Module) -> None:
+def check(tree: ast.Module, functions: Collection[str] = RUN_ALONE) -> None:
+    """Look whether code may run.
+
+    Args:
+        tree: The code.
+        functions: What it may call outside of the sandbox.
+
+    Raises:
+        BlockError: It uses what there is not, or is nested too deeply.
+    """
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     level: list[ast.AST] = [tree]
     for _ in range(MAX_NESTING):
         for node in level:
-            if problem := _problem(node, is_called=id(node) in called):
+            if problem := _problem(node, functions=functions, is_called=id(node) in called):
                 raise BlockError(f"SyntaxError: {problem} (line {getattr(node, 'lineno', 1)})")
         level = [child for node in level for child in ast.iter_child_nodes(node)]
     if level:
         raise BlockError(f"SyntaxError: the code is nested deeper than {MAX_NESTING} levels; write shorter statements")
 
 
-def _problem(node: ast.AST, *, is_called: bool) -> str:
+def _problem(node: ast.AST, *, functions: Collection[str], is_called: bool) -> str:
     """Say what is wrong with a node; empty where nothing is."""
     if word := _KINDS.get(type(node)):
         return f"'{word}' is not allowed; write statements, and calls of functions for the parts"
@@ -180,14 +204,14 @@ def _problem(node: ast.AST, *, is_called: bool) -> str:
         return _not_there([node.module or "."])
     if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
         return f"the attribute '{node.attr}' is not allowed"
-    if isinstance(node, ast.Name) and node.id == "run" and not is_called:
-        return "'run' can only be called"
+    if isinstance(node, ast.Name) and node.id in functions and not is_called:
+        return f"'{node.id}' can only be called"
     for field in ("id", "name", "arg", "asname", "rest"):
         name = getattr(node, field, None)
         if isinstance(name, str) and (name.startswith(("__", RESERVED)) or name in _FORBIDDEN):
             return f"the name '{name}' is not allowed"
-        if name == "run" and field != "id":
-            return "the name 'run' is taken"
+        if isinstance(name, str) and name in functions and field != "id":
+            return f"the name '{name}' is taken"
     return ""
 
 
@@ -202,7 +226,7 @@ def called_functions(node: ast.AST) -> frozenset[str]:
     own = {one.arg for one in everything if isinstance(one, ast.arg)}
     own |= {name for one in everything if isinstance(one, ast.comprehension) for name in assigned_names([one.target])}
     names = {one.func.id for one in everything if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)}
-    return frozenset(names - own - _BUILTINS - {"run"})
+    return frozenset(names - own - _BUILTINS - {RUN})
 
 
 def jumps_out(statement: ast.AST) -> bool:

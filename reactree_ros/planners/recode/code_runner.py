@@ -7,7 +7,7 @@ import ast
 import contextlib
 import enum
 import itertools
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from reactree_ros.agent.text import well_formed
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
+from reactree_ros.pending import Pending
 from reactree_ros.planners.recode.code_block import (
     BlockError,
     Placeholder,
@@ -27,7 +28,7 @@ from reactree_ros.planners.recode.code_block import (
     placeholder,
     take_out,
 )
-from reactree_ros.planners.recode.sandbox import RESERVED, Called, Event, Limits, Raised, Sandbox
+from reactree_ros.planners.recode.sandbox import RESERVED, RUN_ALONE, Called, Event, Limits, Outside, Raised, Sandbox
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode, Program, Step, Wait
 from reactree_ros.world.port import Observation
@@ -50,6 +51,7 @@ class Shared:
         depth: Deepest node, counted in nodes.
         corrections: How often a node may write its code again.
         limits: What code may use.
+        functions: What code may call outside of the sandbox.
         arguments: Numbers for arguments that are given a name.
         loops: Numbers for the loops that are run step by step.
         sandbox: Where the code runs; the root's while it runs.
@@ -58,6 +60,7 @@ class Shared:
     depth: int
     corrections: int
     limits: Limits = field(default_factory=Limits)
+    functions: Mapping[str, Outside] = field(default_factory=lambda: RUN_ALONE)
     arguments: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     loops: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     sandbox: Sandbox | None = None
@@ -145,8 +148,9 @@ class CodeRunner(GoalNode):
 
     def in_sandbox(self, solve: Callable[[Observation], Program]) -> Program:
         """Look around, do something in a sandbox that knows ``instruction`` and ``observation``, and end it then."""
-        sandbox = Sandbox(limits=self._shared.limits, seed=self._context.options.seed)
-        self._shared.sandbox = sandbox
+        shared = self._shared
+        sandbox = Sandbox(limits=shared.limits, seed=self._context.options.seed, functions=shared.functions)
+        shared.sandbox = sandbox
         try:
             observation = yield from self.look_around()
             given = {"instruction": well_formed(self.subgoal), "observation": well_formed(observation.text)}
@@ -295,7 +299,7 @@ class CodeRunner(GoalNode):
 
     def unknown(self, node: ast.AST) -> Generator[Step, Any, frozenset[str]]:
         """Functions without code that are called in a statement."""
-        names = sorted(called_functions(node))
+        names = sorted(called_functions(node) - self._shared.functions.keys())
         if not names:
             return frozenset()
         unknown: frozenset[str] = yield Wait("result of the code", self.sandbox.unknown(names), next_tick=True)
@@ -317,12 +321,12 @@ class CodeRunner(GoalNode):
         yield from self._run_code(f"{ast.unparse(statement)}\nNone", statement.lineno)
 
     def _run_code(self, code: str, line: int) -> Generator[Step, Any, Any]:
-        """Run code in the sandbox, and its skills in the world; return what its last line is worth."""
+        """Run code in the sandbox, and what it calls outside; return what its last line is worth."""
         started = self.sandbox.start("\n" * (line - 1) + code)
         event: Event = yield Wait("result of the code", started, next_tick=True)
         while isinstance(event, Called):
-            seen = yield from self._act(event.skill)
-            event = yield Wait("result of the code", self.sandbox.resume(seen), next_tick=True)
+            answered = yield from self.answer(event)
+            event = yield Wait("result of the code", answered, next_tick=True)
         self._printed = (self._printed + event.printed)[-MAX_PRINTED:]
         if printed := event.printed[-MAX_PRINTED:].rstrip("\n"):
             self.add(Saw(printed))
@@ -330,7 +334,11 @@ class CodeRunner(GoalNode):
             raise BlockError(event.traceback, line)
         return event.value
 
-    def _act(self, skill: str) -> Generator[Step, Any, str]:
+    def answer(self, call: Called) -> Generator[Step, Any, Pending[Event]]:
+        """Do what the code calls for, and let it go on with what comes of that."""
+        return self.sandbox.resume((yield from self.act_for_code(call.text)))
+
+    def act_for_code(self, skill: str) -> Generator[Step, Any, str]:
         """Carry out a skill, where it is available, and say what is seen then."""
         context = self._context
         self.check_budget()

@@ -12,8 +12,9 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from reactree_ros.pending import Pending
@@ -25,6 +26,8 @@ T = TypeVar("T")
 MODULES = ("re", "random", "math")
 #: How the names that belong to the sandbox itself start; code must not use them.
 RESERVED = "_recode"
+#: The function that carries out a skill.
+RUN = "run"
 #: Longest skill, in characters.
 MAX_SKILL = 500
 #: Longest text of one variable's value in a prompt, in characters.
@@ -77,6 +80,23 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Outside:
+    """A function outside of the sandbox that code may call with one text.
+
+    Attributes:
+        takes: What the text is, e.g. ``skill``.
+        longest: Longest text, in characters.
+    """
+
+    takes: str
+    longest: int
+
+
+#: What code may call outside of the sandbox, unless it is said otherwise.
+RUN_ALONE: Mapping[str, Outside] = MappingProxyType({RUN: Outside("skill", MAX_SKILL)})
+
+
+@dataclass(frozen=True)
 class Ended:
     """The code came to its end.
 
@@ -91,9 +111,15 @@ class Ended:
 
 @dataclass(frozen=True)
 class Called:
-    """The code called ``run(skill)`` and waits for what it returns."""
+    """The code called a function outside of the sandbox and waits for what it returns.
 
-    skill: str
+    Attributes:
+        function: Its name, e.g. ``run``.
+        text: What it was called with, e.g. a skill.
+    """
+
+    function: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -121,11 +147,13 @@ class Sandbox:
     Args:
         limits: What code may use.
         seed: Seed of its random numbers.
+        functions: What code may call outside, by name.
     """
 
-    def __init__(self, *, limits: Limits, seed: int) -> None:
+    def __init__(self, *, limits: Limits, seed: int, functions: Mapping[str, Outside] = RUN_ALONE) -> None:
         self._limits = limits
         self._seed = seed
+        self._functions = functions
         self._worker = Worker("recode sandbox")
         self._lock = threading.Lock()  # over the next three
         self._pid: int | None = None
@@ -142,7 +170,7 @@ class Sandbox:
     # ------------------------------------------------------------------ what can be asked
 
     def start(self, code: str, **variables: str) -> Pending[Event]:
-        """Run code up to its first skill, its end, or an exception.
+        """Run code up to its first call of a function outside, its end, or an exception.
 
         Args:
             code: Statements.
@@ -151,8 +179,12 @@ class Sandbox:
         return self._do(functools.partial(self._start, code, variables))
 
     def resume(self, returned: str) -> Pending[Event]:
-        """Go on after a skill, with what ``run`` returns."""
-        return self._do(functools.partial(self._resume, returned))
+        """Go on after a call, with what it returns."""
+        return self._do(functools.partial(self._resume, {"return_value": returned}))
+
+    def refuse(self, problem: str) -> Pending[Event]:
+        """Go on after a call, which raises a ``RuntimeError``."""
+        return self._do(functools.partial(self._resume, {"exc_type": "RuntimeError", "message": problem}))
 
     def unknown(self, names: Sequence[str]) -> Pending[frozenset[str]]:
         """Tell which names mean nothing in the sandbox."""
@@ -232,8 +264,8 @@ class Sandbox:
             functools.partial(self._session.feed_start, code, inputs=variables or None, print_callback=self._output)
         )
 
-    def _resume(self, returned: str) -> Event:
-        return self._go_on(functools.partial(self._paused.resume, {"return_value": returned}))
+    def _resume(self, result: dict[str, str]) -> Event:
+        return self._go_on(functools.partial(self._paused.resume, result))
 
     def _go_on(self, step: Callable[[], Any]) -> Event:
         import pydantic_monty
@@ -244,14 +276,14 @@ class Sandbox:
                 if isinstance(snapshot, pydantic_monty.MontyComplete):
                     return Ended(snapshot.output, self._output.output)
                 if isinstance(snapshot, pydantic_monty.FunctionSnapshot):
-                    if (skill := _skill(snapshot)) is not None:
+                    if (called := _called(snapshot, self._functions)) is not None:
                         self._paused = snapshot
-                        return Called(skill)
-                    step = functools.partial(snapshot.resume, _refusal(snapshot))
+                        return called
+                    step = functools.partial(snapshot.resume, _refusal(snapshot, self._functions))
                 elif isinstance(snapshot, pydantic_monty.NameLookupSnapshot):
                     step = snapshot.resume
                 else:
-                    return self._lost("RuntimeError: code must not wait for anything but run")
+                    return self._lost(f"RuntimeError: code must not wait for anything but {', '.join(self._functions)}")
             except Exception as error:
                 return self._raised(error)
             self._pauses += 1
@@ -305,21 +337,23 @@ class Sandbox:
                     thing.__exit__(None, None, None)
 
 
-def _skill(snapshot: Any) -> str | None:
-    """The skill of a call of ``run``; None for every other call and for what is no skill."""
-    if snapshot.is_os_function or snapshot.object_id is not None or snapshot.function_name != "run":
+def _called(snapshot: Any, functions: Mapping[str, Outside]) -> Called | None:
+    """The call of a function outside; None for every other call and where it is given no text that it takes."""
+    if snapshot.is_os_function or snapshot.object_id is not None or snapshot.function_name not in functions:
         return None
     given = (*snapshot.args, *snapshot.kwargs.values())
     if len(given) != 1 or not isinstance(given[0], str):
         return None
-    skill = " ".join(given[0].split())
-    return skill if skill and len(skill) <= MAX_SKILL and skill.isprintable() else None
+    name, text = snapshot.function_name, " ".join(given[0].split())
+    return Called(name, text) if text and len(text) <= functions[name].longest and text.isprintable() else None
 
 
-def _refusal(snapshot: Any) -> Any:
+def _refusal(snapshot: Any, functions: Mapping[str, Outside]) -> Any:
+    name = snapshot.function_name
     if snapshot.is_os_function:
-        message = f"{snapshot.function_name} is not there: no files, processes, network, clock or other modules"
+        message = f"{name} is not there: no files, processes, network, clock or other modules"
         return {"exc_type": "PermissionError", "message": message}
-    if snapshot.function_name == "run":
-        return {"exc_type": "TypeError", "message": f"run takes one skill, a text of at most {MAX_SKILL} characters"}
-    return {"exc_type": "NameError", "message": f"name '{snapshot.function_name}' is not defined"}
+    if name in functions:
+        message = f"{name} takes one {functions[name].takes}, a text of at most {functions[name].longest} characters"
+        return {"exc_type": "TypeError", "message": message}
+    return {"exc_type": "NameError", "message": f"name '{name}' is not defined"}
