@@ -53,6 +53,8 @@ from reactree_ros.world.port import Observation
 
 #: Longest question, in characters.
 MAX_QUESTION = 8000
+#: Highest number of a step.
+MAX_STEP = 9999
 #: How many of its last skills a model is told after a failure (the authors' ``report``).
 TOLD_SKILLS = 3
 _HEAD, _FEEDBACK, _QUESTION = "# Task: ", "Feedback:", "Question: "
@@ -61,7 +63,7 @@ _STOPS, _ANSWER_STOPS = (f"\n{_FEEDBACK}", f"\n{_HEAD}"), (f"\n{_QUESTION}",)
 _ASK = "ask"
 _FUNCTIONS: Mapping[str, Outside] = MappingProxyType({**RUN_ALONE, _ASK: Outside("question", MAX_QUESTION)})
 _SOLUTION, _AGENT, _START = "solution", "agent", "start_from"
-_ALONE = "write one function, solution, and nothing beside it; it is called for you"
+_ALONE = "write one function, solution, and nothing beside it; it begins with the step that its first line says"
 _FIRST_LINE = f"its first line is 'def {_SOLUTION}({_AGENT}, {_START}=N):', with the number of the step to begin with"
 _MARK = re.compile(r"^\W*step\W*\d+\W*", re.IGNORECASE)
 _MAX_NAME = 80
@@ -171,7 +173,9 @@ def _start_of(function: ast.FunctionDef) -> int:
 
 
 def _integer(value: ast.expr) -> int | None:
-    return value.value if isinstance(value, ast.Constant) and type(value.value) is int else None
+    if isinstance(value, ast.Constant) and type(value.value) is int and value.value <= MAX_STEP:
+        return value.value
+    return None
 
 
 def _leave_agent_out(tree: ast.Module) -> None:
@@ -266,10 +270,10 @@ class _PlanCode(CodeRunner):
     def _answer_question(self, question: str) -> Generator[Step, Any, Pending[Event]]:
         """Ask the language model; where there is no answer, the code's call raises an error, which counts as well."""
         context, shared = self._context, self._shared
-        self.check_budget()
         self.tell(f"{_QUESTION}{question}")
         shared.asked += 1
         if shared.asked > shared.questions:
+            self.check_budget()
             return self._unanswered(question, f"no more than {shared.questions} questions can be asked")
         turn = Told(f"{prompt(PROMPTS, 'adaplanner_ask.txt')}\n\n{_QUESTION}{question}\nAnswer:", About.TASK)
         try:

@@ -52,6 +52,7 @@ def plan(*steps: str, start: int = 1) -> str:
 
 
 FINE = plan(GO)
+STEP = f"if start_from <= 1:\n        {GO}"
 
 
 def episode(
@@ -267,7 +268,7 @@ def test_a_plan_may_return_and_have_statements_between_its_steps() -> None:
         ("ask('a', 'b')", "TypeError: ask takes one question"),
         (f"ask('a' * {MAX_QUESTION + 1})", f"at most {MAX_QUESTION} characters"),
         ("agent.run(5)", "TypeError: run takes one skill"),
-        ("open_it = 3\nraise ValueError('no\\n  way')", "ValueError: no"),
+        ("raise ValueError('no\\n  way')", "ValueError: no"),
     ],
 )
 def test_an_error_of_the_code_is_out_of_the_plan_as_well(statement: str, said: str) -> None:
@@ -275,6 +276,14 @@ def test_an_error_of_the_code_is_out_of_the_plan_as_well(statement: str, said: s
     assert (result.status, result.decisions, result.steps) == ("success", 2, 1)
     assert said in feedback(run)
     assert steps_of(run)[0].status is Status.FAILURE
+
+
+def test_an_error_outside_of_the_steps_is_told_too() -> None:
+    code = f"def solution(agent, start_from=1):\n    {GO}\n    1 / 0\n    {STEP}"
+    result, run, _ = episode(written(code), FINE)
+    assert (result.status, result.decisions, result.steps) == ("success", 2, 2)
+    assert "line 3, in" in feedback(run)
+    assert "run: go to kitchen 1\n" in feedback(run)
 
 
 @pytest.mark.parametrize(("settings", "tries"), [("", 6), (":refinements=1", 2), (":refinements=0", 1)])
@@ -385,8 +394,6 @@ def test_code_that_asks_without_end_ends_with_the_budget() -> None:
 
 # ---------------------------------------------------------------------- reading
 
-STEP = f"if start_from <= 1:\n        {GO}"
-
 
 @pytest.mark.parametrize(
     "text",
@@ -426,6 +433,12 @@ def test_a_plan_is_read_however_it_is_dressed(text: str) -> None:
         (written(f"def solution(agent, start_from=1, place='x'):\n    {STEP}"), "its first line is"),
         (written(f"def solution(agent, start_from=1, *rest):\n    {STEP}"), "its first line is"),
         (plan(GO, start=2), "start_from is 2, and there is no such step; there are 1"),
+        (written(f"def solution(agent, start_from=0x{'f' * 5000}):\n    {STEP}"), "its first line is"),
+        (
+            written(f"def solution(agent, start_from=1):\n    {STEP.replace('1:', f'0x{chr(102) * 5000}:')}"),
+            "cannot be read",
+        ),
+        (plan(f"x = 0x{'f' * 5000}"), "the code cannot be read"),
         (plan(GO, start=0), "start_from is 0, and there is no such step"),
         (written(f"def solution(agent, start_from=1):\n    {GO}"), "there is no step; write each as"),
         (written(f"def solution(agent, start_from=1):\n    {STEP}\n    {STEP}"), "numbered upwards; these are 1, 1"),

@@ -171,6 +171,7 @@ ENDINGS = {
 SOURCES = {
     "too long": ("x = 1\n" * 2000, f"at most {MAX_CODE} are allowed"),
     "deep brackets": ("x = " + "(" * 150 + "1" + ")" * 150, ""),
+    "a huge number": ("x = 0x" + "f" * 5000, "the code cannot be read"),
     "deep lists": ("x = " + "[" * 90 + "]" * 90, TOO_DEEP),
     "too many brackets": ("x = " + "(" * 4000 + ")" * 4000, TOO_DEEP),
     "minus": ("x = " + "-" * 9000 + "1", TOO_DEEP),

@@ -181,7 +181,7 @@ def check(tree: ast.Module, functions: Collection[str] = RUN_ALONE) -> None:
         functions: What it may call outside of the sandbox.
 
     Raises:
-        BlockError: It uses what there is not, or is nested too deeply.
+        BlockError: It uses what there is not, is nested too deeply, or has numbers that are too long.
     """
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     level: list[ast.AST] = [tree]
@@ -192,6 +192,10 @@ def check(tree: ast.Module, functions: Collection[str] = RUN_ALONE) -> None:
         level = [child for node in level for child in ast.iter_child_nodes(node)]
     if level:
         raise BlockError(f"SyntaxError: the code is nested deeper than {MAX_NESTING} levels; write shorter statements")
+    try:
+        ast.unparse(tree)  # as it is done when it runs
+    except ValueError as error:
+        raise BlockError(f"SyntaxError: the code cannot be read: {error}") from None
 
 
 def _problem(node: ast.AST, *, functions: Collection[str], is_called: bool) -> str:
