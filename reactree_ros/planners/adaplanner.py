@@ -317,7 +317,9 @@ class StepNode(_PlanCode):
         error: Why it failed; None where it did not.
     """
 
-    def __init__(self, step: PlanStep, context: RunContext, *, shared: PlanShared, reply: Reply, parent: GoalNode):
+    def __init__(
+        self, step: PlanStep, context: RunContext, *, shared: PlanShared, reply: Reply, parent: GoalNode
+    ) -> None:
         """Make a node; see :class:`~reactree_ros.tree.goal_node.GoalNode`.
 
         Args:
@@ -376,6 +378,7 @@ class AdaPlannerNode(_PlanCode):
         return (yield from self.in_sandbox(self._solve))
 
     def _solve(self, observation: Observation) -> Program:
+        self._set = {}
         self.tell(f"{_HEAD}{self.subgoal}\nobservation:\n{observation.text}", About.TASK)
         yield from self._begin_prompt()
         for _ in range(self._settings.refinements + 1):
