@@ -44,6 +44,11 @@ NONE = pytest.mark.skip(reason="REACTREE_CHAT_TEMPLATES names no folder with cha
 TEMPLATES = [pytest.param(path, id=path.stem) for path in sorted(Path(FOLDER).glob("*.jinja"))] if FOLDER else []
 HOUSE = generate_house(seed=11, tasks=1)
 PLAN = [tidied(skill) for skill in solution(HOUSE[0])]
+FAILING_PLAN = """<execute>
+def solution(agent, start_from=1):
+    if start_from <= 1:
+        assert ask('Where is it?') == 'here'
+</execute>"""
 CODE = "<think>It is in the kitchen.</think>\n<execute>\nrun('go to kitchen 1')\nfind_it()\n</execute>"
 
 
@@ -92,6 +97,7 @@ PLANNERS: dict[str, tuple[Any, Callable[[DecisionRequest], Pending[Reply]]]] = {
     "zsp": (Builds(lambda goal, run: ZspNode(goal, run, max_plan=50, embedder=WordEmbedder())), line_by_line()),
     "tree_planner": (planner("tree_planner:plans=3"), plan_and_choose),
     "recode": (planner("recode"), lambda request: Pending.of(Reply(CODE))),
+    "adaplanner": (planner("adaplanner"), lambda request: Pending.of(Reply(FAILING_PLAN))),
 }
 
 
@@ -128,7 +134,7 @@ def table() -> Iterator[list[str]]:
 def test_prompts_of_every_planner_are_there(asked: dict[str, list[DecisionRequest]]) -> None:
     assert {name: len(requests) > 1 for name, requests in asked.items()} == dict.fromkeys(PLANNERS, True)
     grown = {name for name, requests in asked.items() for _ in growing(requests)}
-    assert grown >= {"react", "reactree", "zsp", "tree_planner", "recode"}
+    assert grown >= {"react", "reactree", "zsp", "tree_planner", "recode", "adaplanner"}
 
 
 def growing(requests: Sequence[DecisionRequest]) -> Iterator[tuple[DecisionRequest, DecisionRequest]]:

@@ -462,6 +462,32 @@ def test_a_plan_that_is_none_is_refused_with_the_reason_and_counts(text: str, re
     assert "Nothing of it was run. Write the whole function again." in feedback(run)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "<execute>\n</execute>",
+        written("async def solution(agent, start_from=1):\n    pass"),
+        written("solution = lambda agent, start_from=1: 3"),
+        plan("try:\n    return\nexcept Exception:\n    pass"),
+        plan("with 3 as x:\n    return"),
+        plan("match 3:\n    case run:\n        pass"),
+        plan("for agent in [1]:\n    pass"),
+        plan("import re as ask"),
+        plan("start_from = 'x'\nassert False, '\\n\\n  x'"),
+        plan("x = {}\nx['x'] = x\nassert False, ''"),
+        plan("x = '\\ud83d'\nassert False, x"),
+        plan("ask('a' + chr(7))"),
+        plan("observation = None\nassert observation"),
+        plan("raise KeyboardInterrupt"),
+    ],
+)
+def test_whatever_is_written_it_is_told_and_the_next_plan_runs(text: str) -> None:
+    result, run, _ = episode(text, FINE)
+    assert (result.status, result.decisions, result.steps) == ("success", 2, 1)
+    assert own_text(run).count("Feedback:\n") == 1
+
+
 def test_a_plan_that_was_cut_does_not_run_and_may_be_as_long_as_the_papers() -> None:
     model = Writes([FINE.removesuffix("</execute>")], cut=True)
     tokens = []
