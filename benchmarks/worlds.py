@@ -1,27 +1,35 @@
-"""What the world port adds to a bare environment: unified-planning's simulator of PDDL, and ScienceWorld's own client.
+"""What the world port adds to a bare environment: unified-planning's simulator of PDDL, ScienceWorld's client, jericho.
 
     .venv-worlds/bin/python benchmarks/worlds.py [--steps N]
 
 A step lists what can be done and does something, as an episode does: in PDDL one of it, drawn at random from a seed, in
-ScienceWorld the next of the simulator's own way; by turns with the port and without, on the same problems. In PDDL the
-port tells besides what has changed or keeps a skill from being done.
+ScienceWorld the next of the simulator's own way, in jericho the next of the way through a game of ours; by turns with
+the port and without, on the same problems. In PDDL the port tells besides what has changed or keeps a skill from being
+done; in jericho it asks another process, and that one the game for its score.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import sys
 import time
+import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from statistics import median
 from typing import Any
 
+from reactree_ros.world.jericho.world import JerichoWorld
 from reactree_ros.world.pddl.engine import read_problem
 from reactree_ros.world.pddl.problems import MAKERS
 from reactree_ros.world.pddl.world import PddlTask, PddlWorld, made_up
 from reactree_ros.world.scienceworld.engine import borrowed
 from reactree_ros.world.scienceworld.tasks import described
 from reactree_ros.world.scienceworld.world import ScienceWorld
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "test" / "worlds"))
+from greywater import PATH, compiled, greywater
 
 PROBLEMS = 10
 TYPES = ("melt", "find-animal", "power-component", "use-thermometer")
@@ -79,6 +87,26 @@ def bare_science(client: Any, name: str, path: list[str]) -> Iterator[float]:
         yield time.perf_counter() - begin
 
 
+def jericho_by_the_port() -> Iterator[float]:
+    """Yield the seconds of each step through our game through the world port."""
+    with JerichoWorld(greywater()) as world:
+        world.observe().result()
+        for said in PATH:
+            begin = time.perf_counter()
+            world.available_skills().result()
+            world.execute(said).result()
+            yield time.perf_counter() - begin
+
+
+def bare_jericho(environment: Any) -> Iterator[float]:
+    """Yield the seconds of each step through our game by jericho's environment, in this process."""
+    environment.reset()
+    for said in PATH:
+        begin = time.perf_counter()
+        environment.step(said)
+        yield time.perf_counter() - begin
+
+
 def print_ratio(name: str, with_port: list[float], without: list[float]) -> None:
     """Print a line."""
     ours, theirs = median(with_port), median(without)
@@ -86,7 +114,7 @@ def print_ratio(name: str, with_port: list[float], without: list[float]) -> None
 
 
 def main() -> None:
-    """Print a line a domain, and one of ScienceWorld."""
+    """Print a line a domain, and one of ScienceWorld and of jericho."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=50, help="of each of the problems")
     steps = parser.parse_args().steps
@@ -107,6 +135,15 @@ def main() -> None:
         with_port += science_by_the_port(name, path)
         without += bare_science(client, name, path)
     print_ratio("scienceworld", with_port, without)
+
+    from jericho import FrotzEnv
+
+    warnings.simplefilter("ignore")
+    environment, with_port, without = FrotzEnv(str(compiled())), [], []
+    for _ in range(steps):
+        with_port += jericho_by_the_port()
+        without += bare_jericho(environment)
+    print_ratio("jericho", with_port, without)
 
 
 if __name__ == "__main__":

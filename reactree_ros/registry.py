@@ -153,6 +153,7 @@ WORLDS: Registry[WorldSpec] = Registry(
         "ai2thor": "reactree_ros.world.ai2thor.world:SPEC",
         "pddl": "reactree_ros.world.pddl.world:SPEC",
         "scienceworld": "reactree_ros.world.scienceworld.world:SPEC",
+        "jericho": "reactree_ros.world.jericho.world:SPEC",
     },
 )
 MODELS: Registry[ModelSpec] = Registry(
@@ -175,5 +176,6 @@ SUITES: Registry[SuiteSpec] = Registry(
         "generated": "reactree_ros.bench.suites:GENERATED",
         "pddl": "reactree_ros.bench.pddl:SPEC",
         "scienceworld": "reactree_ros.bench.scienceworld:SPEC",
+        "jericho": "reactree_ros.bench.jericho:SPEC",
     },
 )

@@ -1,0 +1,1 @@
+"""Text adventures on the Z-machine (Hausknecht et al., 2020), by the interpreter of the package ``jericho``, in C."""
