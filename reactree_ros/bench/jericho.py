@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
+from reactree_ros.bench import published
 from reactree_ros.bench.spec import SuiteSpec
 from reactree_ros.settings import Settings
 from reactree_ros.world.jericho.story import StoryTask, numbered, stories_in
@@ -35,5 +36,6 @@ SPEC = SuiteSpec(
     tasks=_tasks,
     make_world=JerichoWorld,
     ssr="score",
+    published=(published.JERICHO,),
     flags=("stories",),
 )
