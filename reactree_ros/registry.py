@@ -154,6 +154,7 @@ WORLDS: Registry[WorldSpec] = Registry(
         "pddl": "reactree_ros.world.pddl.world:SPEC",
         "scienceworld": "reactree_ros.world.scienceworld.world:SPEC",
         "jericho": "reactree_ros.world.jericho.world:SPEC",
+        "webshop": "reactree_ros.world.webshop.world:SPEC",
     },
 )
 MODELS: Registry[ModelSpec] = Registry(
@@ -177,5 +178,6 @@ SUITES: Registry[SuiteSpec] = Registry(
         "pddl": "reactree_ros.bench.pddl:SPEC",
         "scienceworld": "reactree_ros.bench.scienceworld:SPEC",
         "jericho": "reactree_ros.bench.jericho:SPEC",
+        "webshop": "reactree_ros.bench.webshop:SPEC",
     },
 )

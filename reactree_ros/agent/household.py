@@ -70,7 +70,10 @@ class Household:
 def split_skill(skill: str, actions: Iterable[str]) -> tuple[str, str]:
     """Split a skill into its verb, empty where it begins with none of these, and what it is done to.
 
-    ``pick up juice 1`` is split into ``pick up`` and ``juice 1``.
+    ``pick up juice 1`` is split into ``pick up`` and ``juice 1``, ``click[buy now]`` into ``click`` and ``buy now``.
     """
-    verb = max((action for action in actions if skill.startswith(f"{action} ")), key=len, default="")
-    return verb, skill[len(verb) + 1 :] if verb else skill
+    verb = max((action for action in actions if skill.startswith((f"{action} ", f"{action}["))), key=len, default="")
+    if not verb:
+        return "", skill
+    rest = skill[len(verb) :]
+    return verb, rest[1:-1] if rest[0] == "[" and rest[-1] == "]" else rest[1:]

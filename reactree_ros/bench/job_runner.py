@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from reactree_ros.bench.events import told_by
 from reactree_ros.bench.goal import goal_as_json
 from reactree_ros.bench.jobs import BenchSettings, Job
-from reactree_ros.bench.results import RunLine, bug_line, line_of
-from reactree_ros.episode import Episode
+from reactree_ros.bench.results import RunLine, broken_line, line_of
+from reactree_ros.episode import Episode, EpisodeEnd
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel, LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
@@ -23,6 +23,7 @@ from reactree_ros.planners.spec import planner
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder, encoded
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.port import WorldError
 from reactree_ros.world.spec import in_house
 
 #: Files of a run: its record, its goal at the end, and what raised an exception outside of what a run itself reports.
@@ -79,14 +80,18 @@ class JobRunner:
             What came of it; in words, where the user has to put something right before anything can (install what the
             planner needs).
         """
-        begin = time.monotonic()
+        begin, instruction = time.monotonic(), ""
         try:
-            finished = self._carry_out(job)
+            instruction = job.task.instruction
+            finished = self._carry_out(job, instruction)
         except UserError as error:
             return str(error)
+        except WorldError as error:  # it was gone before the run began
+            finished = Finished(broken_line(job, instruction, str(error), EpisodeEnd.WORLD_GONE), {})
         except Exception as error:
             message = " ".join(f"{type(error).__name__}: {error}".split())
-            finished = Finished(bug_line(job, message), {ERROR: traceback.format_exc().encode()})
+            line = broken_line(job, instruction, message, EpisodeEnd.BUG)
+            finished = Finished(line, {ERROR: traceback.format_exc().encode()})
         line = dataclasses.replace(finished.line, busy_seconds=round(time.monotonic() - begin, 4))
         return dataclasses.replace(finished, line=line)
 
@@ -104,12 +109,12 @@ class JobRunner:
             self._models[key] = make_model(*model_from_dict(llm, where="settings of the bench"))
         return self._models[key]
 
-    def _carry_out(self, job: Job) -> Finished:
+    def _carry_out(self, job: Job, instruction: str) -> Finished:
         key, task, events = job.key, job.task, list[Event]()
         place = {"suite": key.suite, "settings": self._settings.suite_settings, **in_house(task)}
         with self._suite.make_world(task) as world:
             episode = Episode(
-                task.instruction,
+                instruction,
                 world=world,
                 model=self._model_of(key.planner),
                 planner=planner(self._settings.planner_of(key.planner)),

@@ -125,11 +125,11 @@ def line_of(job: Job, result: EpisodeResult, events: Iterable[Event], sizes: Seq
     )
 
 
-def bug_line(job: Job, message: str) -> RunLine:
+def broken_line(job: Job, instruction: str, message: str, end: EpisodeEnd) -> RunLine:
     """Return the line of a run that an exception ended, outside of what a run itself reports."""
     result = EpisodeResult(
         task_id=job.key.task_id,
-        instruction=job.task.instruction,
+        instruction=instruction,
         status="failure",
         gsr=0.0,
         ssr=0.0,
@@ -143,7 +143,7 @@ def bug_line(job: Job, message: str) -> RunLine:
         output_tokens=None,
         reasoning_tokens=None,
         model_seconds=0.0,
-        end=EpisodeEnd.BUG.value,
+        end=end.value,
         message=message,
     )
     return line_of(job, result, (), [])

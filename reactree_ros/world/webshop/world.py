@@ -1,0 +1,285 @@
+"""The world ``webshop``: a thing is to be found in a shop and bought, at a server of AgentGym's.
+
+Skills are what the shop's pages let one do: ``search[keywords]``, said freely, and ``click[…]`` with what the page has.
+The score is WebShop's reward, from 0 to 1, of the first purchase; without one it is 0. After it nothing can be done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pydantic import Field, field_validator
+
+from reactree_ros.agent.grammar import LONGEST_SKILL
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.reading.dress import unquoted
+from reactree_ros.agent.reading.skills import NEAREST, Skills
+from reactree_ros.pending import Pending
+from reactree_ros.settings import Settings
+from reactree_ros.worker import Worker
+from reactree_ros.world.port import Observation, Outcome, Score, World
+from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
+from reactree_ros.world.webshop.client import (
+    Actions,
+    Shop,
+    borrow,
+    check_server,
+    give_back,
+    instruction_of,
+    read_address,
+)
+
+START_LINE = "The page shows:"
+#: How long closing waits for what the server is still at, in seconds.
+CLOSE_LIMIT = 2.0
+#: How many instructions WebShop has (paper, abstract); a server may have fewer, and does not say how many.
+TASKS = 12_087
+RULES = """How skills are said:
+- search[keywords]: looks for things, e.g. search[green running shoes size 9]
+- click[name]: clicks what is on the page: a thing's number, an option such as a colour or a size, or a button. From a \
+page of results, click[next >] leads to the next one; from a thing's page, click[description] and click[features] tell \
+more of it, click[< prev] leads back, click[back to search] to a new search
+- click[buy now]: buys the thing with the options that were clicked. It can be done once, and ends the shopping
+On a page, [SEP] stands between its parts. A thing's page does not show which options were clicked."""
+_OVER = "The purchase is made, and the shopping is over."
+_SEARCH = re.compile(
+    r"search\s*(?:\[(?P<in>.*)\]|\((?P<round>.*)\)|\s+(?P<bare>[^\s\[(].*))", re.IGNORECASE | re.DOTALL
+)
+#: What the server takes for something else in keywords.
+_NOT_IN_KEYWORDS = re.compile(r"[\[\]<>\s]+")
+_SEARCH_BUTTON = "search"
+
+HOUSEHOLD = Household(
+    name="webshop",
+    actions=("click", "search"),
+    naming="",
+    rules=RULES,
+    free_skills=True,
+    start_line=START_LINE,
+    max_decisions=100,
+    max_steps=50,
+    prompts="reactree_ros.world.webshop:prompts",
+)
+
+
+@dataclass(frozen=True)
+class WebShopTask:
+    """Something that is to be bought.
+
+    Attributes:
+        server: The URL of the server.
+        time_limit: How long it may take to answer, in seconds.
+        session: The number of the goal there.
+    """
+
+    server: str
+    time_limit: float
+    session: int
+
+    @property
+    def instruction(self) -> str:
+        """What is asked for, in the shop's words; the server is asked for it once.
+
+        Raises:
+            WorldError: The server does not tell.
+        """
+        return _instruction(self)
+
+    @property
+    def task_name(self) -> str:
+        """The type of task; there is one."""
+        return HOUSEHOLD.name
+
+    def asks_for(self, instruction: str) -> bool:
+        """Whether an instruction is the task's."""
+        return instruction.strip() == self.instruction
+
+
+@lru_cache(maxsize=10_000)
+def _instruction(task: WebShopTask) -> str:
+    return instruction_of(task.server, task.time_limit, task.session)
+
+
+class WebShop(World):
+    """A goal at a server of AgentGym's WebShop.
+
+    Args:
+        task: The task.
+        scored: Whether the task's goal is what is asked for.
+    """
+
+    household = HOUSEHOLD
+
+    def __init__(self, task: WebShopTask, *, scored: bool = True) -> None:
+        self._task, self._scored = task, scored
+        self._shop: Shop | None = None
+        self._asked_for = ""
+        self._page = ""  # as it was last seen
+        self._actions: Actions | None = None  # of that page, once they were asked for
+        self._reward, self._over = 0.0, False
+        self._worker = Worker("webshop")
+
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        """Go back to the start; nothing is random."""
+
+        def begin() -> Observation:
+            self._load()
+            return self._look()
+
+        return self._worker.do(begin)
+
+    def observe(self) -> Pending[Observation]:
+        """Tell what the page shows."""
+        return self._worker.do(self._look)
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        """List what can be clicked; where there is a search bar, a search for the instruction, too."""
+        return self._worker.do(self._skills)
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        """Search or click; tells what the page shows then."""
+        return self._worker.do(lambda: self._take(skill))
+
+    def score(self) -> Pending[Score | None]:
+        """Say the reward of the purchase."""
+        return self._worker.do(lambda: Score(float(self._reward == 1), self._reward) if self._scored else None)
+
+    def at_rest(self) -> Pending[None]:
+        """Settle when the server has answered what was cancelled."""
+        return self._worker.at_rest()
+
+    def close(self) -> None:
+        """Give the environment back, so that the next episode has it."""
+        ended = self._worker.close(lambda: give_back(self._shop) if self._shop else None)
+        with contextlib.suppress(Exception):  # a second close, or an answer that lets itself be waited for
+            ended.result(CLOSE_LIMIT)
+
+    # ------------------------------------------------------------------ in the worker's thread
+
+    def _load(self) -> Shop:
+        task, old = self._task, self._shop
+        self._shop, self._page, self._actions, self._reward, self._over = None, "", None, 0.0, False
+        if old is not None:
+            give_back(old)
+        self._shop = borrow(task.server, task.time_limit, task.session)
+        return self._shop
+
+    @property
+    def _here(self) -> Shop:
+        return self._shop or self._load()
+
+    def _look(self) -> Observation:
+        self._page = self._here.page()
+        return Observation(f"{START_LINE} {self._page}")
+
+    def _can(self) -> Actions:
+        """Return what can be done on the page, as far as the server can be told."""
+        if self._actions is None:
+            actions = self._here.actions()
+            clickables = [one for one in dict.fromkeys(actions.clickables) if _can_be_said(one)]
+            self._actions = actions.model_copy(update={"clickables": clickables})
+        return self._actions
+
+    def _skills(self) -> list[str]:
+        if self._over:
+            return []
+        can = self._can()
+        searches = [self._search_for_it()] if can.has_search_bar else []
+        return [*searches, *map(_click, can.clickables)]
+
+    def _search_for_it(self) -> str:
+        self._asked_for = self._asked_for or self._here.instruction()  # of this very shop: another would be made
+        return f"search[{_keywords(self._asked_for)}]"
+
+    def _take(self, skill: str) -> Observation:
+        if self._over:
+            return Observation(_OVER, Outcome.PRECONDITION)
+        skill = skill.strip()
+        clicks = list(map(_click, self._can().clickables))
+        if (click := Skills(clicks).meant(skill)) is not None:
+            return self._step(click)
+        if (search := _SEARCH.fullmatch(skill.removesuffix("."))) is not None:
+            keywords = _keywords(unquoted(next(filter(None, search.groups()), "")))
+            if keywords:
+                return self._step(f"search[{keywords}]")
+            return Observation("A search needs keywords: search[keywords].", Outcome.PRECONDITION)
+        near = difflib.get_close_matches(skill, self._skills(), n=NEAREST, cutoff=0.0)
+        can = f"What can be done on this page, the nearest first: {', '.join(near) or 'search[keywords]'}"
+        if re.match(r"click\s*[\[(\s]", skill, re.IGNORECASE):
+            return Observation(f"There is nothing on this page for {skill}. {can}.", Outcome.PRECONDITION)
+        return Observation(f"There is no way to {skill} here. {can}.", Outcome.UNKNOWN_SKILL)
+
+    def _step(self, action: str) -> Observation:
+        self._worker.check_wanted()
+        before, self._actions = self._page or self._here.page(), None
+        step = self._here.step(action)
+        self._page = step.state
+        if step.done:
+            self._reward, self._over = step.reward, True
+        if step.state == before:  # as after an option
+            return Observation(f"{action} is done, and the page is as it was. {START_LINE} {step.state}")
+        return Observation(f"{START_LINE} {step.state}")
+
+
+def _click(name: str) -> str:
+    return f"click[{name}]"
+
+
+def _can_be_said(name: str) -> bool:
+    """Whether the server reads a click on something as one, and takes it for it."""
+    return bool(name.strip()) and name == name.lower() and not re.search(r"[\[\n]", name) and name != _SEARCH_BUTTON
+
+
+def _keywords(said: str) -> str:
+    """Return keywords as they can be said in an action."""
+    return _NOT_IN_KEYWORDS.sub(" ", said).strip()[: LONGEST_SKILL - len("search[]")].strip()
+
+
+class ServerSettings(Settings):
+    """Where the server is."""
+
+    server: str = Field(default="http://127.0.0.1:36001", description="URL of AgentGym's WebShop server")
+    time_limit: float = Field(
+        default=300.0, gt=0, le=3600, description="longest wait for an answer, in seconds; making a shop takes a while"
+    )
+
+    _is_one = field_validator("server")(read_address)
+
+
+class WebShopSettings(WorldSettings, ServerSettings):
+    """Which goal at which server; the number of a task is WebShop's ``session``."""
+
+    @property
+    def of_many(self) -> bool:
+        """Whether the tasks are those of a file of many: the server would have to tell what each asks for."""
+        return True
+
+
+def tasks_of(settings: ServerSettings, ids: Sequence[int] = range(TASKS)) -> Mapping[int, WebShopTask]:
+    """Return the tasks at a server, by number.
+
+    Raises:
+        UserError: There is no server.
+    """
+    check_server(settings.server, settings.time_limit)
+    return TasksOnDemand(ids, lambda one: WebShopTask(settings.server, settings.time_limit, one))
+
+
+def _make(settings: WebShopSettings, task: WebShopTask, *, scored: bool = True) -> WebShop:
+    return WebShop(task, scored=scored)
+
+
+SPEC = WorldSpec(
+    name="webshop",
+    summary="WebShop's shopping tasks, at a server of AgentGym's over HTTP",
+    settings=WebShopSettings,
+    household=HOUSEHOLD,
+    load_tasks=tasks_of,
+    make=_make,
+    flags=("task_id",),
+)
