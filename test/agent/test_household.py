@@ -21,3 +21,11 @@ def test_it_names_things_and_splits_skills_in_its_own_way() -> None:
     assert WAH_NL.split_skill("pick up kitchen cabinet 3") == ("pick up", "kitchen cabinet 3")
     assert WAH_NL.split_skill("slice bread 1") == ("", "slice bread 1")
     assert ALFRED.split_skill("slice Bread (1)") == ("slice", "Bread (1)")
+
+
+def test_what_a_skill_is_done_to_may_stand_in_brackets() -> None:
+    shop = Household(name="shop", actions=("click", "click on"), naming="")
+    assert shop.split_skill("click[buy now]") == ("click", "buy now")
+    assert shop.split_skill("click on[a [b]]") == ("click on", "a [b]")
+    assert shop.split_skill("click[buy now] twice") == ("click", "buy now] twice")
+    assert shop.split_skill("clicks[buy now]") == ("", "clicks[buy now]")

@@ -770,6 +770,13 @@ def test_where_skills_are_free_one_that_is_not_listed_is_what_was_said(text: str
     assert decisions(text, FREE) == [Act("pour jug in pot")]
 
 
+def test_a_free_skill_may_have_sentences_in_its_brackets() -> None:
+    assert decisions("Act: search[18 oz. Water bottle]", FREE) == [Act("search[18 oz. Water bottle]")]
+    assert decisions("Act: search[18 oz. Water]. It is near.", FREE) == [Act("search[18 oz. Water]")]
+    assert decisions("Act: click[< Prev]", FREE) == [Act("click[< Prev]")]
+    assert "It cannot be told" in refusal("Act: search[18 oz. Water]. Or should I not?", FREE)
+
+
 def test_what_is_listed_is_still_meant_in_any_dress() -> None:
     assert decisions("Act: Go to the kitchen (1).", FREE) == [GO]
     assert decisions("Thought: so\nAct: DONE", FREE) == [Think("so"), Act("done")]

@@ -211,7 +211,7 @@ class WebShopPeer:
             body = body[: len(body) // 2]
         if how == "drip":
             for byte in body:
-                if self.released.wait(0.05):
+                if self.released.wait(0.2):
                     return
                 handler.wfile.write(bytes([byte]))
                 handler.wfile.flush()

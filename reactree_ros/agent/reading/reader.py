@@ -151,7 +151,7 @@ class Reader:
         if after and after[0].kind is Kind.ARGUMENT and not self._is_said_already(after[0].text, said):
             said = f"{said} {after[0].text}"
         skill, sentence = self._skills.meant(said), None
-        if skill is None and (sentence := _SENTENCE.search(said)) is not None:
+        if skill is None and (sentence := self._sentence_in(said)) is not None:
             skill = self._skills.meant(said[: sentence.start()])
             tail = f"{said[sentence.end() :]}\n{tail}"
         ends = not decisive.whole and not tail and not any(part.text for part in after)
@@ -167,6 +167,13 @@ class Reader:
             skill = self._skills.find(said)
         self._check_after(skill, tail, after)
         return Act(skill)
+
+    def _sentence_in(self, said: str) -> re.Match[str] | None:
+        """Return where a sentence follows a skill; what is said freely may have several in its brackets."""
+        ends = _SENTENCE.finditer(said)
+        if self._grammar.free:
+            ends = (end for end in ends if said.count("[", 0, end.start()) <= said.count("]", 0, end.start()))
+        return next(ends, None)
 
     def _is(self, said: str, skill: str) -> bool:
         """Whether what is said is a certain skill, which may be one that is not listed."""

@@ -25,7 +25,7 @@ What it does that one would not expect:
   What cannot be done changes nothing, which is not told. A search is done wherever one is, also after a purchase.
 - The first of the keywords may be ``<r>``, ``<a>``, ``<c>`` or ``<q>``, for a page at random, by an attribute (a 500),
   by a category or a query.
-- To choose an option leaves the text of the page as it was.
+- To choose an option leaves the text of the page as it was; a page of results, or of the search, forgets it.
 - After a purchase the page tells the score. Where a server says 503, its own client asks again, up to five times.
 - With several workers (``uvicorn --workers``) each knows its own environments alone.
 """

@@ -45,14 +45,14 @@ RULES = """How skills are said:
 page of results, click[next >] leads to the next one; from a thing's page, click[description] and click[features] tell \
 more of it, click[< prev] leads back, click[back to search] to a new search
 - click[buy now]: buys the thing with the options that were clicked. It can be done once, and ends the shopping
-On a page, [SEP] stands between its parts. A thing's page does not show which options were clicked."""
+On a page, [SEP] stands between its parts. Which options of a thing were clicked is told after its page."""
 _OVER = "The purchase is made, and the shopping is over."
 _SEARCH = re.compile(
     r"search\s*(?:\[(?P<in>.*)\]|\((?P<round>.*)\)|\s+(?P<bare>[^\s\[(].*))", re.IGNORECASE | re.DOTALL
 )
 #: What the server takes for something else in keywords.
 _NOT_IN_KEYWORDS = re.compile(r"[\[\]<>\s]+")
-_SEARCH_BUTTON = "search"
+_SEARCH_BUTTON, _BACK, _PREVIOUS, _BUY = "search", "click[back to search]", "click[< prev]", "click[buy now]"
 
 HOUSEHOLD = Household(
     name="webshop",
@@ -121,6 +121,7 @@ class WebShop(World):
         self._asked_for = ""
         self._page = ""  # as it was last seen
         self._actions: Actions | None = None  # of that page, once they were asked for
+        self._options: tuple[str, ...] = ()  # that were clicked of the thing, the last one last
         self._reward, self._over = 0.0, False
         self._worker = Worker("webshop")
 
@@ -163,7 +164,8 @@ class WebShop(World):
 
     def _load(self) -> Shop:
         task, old = self._task, self._shop
-        self._shop, self._page, self._actions, self._reward, self._over = None, "", None, 0.0, False
+        self._shop, self._page, self._actions, self._options = None, "", None, ()
+        self._reward, self._over = 0.0, False
         if old is not None:
             give_back(old)
         self._shop = borrow(task.server, task.time_limit, task.session)
@@ -175,7 +177,11 @@ class WebShop(World):
 
     def _look(self) -> Observation:
         self._page = self._here.page()
-        return Observation(f"{START_LINE} {self._page}")
+        return self._seen()
+
+    def _seen(self) -> Observation:
+        options = f" You have clicked: {', '.join(self._options)}." if self._options and not self._over else ""
+        return Observation(f"{START_LINE} {self._page}{options}")
 
     def _can(self) -> Actions:
         """Return what can be done on the page, as far as the server can be told."""
@@ -216,14 +222,18 @@ class WebShop(World):
 
     def _step(self, action: str) -> Observation:
         self._worker.check_wanted()
-        before, self._actions = self._page or self._here.page(), None
+        before, could = self._page or self._here.page(), list(map(_click, self._can().clickables))
+        self._actions = None
         step = self._here.step(action)
         self._page = step.state
         if step.done:
             self._reward, self._over = step.reward, True
-        if step.state == before:  # as after an option
-            return Observation(f"{action} is done, and the page is as it was. {START_LINE} {step.state}")
-        return Observation(f"{START_LINE} {step.state}")
+        if action not in could or action == _BACK or (action == _PREVIOUS and _BUY in could):
+            self._options = ()  # a page of results, or of the search, forgets them
+        elif step.state == before:
+            option = action[len("click[") : -1]
+            self._options = (*(one for one in self._options if one != option), option)
+        return self._seen()
 
 
 def _click(name: str) -> str:
