@@ -1,35 +1,35 @@
-"""What the world port adds to a bare environment: unified-planning's simulator of PDDL, ScienceWorld's client, jericho.
+"""What the world port adds to a bare environment: unified-planning's simulator of PDDL, ScienceWorld's own client, and
+bare requests to WebShop's server, which is the tests' local peer with a small shop.
 
     .venv-worlds/bin/python benchmarks/worlds.py [--steps N]
 
 A step lists what can be done and does something, as an episode does: in PDDL one of it, drawn at random from a seed, in
-ScienceWorld the next of the simulator's own way, in jericho the next of the way through a game of ours; by turns with
-the port and without, on the same problems. In PDDL the port tells besides what has changed or keeps a skill from being
-done; in jericho it asks another process, and that one the game for its score.
+ScienceWorld and WebShop the next of a way to the goal; by turns with the port and without, on the same problems. In
+PDDL the port tells besides what has changed or keeps a skill from being done.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
+from urllib.request import Request, urlopen
 
-from reactree_ros.world.jericho.world import JerichoWorld
 from reactree_ros.world.pddl.engine import read_problem
 from reactree_ros.world.pddl.problems import MAKERS
 from reactree_ros.world.pddl.world import PddlTask, PddlWorld, made_up
 from reactree_ros.world.scienceworld.engine import borrowed
 from reactree_ros.world.scienceworld.tasks import described
 from reactree_ros.world.scienceworld.world import ScienceWorld
+from reactree_ros.world.webshop.world import WebShop, WebShopTask
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "test" / "worlds"))
-from greywater import PATH, compiled, greywater
+sys.path[:0] = [str(Path(__file__).parents[1] / "test" / folder) for folder in (".", "worlds")]
 
 PROBLEMS = 10
 TYPES = ("melt", "find-animal", "power-component", "use-thermometer")
@@ -87,23 +87,33 @@ def bare_science(client: Any, name: str, path: list[str]) -> Iterator[float]:
         yield time.perf_counter() - begin
 
 
-def jericho_by_the_port() -> Iterator[float]:
-    """Yield the seconds of each step through our game through the world port."""
-    with JerichoWorld(greywater()) as world:
+def shopping_by_the_port(server: str, session: int, path: list[str]) -> Iterator[float]:
+    """Yield the seconds of each step of a way through the world port."""
+    with WebShop(WebShopTask(server, 60.0, session)) as world:
         world.observe().result()
-        for said in PATH:
+        for action in path:
             begin = time.perf_counter()
             world.available_skills().result()
-            world.execute(said).result()
+            world.execute(action).result()
             yield time.perf_counter() - begin
 
 
-def bare_jericho(environment: Any) -> Iterator[float]:
-    """Yield the seconds of each step through our game by jericho's environment, in this process."""
-    environment.reset()
-    for said in PATH:
+def bare_shopping(server: str, session: int, path: list[str]) -> Iterator[float]:
+    """Yield the seconds of each step of a way by requests alone."""
+
+    def ask(path: str, **values: object) -> Any:
+        body = json.dumps(values).encode() if values or path == "/create" else None
+        request = Request(f"{server}{path}", body, {"Content-Type": "application/json"})
+        with urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    environment = ask("/create")
+    ask("/reset", env_idx=environment, session_id=session)
+    ask(f"/observation?env_idx={environment}")
+    for action in path:
         begin = time.perf_counter()
-        environment.step(said)
+        ask(f"/available_actions?env_idx={environment}")
+        ask("/step", env_idx=environment, action=action)
         yield time.perf_counter() - begin
 
 
@@ -114,7 +124,7 @@ def print_ratio(name: str, with_port: list[float], without: list[float]) -> None
 
 
 def main() -> None:
-    """Print a line a domain, and one of ScienceWorld and of jericho."""
+    """Print a line a domain, one of WebShop, and one of ScienceWorld."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=50, help="of each of the problems")
     steps = parser.parse_args().steps
@@ -127,6 +137,18 @@ def main() -> None:
             without += bare(task, steps)
         print_ratio(domain, with_port, without)
 
+    from webshop_catalogue import GOALS
+    from webshop_peer import WebShopPeer
+    from webshop_plans import parts_of
+
+    with_port, without = [], []
+    with WebShopPeer() as peer:
+        for session in [*range(len(GOALS))] * PROBLEMS:
+            path = [said.removeprefix("Act: ").lower() for part in parts_of(GOALS[session]).values() for said in part]
+            with_port += shopping_by_the_port(peer.url, session, path)
+            without += bare_shopping(peer.url, session, path)
+    print_ratio("webshop", with_port, without)
+
     from scienceworld import ScienceWorldEnv
 
     client, with_port, without = ScienceWorldEnv("", envStepLimit=10**9), [], []
@@ -135,15 +157,6 @@ def main() -> None:
         with_port += science_by_the_port(name, path)
         without += bare_science(client, name, path)
     print_ratio("scienceworld", with_port, without)
-
-    from jericho import FrotzEnv
-
-    warnings.simplefilter("ignore")
-    environment, with_port, without = FrotzEnv(str(compiled())), [], []
-    for _ in range(steps):
-        with_port += jericho_by_the_port()
-        without += bare_jericho(environment)
-    print_ratio("jericho", with_port, without)
 
 
 if __name__ == "__main__":

@@ -118,6 +118,17 @@ def test_a_server_that_was_started_anew_makes_another_shop(peer: WebShopPeer) ->
     assert (shops(task_at(peer)).achieved, peer.made) == (True, 3)
 
 
+def test_what_is_asked_for_is_what_the_shop_of_the_episode_says(peer: WebShopPeer) -> None:
+    task = task_at(peer)
+    first = task.instruction
+    peer.forget()
+    second = task.instruction
+    assert (first == GOALS[0].instruction, first != second) == (True, True)  # whose prices were drawn anew
+    with WebShop(task) as shop:
+        assert f"[SEP] {second} [SEP]" in shop.observe().result(10).text
+        assert shop.available_skills().result(10) == [f"search[{second}]"]
+
+
 def test_a_server_that_is_busy_is_asked_again(peer: WebShopPeer) -> None:
     peer.misbehave["/step"] = "busy"
     with WebShop(task_at(peer, time_limit=10.0)) as shop:

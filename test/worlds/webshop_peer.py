@@ -9,7 +9,7 @@ import json
 import re
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -18,6 +18,7 @@ from webshop_catalogue import BY_ASIN, GOALS, Goal, Product, found, reward
 
 SEP = " [SEP] "
 PER_PAGE = 10
+AGENTGYM_PORT = 36001
 BUY, NEXT, PREV, BACK = "Buy Now", "Next >", "< Prev", "Back to Search"
 TABS = ("Description", "Features", "Reviews")
 ACTION = re.compile(r"(.+)\[(.+)\]")
@@ -25,8 +26,12 @@ ACTION = re.compile(r"(.+)\[(.+)\]")
 
 @dataclass
 class Environment:
-    """One shopper; ``page`` is the texts that are seen, ``buttons`` those that can be clicked."""
+    """One shopper; ``page`` is the texts that are seen, ``buttons`` those that can be clicked.
 
+    As in the real one, goals name other prices in another environment: ``dearer`` dollars are added.
+    """
+
+    dearer: int = 0
     goal: Goal = GOALS[0]
     page: list[str] = field(default_factory=list)
     buttons: list[str] = field(default_factory=list)
@@ -239,7 +244,7 @@ class WebShopPeer:
             with self._lock:
                 self.made += 1
                 number = 4_000_000 + 7 * self.made
-            self.environments[number] = Environment()
+            self.environments[number] = Environment(self.made - 1)
             self.environments[number].start()
             return number
         if path not in ("/step", "/reset", "/observation", "/available_actions", "/instruction_text", "/close"):
@@ -253,7 +258,8 @@ class WebShopPeer:
             del self.environments[int(values["env_idx"])]
             return {"closed": True}
         if path == "/reset":
-            environment.goal = GOALS[values["session_id"]]
+            goal = GOALS[values["session_id"]]
+            environment.goal = replace(goal, price=goal.price + environment.dearer)
             environment.start()
             return [environment.observation, None]
         if path == "/step":
@@ -273,7 +279,7 @@ class WebShopPeer:
 
 def main() -> None:
     """Serve until the process is ended."""
-    print(WebShopPeer(36001).url, flush=True)  # noqa: T201
+    print(WebShopPeer(AGENTGYM_PORT).url, flush=True)  # noqa: T201
     while True:
         time.sleep(3600)
 

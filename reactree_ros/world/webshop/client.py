@@ -20,6 +20,7 @@ What it does that one would not expect:
 - It has no ``/close``, though its own client asks for it (404): environments stay until 8,000 are reached, when the
   oldest are handed out again. So they are used for one episode after the other here; ``/close`` is asked for besides.
 - ``/state`` answers the names of its fields instead of their values, and is not used.
+- Prices are drawn anew for each environment: in another one, the same goal may name another price.
 - An environment or goal that there is not is a 500 without a word why, as is ``/instruction_text`` after a purchase.
 - An action is read by ``(.+)\[(.+)\]``: a name with ``[`` in it cannot be clicked, and empty keywords are nothing.
   What cannot be done changes nothing, which is not told. A search is done wherever one is, also after a purchase.

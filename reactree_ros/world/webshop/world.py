@@ -11,7 +11,6 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from pydantic import Field, field_validator
 
@@ -83,12 +82,12 @@ class WebShopTask:
 
     @property
     def instruction(self) -> str:
-        """What is asked for, in the shop's words; the server is asked for it once.
+        """What is asked for, in the words of the shop that the next episode has; asked of the server each time.
 
         Raises:
             WorldError: The server does not tell.
         """
-        return _instruction(self)
+        return instruction_of(self.server, self.time_limit, self.session)
 
     @property
     def task_name(self) -> str:
@@ -98,11 +97,6 @@ class WebShopTask:
     def asks_for(self, instruction: str) -> bool:
         """Whether an instruction is the task's."""
         return instruction.strip() == self.instruction
-
-
-@lru_cache(maxsize=10_000)
-def _instruction(task: WebShopTask) -> str:
-    return instruction_of(task.server, task.time_limit, task.session)
 
 
 class WebShop(World):
