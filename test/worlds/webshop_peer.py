@@ -112,9 +112,12 @@ class Environment:
         assert self.product is not None
         score = reward(self.product, self.options, self.goal)
         self.where, self.buttons = "done", []
-        bought = ["Purchased", "asin", self.product.asin, "options", json.dumps(self.options), "attrs", "None"]
+        none = [text for label in ("attrs", "category", "query", "product category") for text in (label, "None")]
+        bought = ["Purchased", "asin", self.product.asin, "options", json.dumps(self.options, sort_keys=True), *none]
+        target = ["Target", "asin", "options", "attrs", "price upper", "instuction text"]  # as the real page spells it
+        target += ["category", "product category", "query", "Goal", "None"]
         self.page = ["Thank you for shopping with us!", "Your code:", "None", "(Paste it in your MTurk interface.)"]
-        self.page += [*bought, "Reward", "Your score (min 0.0, max 1.0)", str(score), "Reward Details", "None"]
+        self.page += [*bought, *target, "Reward", "Your score (min 0.0, max 1.0)", str(score), "Reward Details", "None"]
         return score
 
 
