@@ -126,6 +126,8 @@ def test_what_is_listed_is_what_can_be_clicked(peer: WebShopPeer) -> None:
         ("search[green [shoes] < 30 dollars]", "search[green shoes 30 dollars]"),
         ("search[<a> green shoes]", "search[a green shoes]"),  # which would break the real server
         ("search[green\nshoes]", "search[green shoes]"),
+        ("search[green \ud800 shoes]", "search[green ? shoes]"),
+        (f"search[{'green shoes ' * 1000}]", f"search[{('green shoes ' * 41)[:491].strip()}]"),
     ],
 )
 def test_what_a_model_says_is_said_as_webshop_reads_it(peer: WebShopPeer, said: str, sent: str) -> None:
@@ -150,6 +152,7 @@ def test_what_a_model_says_is_said_as_webshop_reads_it(peer: WebShopPeer, said: 
         ("buy b0aaa00001", Outcome.UNKNOWN_SKILL),
         ("clicks[b0aaa00001]", Outcome.UNKNOWN_SKILL),
         ("", Outcome.UNKNOWN_SKILL),
+        ("go to\nthe shop " * 10_000, Outcome.UNKNOWN_SKILL),
     ],
 )
 def test_what_cannot_be_done_is_told_and_not_asked_of_the_server(
@@ -159,7 +162,7 @@ def test_what_cannot_be_done_is_told_and_not_asked_of_the_server(
         did(world, "search[running shoes]")
         ((got, text),) = did(world, said)
         assert (got, peer.actions) == (outcome, ["search[running shoes]"])
-        assert text.endswith(".")
+        assert (text.endswith("."), "\n" in text, len(text) < 1000) == (True, False, True)
         if "search" not in said:
             assert "the nearest first: click[" in text
 

@@ -127,6 +127,10 @@ def test_what_is_asked_for_is_what_the_shop_of_the_episode_says(peer: WebShopPee
     with WebShop(task) as shop:
         assert f"[SEP] {second} [SEP]" in shop.observe().result(10).text
         assert shop.available_skills().result(10) == [f"search[{second}]"]
+        peer.forget()
+        page = shop.reset().result(10).text
+        (search,) = shop.available_skills().result(10)
+        assert (f"[SEP] {search[len('search[') : -1]} [SEP]" in page, second in page) == (True, False)
 
 
 def test_a_server_that_is_busy_is_asked_again(peer: WebShopPeer) -> None:

@@ -17,7 +17,9 @@ from pydantic import Field, field_validator
 from reactree_ros.agent.grammar import LONGEST_SKILL
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.reading.dress import unquoted
+from reactree_ros.agent.reading.refusal import shortened
 from reactree_ros.agent.reading.skills import NEAREST, Skills
+from reactree_ros.agent.text import well_formed
 from reactree_ros.pending import Pending
 from reactree_ros.settings import Settings
 from reactree_ros.worker import Worker
@@ -44,7 +46,8 @@ RULES = """How skills are said:
 page of results, click[next >] leads to the next one; from a thing's page, click[description] and click[features] tell \
 more of it, click[< prev] leads back, click[back to search] to a new search
 - click[buy now]: buys the thing with the options that were clicked. It can be done once, and ends the shopping
-On a page, [SEP] stands between its parts. Which options of a thing were clicked is told after its page."""
+On a page, [SEP] stands between its parts. Which options of a thing were clicked is told after its page; of \
+several of one kind, the last one counts."""
 _OVER = "The purchase is made, and the shopping is over."
 _SEARCH = re.compile(
     r"search\s*(?:\[(?P<in>.*)\]|\((?P<round>.*)\)|\s+(?P<bare>[^\s\[(].*))", re.IGNORECASE | re.DOTALL
@@ -158,7 +161,7 @@ class WebShop(World):
 
     def _load(self) -> Shop:
         task, old = self._task, self._shop
-        self._shop, self._page, self._actions, self._options = None, "", None, ()
+        self._shop, self._asked_for, self._page, self._actions, self._options = None, "", "", None, ()
         self._reward, self._over = 0.0, False
         if old is not None:
             give_back(old)
@@ -199,7 +202,7 @@ class WebShop(World):
     def _take(self, skill: str) -> Observation:
         if self._over:
             return Observation(_OVER, Outcome.PRECONDITION)
-        skill = skill.strip()
+        skill = " ".join(well_formed(skill).split())
         clicks = list(map(_click, self._can().clickables))
         if (click := Skills(clicks).meant(skill)) is not None:
             return self._step(click)
@@ -208,6 +211,7 @@ class WebShop(World):
             if keywords:
                 return self._step(f"search[{keywords}]")
             return Observation("A search needs keywords: search[keywords].", Outcome.PRECONDITION)
+        skill = shortened(skill)
         near = difflib.get_close_matches(skill, self._skills(), n=NEAREST, cutoff=0.0)
         can = f"What can be done on this page, the nearest first: {', '.join(near) or 'search[keywords]'}"
         if re.match(r"click\s*[\[(\s]", skill, re.IGNORECASE):
