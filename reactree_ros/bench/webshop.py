@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
+from reactree_ros.bench import published
 from reactree_ros.bench.spec import SuiteSpec
 from reactree_ros.world.webshop.world import ServerSettings, WebShop, WebShopTask, tasks_of
 
@@ -28,5 +29,5 @@ SPEC = SuiteSpec(
     tasks=_tasks,
     make_world=WebShop,
     ssr="reward",
-    flags=(),
+    published=(published.WEBSHOP,),
 )

@@ -28,7 +28,7 @@ class Score:
     Attributes:
         gsr: 1.0 where every goal condition holds, else 0.0.
         ssr: Share of the goal conditions that hold, 0 to 1; in PDDL the best that it was (AgentBoard's progress rate),
-            in ScienceWorld its score.
+            in ScienceWorld its score, in text adventures the best share of the highest score, in WebShop the reward.
     """
 
     gsr: float
