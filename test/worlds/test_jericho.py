@@ -24,7 +24,6 @@ from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.episode import Episode
 from reactree_ros.planners.spec import planner
 from reactree_ros.world.check import check_world
-from reactree_ros.world.jericho import interpreter as interpreters
 from reactree_ros.world.jericho.interpreter import Interpreter
 from reactree_ros.world.jericho.story import StoryTask, story_task
 from reactree_ros.world.jericho.world import JerichoWorld
@@ -177,7 +176,7 @@ def test_a_story_that_breaks_the_interpreter_costs_no_more_than_its_episode(
 ) -> None:
     program, said = WAYS_TO_BREAK[way]
     task = made(tmp_path, printed("A cave.\n"), READ, program)
-    monkeypatch.setattr(interpreters, "ANSWER_LIMIT", 3.0)
+    monkeypatch.setattr(Interpreter, "answer_limit", 3.0)
     with JerichoWorld(task) as world:
         model = ScriptedModel({task.instruction: ["Act: look", "Act: done"]})
         result = Episode(task.instruction, world=world, model=model, planner=planner(REACT)).run()

@@ -1,20 +1,17 @@
 """The interpreter's side: runs stories for another process, which asks in lines of JSON, until that one is gone.
 
-This file is run as a program, with a Python that has ``jericho``; it imports nothing of ours. The interpreter is C in
-this process: where it crashes or never comes back, this process is what is lost.
+The interpreter is C in this process: where it crashes or never comes back, this process is what is lost.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import queue
 import re
-import sys
 import tempfile
-import threading
 import warnings
 from typing import Any
+
+from reactree_ros.world.line_process import serve
 
 #: What the Z-machine waits for, as jericho tells it: one key, instead of a line.
 _KEY = 246
@@ -127,31 +124,12 @@ def _recognized(text: str) -> bool:
     return bool(recognized(first)) and not _NOT_UNDERSTOOD.search(first)
 
 
-def _hear(requests: queue.SimpleQueue[str]) -> None:
-    """Pass on what is asked; ends this process with the one that asks, whatever the interpreter is at."""
-    for line in sys.stdin:
-        requests.put(line)
-    os._exit(0)
-
-
 def main() -> None:
-    """Answer requests: the name of a method of :class:`Player`, then its arguments."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter prints, too
-    os.chdir(nowhere := tempfile.mkdtemp())  # where no game can leave a file
+    """Answer requests in a folder that is not there any more, so that no game can leave a file."""
+    os.chdir(nowhere := tempfile.mkdtemp())
     os.rmdir(nowhere)
     warnings.simplefilter("ignore")
-    requests: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_hear, args=(requests,), daemon=True).start()
-    player = Player()
-    while True:
-        name, *arguments = json.loads(requests.get())
-        try:
-            answer = getattr(player, name)(*arguments)
-        except Exception as error:  # whatever jericho has
-            answer = {"error": str(error) or type(error).__name__}
-        answers.write(f"{json.dumps(answer)}\n")
-        answers.flush()
+    serve(Player)
 
 
 if __name__ == "__main__":

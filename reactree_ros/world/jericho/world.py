@@ -18,7 +18,7 @@ from reactree_ros.agent.household import Household
 from reactree_ros.errors import UserError
 from reactree_ros.pending import Pending
 from reactree_ros.worker import Worker
-from reactree_ros.world.jericho.interpreter import Interpreter, Told, borrow, give_back
+from reactree_ros.world.jericho.interpreter import SPARE, Interpreter, Told
 from reactree_ros.world.jericho.story import StoryTask, check_story, numbered
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.spec import WorldSettings, WorldSpec
@@ -125,7 +125,7 @@ class JerichoWorld(World):
 
     def close(self) -> None:
         """Give the interpreter back, so that the next episode begins with it."""
-        ended = self._worker.close(lambda: give_back(self._interpreter) if self._interpreter else None)
+        ended = self._worker.close(lambda: SPARE.give_back(self._interpreter) if self._interpreter else None)
         try:
             ended.result(CLOSE_LIMIT)
         except WorldError:  # a second close
@@ -138,7 +138,7 @@ class JerichoWorld(World):
 
     def _load(self) -> Told:
         if self._interpreter is None or self._interpreter.lost:
-            self._interpreter = borrow()
+            self._interpreter = SPARE.borrow()
         told, self._words = self._interpreter.load(self._task.story, self._seed)
         self._start, self._best = told.text, 0.0
         return self._heard(told)
