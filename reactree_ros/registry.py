@@ -155,6 +155,7 @@ WORLDS: Registry[WorldSpec] = Registry(
         "scienceworld": "reactree_ros.world.scienceworld.world:SPEC",
         "jericho": "reactree_ros.world.jericho.world:SPEC",
         "webshop": "reactree_ros.world.webshop.world:SPEC",
+        "alfworld": "reactree_ros.world.alfworld.world:SPEC",
     },
 )
 MODELS: Registry[ModelSpec] = Registry(
@@ -179,5 +180,6 @@ SUITES: Registry[SuiteSpec] = Registry(
         "scienceworld": "reactree_ros.bench.scienceworld:SPEC",
         "jericho": "reactree_ros.bench.jericho:SPEC",
         "webshop": "reactree_ros.bench.webshop:SPEC",
+        "alfworld": "reactree_ros.bench.alfworld:SPEC",
     },
 )

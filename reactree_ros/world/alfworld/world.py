@@ -1,0 +1,291 @@
+"""The world ``alfworld``: ALFRED's households in words, by ALFWorld's own games on TextWorld.
+
+What can be done now is what TextWorld admits; everything else is answered with its ``Nothing happens.``. The score is
+won or not, and the share of ALFRED's goal conditions that hold; of games that do not say what they ask for it is won or
+not alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import Field, field_validator
+
+from reactree_ros.agent.household import Household
+from reactree_ros.errors import UserError
+from reactree_ros.pending import Pending
+from reactree_ros.settings import Settings, check_names
+from reactree_ros.worker import Worker
+from reactree_ros.world.ai2thor.alfred import TRAJ_DATA, Trial, load_trials
+from reactree_ros.world.alfworld.engine import Engine, Turn, borrow, give_back
+from reactree_ros.world.alfworld.games import (
+    GAME,
+    TASK_TYPES,
+    AlfworldTask,
+    game_files,
+    made_up,
+    of_file,
+    of_trial,
+    type_of,
+)
+from reactree_ros.world.alfworld.progress import conditions_met, kind_of
+from reactree_ros.world.alfworld.rooms import portable
+from reactree_ros.world.port import Observation, Outcome, Score, Seen, World, WorldError
+from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
+
+#: How all that ALFWorld tells of a place begins.
+START_LINE = "You are"
+#: How long closing waits for what the game is still at, in seconds.
+CLOSE_LIMIT = 2.0
+#: A game that is made up is numbered by its seed, and by this times the number of its type, from 1.
+TYPE_STRIDE = 10_000
+#: What stands between the two things of a skill.
+_OF_TWO: Mapping[str, str] = {
+    "take": "from",
+    "move": "to",
+    "clean": "with",
+    "heat": "with",
+    "cool": "with",
+    "slice": "with",
+}
+_OF_NONE = ("look", "inventory", "help")
+RULES = """How skills are said; a <place> is what you can go to, e.g. fridge 1, a <thing> is what lies there, e.g. apple 2:
+- go to <place>; open <place>, close <place>: where you are
+- take <thing> from <place>: where you are, with nothing in your hands; you carry one thing at a time
+- move <thing> to <place>: put what you carry in or on the place where you are, which has to be open
+- clean <thing> with <place>: at a sinkbasin; heat <thing> with <place>: at a microwave; cool <thing> with <place>: at a fridge; you carry the thing
+- use <thing>: turn a lamp on or off, where you are
+- slice <thing> with <thing>: with a knife that you carry
+- examine <thing>, examine <place>, look, inventory
+To look at something under a lamp, carry it and use the lamp. What cannot be done is answered by "Nothing happens."."""  # noqa: E501
+
+HOUSEHOLD = Household(
+    name="alfworld",
+    actions=("go to", "open", "close", *_OF_TWO, "use", "examine", *_OF_NONE),
+    rules=RULES,
+    start_line=START_LINE,
+    max_decisions=200,
+    max_steps=100,
+    prompts="reactree_ros.world.alfworld:prompts",
+)
+
+
+class AlfworldWorld(World):
+    """A game of ALFWorld.
+
+    Args:
+        task: The game.
+        scored: Whether the game's goal is what is asked for.
+    """
+
+    household = HOUSEHOLD
+
+    def __init__(self, task: AlfworldTask, *, scored: bool = True) -> None:
+        self._task, self._scored = task, scored
+        self._engine: Engine | None = None
+        self._loaded = False
+        self._turn: Turn | None = None
+        self._overview = ""
+        self._won = False
+        self._worker = Worker("alfworld")
+
+    @property
+    def recallable(self) -> Sequence[str]:  # type: ignore[override]
+        """Words of all that can be carried in ALFRED's rooms."""
+        return portable()
+
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        """Begin the game anew; nothing is random."""
+
+        def begin() -> Observation:
+            self._begin()
+            return self._look()
+
+        return self._worker.do(begin)
+
+    def observe(self) -> Pending[Observation]:
+        """Tell where the agent is, what is there, what it carries, and the places of the room."""
+        return self._worker.do(self._look)
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        """List what TextWorld admits now."""
+        return self._worker.do(lambda: self._now.commands)
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        """Take a command; the game answers in its words."""
+        return self._worker.do(lambda: self._take(" ".join(skill.split()).lower()))
+
+    def score(self) -> Pending[Score | None]:
+        """Say whether the game was won, and the share of its goal conditions that hold."""
+        return self._worker.do(self._score)
+
+    def close(self) -> None:
+        """Give the process back, so that the next episode begins with it."""
+        ended = self._worker.close(lambda: give_back(self._engine) if self._engine else None)
+        with contextlib.suppress(Exception):  # a second close, or an answer that lets itself be waited for
+            ended.result(CLOSE_LIMIT)
+
+    # ------------------------------------------------------------------ in the worker's thread
+
+    def _begin(self) -> Turn:
+        if self._task.unplayable:
+            raise WorldError(self._task.unplayable)
+        if self._engine is None or self._engine.lost:
+            self._engine, self._loaded = borrow(), False
+        self._turn = turn = self._engine.reset() if self._loaded else self._load(self._engine)
+        # The places of the room are told at the beginning, and never again.
+        self._overview = next((one for one in turn.text.split("\n\n") if one.startswith(START_LINE)), "")
+        self._won = turn.won
+        return turn
+
+    def _load(self, engine: Engine) -> Turn:
+        try:
+            turn = engine.load(self._task.data())
+        except UserError as error:  # the file went after it was read
+            raise WorldError(str(error)) from None
+        except WorldError as error:
+            raise WorldError(f"{self._task.file or self._task.instruction}: {error}") from None
+        self._loaded = True
+        return turn
+
+    @property
+    def _now(self) -> Turn:
+        return self._turn or self._begin()
+
+    @property
+    def _playing(self) -> Engine:
+        assert self._engine is not None
+        return self._engine
+
+    def _look(self) -> Observation:
+        """Look, examine every place that the agent is at, and what it carries: nothing of that changes the game."""
+        turn = self._now
+        here = self._places_here(turn)
+        if not here:
+            return Observation(self._overview)
+        asked = ["look", *(f"examine {place}" for place in here), *(["inventory"] if turn.pairs("holds") else [])]
+        said = [self._playing.step(command).text for command in asked]
+        return Observation(" ".join([*said, self._overview.partition(". ")[2]]).strip(), seen=self._seen(turn))
+
+    def _places_here(self, turn: Turn) -> list[str]:
+        at = {place for _, place in turn.pairs("atlocation")}
+        return [receptacle for receptacle, place in turn.pairs("receptacleatlocation") if place in at]
+
+    def _open_here(self, turn: Turn) -> list[str]:
+        closed = turn.named("openable") - turn.named("opened")
+        return [place for place in self._places_here(turn) if place not in closed]
+
+    def _seen(self, turn: Turn) -> tuple[Seen, ...]:
+        """Return what lies open where the agent is, and what it carries."""
+        places = self._open_here(turn)
+        lies = [(thing, place, False) for thing, place in turn.pairs("inreceptacle") if place in places]
+        carried = [(thing, None, True) for _, thing in turn.pairs("holds")]
+        return tuple(
+            Seen(kind_of(thing), int(thing.rpartition(" ")[2]), room=None, place=place, held=held)
+            for thing, place, held in (*sorted(lies), *carried)
+        )
+
+    def _take(self, skill: str) -> Observation:
+        before = self._now
+        self._worker.check_wanted()
+        self._turn = turn = self._playing.step(skill)
+        self._won = self._won or turn.won
+        if skill not in before.commands:
+            known = self._names_things(skill, before)
+            return Observation(turn.text, Outcome.PRECONDITION if known else Outcome.UNKNOWN_SKILL)
+        opened = [place for place in self._open_here(turn) if place in turn.named("openable")]
+        return Observation(turn.text, seen=self._seen(turn), looked_into=next(iter(opened), None))
+
+    def _names_things(self, skill: str, turn: Turn) -> bool:
+        """Whether a skill is one of the game, at another time perhaps."""
+        verb, named = HOUSEHOLD.split_skill(skill)
+        names = {name for fact in turn.facts for name in fact[1:]}
+        return bool(verb) and set(named.split(f" {_OF_TWO[verb]} ") if verb in _OF_TWO else [named]) <= names
+
+    def _score(self) -> Score | None:
+        turn = self._now
+        if not self._scored:
+            return None
+        if self._won or self._task.wanted is None:
+            return Score(float(self._won), float(self._won))
+        met, total = conditions_met(self._task.wanted, turn)
+        return Score(0, min(met, total - 1) / total)  # TextWorld says what is won
+
+
+class AlfworldGames(Settings):
+    """Which games."""
+
+    task_types: str = Field(default="", description="which types of tasks, with commas between; empty: all six")
+    games: str = Field(
+        default="",
+        description=f"a folder of ALFWorld's games ({GAME} with {TRAJ_DATA} beside), or ALFRED's trials that games are "
+        "made of (a folder or a .jsonl); empty: games are made up",
+    )
+    number: int = Field(default=10, ge=1, lt=TYPE_STRIDE // 2, description="how many of each type are made up")
+    first_seed: int = Field(default=1, ge=1, lt=TYPE_STRIDE // 2, description="seed of the first that is made up")
+
+    @field_validator("task_types")
+    @classmethod
+    def _are_types(cls, task_types: str) -> str:
+        return check_names("task type", task_types, TASK_TYPES) if task_types else ""
+
+
+class AlfworldSettings(AlfworldGames, WorldSettings):
+    """Which game."""
+
+    @property
+    def of_many(self) -> bool:
+        """Whether the tasks are those of a file of many, so that a person has to say which one is meant."""
+        return bool(self.games)
+
+
+def games_of(settings: AlfworldGames) -> Mapping[int, AlfworldTask]:
+    """Return the games by number; each is made or read when it is asked for.
+
+    Raises:
+        UserError: There is nothing at the path of the games.
+    """
+    chosen = settings.task_types.split(",") if settings.task_types else list(TASK_TYPES)
+    if not settings.games:
+        seeds = range(settings.first_seed, settings.first_seed + settings.number)
+        ids = (TYPE_STRIDE * (TASK_TYPES.index(one) + 1) + seed for one in chosen for seed in seeds)
+        return TasksOnDemand(ids, lambda one: made_up(TASK_TYPES[one // TYPE_STRIDE - 1], one % TYPE_STRIDE))
+    path = Path(settings.games)
+    if path.is_file() or (path.is_dir() and not any(path.rglob(GAME)) and any(path.rglob(TRAJ_DATA))):
+        return _made_of(load_trials(path), chosen)
+    files = dict(enumerate(game_files(path), 1))
+    wanted = [one for one, file in files.items() if (kind := type_of(file)) in chosen or not kind]
+    return TasksOnDemand(wanted, lambda one: of_file(files[one]))
+
+
+def _made_of(trials: Sequence[Trial], chosen: Sequence[str]) -> Mapping[int, AlfworldTask]:
+    """Return the games of those trials that there are games of, by the number of the trial."""
+    games = {}
+    for number, trial in enumerate(trials, 1):
+        if trial.task_type.value in chosen:
+            with contextlib.suppress(UserError):
+                games[number] = of_trial(trial)
+    if not games:
+        raise UserError("games: of none of these trials a game can be made; ALFWorld has none with slices")
+    return games
+
+
+def _make(settings: AlfworldSettings, task: AlfworldTask, *, scored: bool = True) -> AlfworldWorld:
+    if task.unplayable:
+        raise UserError(task.unplayable)
+    return AlfworldWorld(task, scored=scored)
+
+
+SPEC = WorldSpec(
+    name="alfworld",
+    summary="ALFWorld's six types of household tasks in words, by its own games on TextWorld",
+    settings=AlfworldSettings,
+    extra="reactree_ros[alfworld]",
+    needs=("alfworld", "textworld", "fast_downward"),
+    household=HOUSEHOLD,
+    load_tasks=games_of,
+    make=_make,
+    flags=("task_id",),
+)
