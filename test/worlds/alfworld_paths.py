@@ -1,4 +1,5 @@
-"""Ways through games of ALFWorld: by its handcoded expert, by a planner, and the one that the prompts tell."""
+"""Ways through games of ALFWorld: by its handcoded expert, by a planner, and the one that the prompts tell; ``python
+test/worlds/alfworld_paths.py``, with test/ on PYTHONPATH, writes the examples of the prompts again."""
 
 from __future__ import annotations
 
@@ -9,7 +10,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reactree_ros.world.alfworld.games import AlfworldTask
+from plans import carried_out, carried_out_by_hiagent
+from recode_doubles import lesson_of
+
+import reactree_ros.world.alfworld
+from reactree_ros.agent.turns import Saw
+from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.pending import Pending
+from reactree_ros.planners.spec import planner
+from reactree_ros.world.alfworld.games import AlfworldTask, made_up
+from reactree_ros.world.alfworld.world import AlfworldWorld
 
 #: What ends a part of a way.
 ENDS = ("take", "clean", "heat", "cool", "move", "use")
@@ -89,3 +100,148 @@ def parts_of(commands: Sequence[str]) -> dict[str, list[str]]:
         if command.startswith(ENDS):
             parts.append([])
     return {f"do part {number}": part for number, part in enumerate(filter(None, parts), 1)}
+
+
+# ---------------------------------------------------------------------- the examples of the prompts
+
+#: A game that no suite has: it is past the greatest seed.
+EXAMPLE = ("pick_cool_then_place_in_recep", 9_999)
+#: How it is won.
+PARTS: Mapping[str, Sequence[str]] = {
+    "find and take an egg": [
+        "Think: Eggs are most likely in the fridge. I look there first.",
+        "Act: go to fridge 1",
+        "Act: open fridge 1",
+        "Think: There is an egg 1 in it.",
+        "Act: take egg 1 from fridge 1",
+    ],
+    "cool the egg": [
+        "Think: I am at the fridge already, with the egg in my hand.",
+        "Act: cool egg 1 with fridge 1",
+    ],
+    "put the egg on a countertop": ["Act: go to countertop 1", "Act: move egg 1 to countertop 1"],
+}
+CODEACT = (
+    """<thought>An egg may be in the fridge, on a countertop or in a cabinet. I look there, and open what is closed.</thought>
+<execute>
+places = re.findall(r'(?:fridge|countertop|cabinet) \\d+', observation)
+for place in sorted(places, key=lambda name: not name.startswith('fridge')):
+    seen = run(f'go to {place}')
+    if 'is closed' in seen:
+        seen = run(f'open {place}')
+    found = re.search(r'egg \\d+', seen)
+    print(place, 'has', found.group() if found else 'no egg')
+    if found:
+        break
+</execute>""",
+    """<thought>I stand at the fridge and see an egg. I take it and cool it here.</thought>
+<execute>
+egg = found.group()
+print(run(f'take {egg} from {place}'))
+print(run(f'cool {egg} with fridge 1'))
+</execute>""",
+    """<thought>The egg is cool. It goes on the countertop.</thought>
+<execute>
+run('go to countertop 1')
+print(run(f'move {egg} to countertop 1'))
+</execute>""",
+    "<solution>done</solution>",
+)
+RECODE = (
+    r"""<think>
+An egg has to be found, cooled, and put on a countertop: three parts, one after the other.
+Each of them has to know the places of the room; I read them from the observation.
+</think>
+<execute>
+places = re.findall(r'[a-z]+ \d+', observation)
+egg = find_and_take(kind='egg', places=places, likely=('fridge', 'countertop', 'sinkbasin'))
+cool_in_fridge(thing=egg, places=places)
+put_in(thing=egg, kind='countertop', places=places)
+</execute>""",
+    r"""<think>
+I go from place to place, the likely ones first, open what is closed, and take the first thing of the kind.
+One loop over run does it.
+</think>
+<execute>
+egg = ''
+for place in sorted(places, key=lambda name: name.split()[0] not in likely):
+    seen = run(f'go to {place}')
+    if 'is closed' in seen:
+        seen = run(f'open {place}')
+    match = re.search(rf'\b{kind} \d+', seen.partition('you see ')[2])
+    if match:
+        egg = match.group()
+        break
+if not egg:
+    raise ValueError(f'there is no {kind} in any place')
+seen = run(f'take {egg} from {place}')
+if 'You pick up' not in seen:
+    raise ValueError(seen)
+</execute>""",
+    r"""<think>
+Things are cooled with a fridge, where I have to be with the thing in my hand.
+Where I am at the fridge already, going there changes nothing.
+</think>
+<execute>
+fridge = [name for name in places if name.startswith('fridge ')][0]
+run(f'go to {fridge}')
+seen = run(f'cool {thing} with {fridge}')
+if 'You cool' not in seen:
+    raise ValueError(seen)
+</execute>""",
+    r"""<think>
+Any place of the kind will do. What is closed has to be opened before.
+</think>
+<execute>
+place = [name for name in places if name.startswith(f'{kind} ')][0]
+seen = run(f'go to {place}')
+if 'is closed' in seen:
+    run(f'open {place}')
+seen = run(f'move {thing} to {place}')
+if 'You move' not in seen:
+    raise ValueError(seen)
+</execute>""",
+)
+
+
+class Author(LanguageModel):
+    """Says texts in order; keeps the prompts."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts, self.prompts = list(texts), list[str]()
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.prompts.append(request.prompt)
+        return Pending.of(Reply(self.texts.pop(0)))
+
+
+def told(name: str) -> tuple[EpisodeResult, str]:
+    """Have the example of a prompt carried out; returns what the prompt's file has to say, too."""
+    task = made_up(*EXAMPLE)
+    world = AlfworldWorld(task)
+    if name == "hiagent_example":
+        return carried_out_by_hiagent(world, task.instruction, PARTS)
+    if name in ("react", "reactree"):
+        return carried_out(world, task.instruction, PARTS, expands=name == "reactree")
+    code = name == "codeact_example"
+    with world:
+        episode = Episode(
+            task.instruction,
+            world=world,
+            model=Author(CODEACT if code else RECODE),
+            planner=planner("codeact" if code else "recode"),
+        )
+        result = episode.run()
+    if code:
+        said = [turn.text for turn in episode.root.turns if not isinstance(turn, Saw)]
+        return result, "\n".join(said) + "\n"
+    return result, "\n\n".join(map(lesson_of, episode.context.nodes)) + "\n"  # type: ignore[arg-type]
+
+
+#: The files that an example is written into.
+EXAMPLES = ("react", "reactree", "hiagent_example", "codeact_example", "recode_examples")
+
+if __name__ == "__main__":
+    prompts = Path(reactree_ros.world.alfworld.__file__).parent / "prompts"
+    for name in EXAMPLES:
+        (prompts / f"{name}.txt").write_text(told(name)[1], encoding="utf-8")

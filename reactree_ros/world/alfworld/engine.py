@@ -61,7 +61,7 @@ class Engine:
         self.lost = ""  # why it is of no use any more
         self.games = 0
         self._rest = b""
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "reactree_ros.world.alfworld.player"],
             stdin=subprocess.PIPE,

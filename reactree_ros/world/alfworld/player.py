@@ -1,7 +1,7 @@
 """The process that plays ALFWorld's games: a line of JSON in, a line of JSON out.
 
-``python -m reactree_ros.world.alfworld.player`` says that it is there, then answers each request in order: ``load`` with
-a game's data, ``reset``, ``step`` with a command. It ends where nobody writes to it any more.
+``python -m reactree_ros.world.alfworld.player`` says that it is there, then answers each request in order: ``load``
+with a game's data, ``reset``, ``step`` with a command. It ends where nobody writes to it any more.
 """
 
 from __future__ import annotations
