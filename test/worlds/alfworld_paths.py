@@ -3,6 +3,7 @@ test/worlds/alfworld_paths.py``, with test/ on PYTHONPATH, writes the examples o
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import re
@@ -49,10 +50,13 @@ def write_game(folder: Path, task: AlfworldTask, **changed: object) -> Path:
 
 def bare(*, plans: bool = False) -> Any:
     """ALFWorld's own environment, without anything of ours."""
+    import fast_downward
     import textworld
     from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
     from textworld.envs.pddl import PddlEnv
 
+    if not hasattr(fast_downward.pddl2sas, "cache_info"):  # loading and resetting translate the same
+        fast_downward.pddl2sas = functools.lru_cache(maxsize=2)(fast_downward.pddl2sas)
     infos = textworld.EnvInfos(facts=True, admissible_commands=True, policy_commands=plans)
     return AlfredDemangler(PddlEnv(infos))
 
@@ -122,7 +126,7 @@ PARTS: Mapping[str, Sequence[str]] = {
     "put the egg on a countertop": ["Act: go to countertop 1", "Act: move egg 1 to countertop 1"],
 }
 CODEACT = (
-    """<thought>An egg may be in the fridge, on a countertop or in a cabinet. I look there, and open what is closed.</thought>
+    """<thought>An egg may be in the fridge, on a countertop or in a cabinet. What is closed I open.</thought>
 <execute>
 places = re.findall(r'(?:fridge|countertop|cabinet) \\d+', observation)
 for place in sorted(places, key=lambda name: not name.startswith('fridge')):

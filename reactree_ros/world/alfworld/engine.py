@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -20,6 +21,8 @@ from reactree_ros.world.port import WorldError
 START_LIMIT, ANSWER_LIMIT = 60.0, 120.0
 #: Games after which a process is not given to another: Fast Downward frees not all that a game took.
 MOST_GAMES = 100
+#: How long a process that says no more may take to end, in seconds.
+_LAST_WORDS = 1.0
 #: How much of what it wrote last is told where it ends, in characters.
 _TAIL = 300
 
@@ -138,6 +141,8 @@ class Engine:
 
     def _end(self) -> str:
         """Say how the process ended and what it wrote last."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LAST_WORDS)
         self._process.kill()
         code = self._process.wait()
         self._errors.seek(0)

@@ -38,12 +38,15 @@ class Player:
 
         # Loading and resetting each translate a game anew, for the same result.
         fast_downward.pddl2sas = functools.lru_cache(maxsize=2)(fast_downward.pddl2sas)
+        self._game: object = None  # that is loaded
         self._env = AlfredDemangler(PddlEnv(textworld.EnvInfos(facts=True, admissible_commands=True)))
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Do what is asked; returns how the game is then."""
-        if request["do"] == "load":
+        if request["do"] == "load" and request["game"] != self._game:  # planners take turns on a game
+            self._game = None
             self._env.load(request["game"])
+            self._game = request["game"]
         if request["do"] == "step":
             state, _, _ = self._env.step(request["command"])
         else:
