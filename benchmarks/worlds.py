@@ -1,44 +1,42 @@
 """What the world port adds to a bare environment: unified-planning's simulator of PDDL, ScienceWorld's own client, and
-bare requests to WebShop's server, which is the tests' local peer with a small shop.
+ALFWorld's games on TextWorld.
 
     .venv-worlds/bin/python benchmarks/worlds.py [--steps N]
 
-A step lists what can be done and does something, as an episode does: in PDDL one of it, drawn at random from a seed, in
-ScienceWorld and WebShop the next of a way to the goal; by turns with the port and without, on the same problems. In
-PDDL the port tells besides what has changed or keeps a skill from being done.
+A step lists what can be done and does something, as an episode does: in PDDL and ALFWorld one of it, drawn at random
+from a seed, in ScienceWorld the next of the simulator's own way; by turns with the port and without, on the same
+problems. In PDDL the port tells besides what has changed or keeps a skill from being done.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import random
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from statistics import median
 from typing import Any
-from urllib.request import Request, urlopen
 
+from reactree_ros.world.alfworld.games import TASK_TYPES, AlfworldTask
+from reactree_ros.world.alfworld.games import made_up as made_up_game
+from reactree_ros.world.alfworld.world import AlfworldWorld
 from reactree_ros.world.pddl.engine import read_problem
 from reactree_ros.world.pddl.problems import MAKERS
 from reactree_ros.world.pddl.world import PddlTask, PddlWorld, made_up
+from reactree_ros.world.port import World
 from reactree_ros.world.scienceworld.engine import borrowed
 from reactree_ros.world.scienceworld.tasks import described
 from reactree_ros.world.scienceworld.world import ScienceWorld
-from reactree_ros.world.webshop.world import WebShop, WebShopTask
-
-sys.path[:0] = [str(Path(__file__).parents[1] / "test" / folder) for folder in (".", "worlds")]
 
 PROBLEMS = 10
 TYPES = ("melt", "find-animal", "power-component", "use-thermometer")
 
 
-def by_the_port(task: PddlTask, steps: int) -> Iterator[float]:
+def by_the_port(world: World, steps: int) -> Iterator[float]:
     """Yield the seconds of each step through the world port."""
     drawn = random.Random(0)
-    with PddlWorld(task) as world:
+    with world:
+        world.observe().result()
         for _ in range(steps):
             begin = time.perf_counter()
             world.execute(drawn.choice(world.available_skills().result())).result()
@@ -57,6 +55,17 @@ def bare(task: PddlTask, steps: int) -> Iterator[float]:
             action, arguments = drawn.choice(list(simulator.get_applicable_actions(state)))
             state = simulator.apply(state, action, arguments)
             yield time.perf_counter() - begin
+
+
+def bare_alfworld(environment: Any, task: AlfworldTask, steps: int) -> Iterator[float]:
+    """Yield the seconds of each step of a game by ALFWorld's own environment."""
+    drawn = random.Random(0)
+    environment.load(task.data())
+    state = environment.reset()
+    for _ in range(steps):
+        begin = time.perf_counter()
+        state, _, _ = environment.step(drawn.choice(state["admissible_commands"]))
+        yield time.perf_counter() - begin
 
 
 def gold_path(name: str) -> list[str]:
@@ -87,36 +96,6 @@ def bare_science(client: Any, name: str, path: list[str]) -> Iterator[float]:
         yield time.perf_counter() - begin
 
 
-def shopping_by_the_port(server: str, session: int, path: list[str]) -> Iterator[float]:
-    """Yield the seconds of each step of a way through the world port."""
-    with WebShop(WebShopTask(server, 60.0, session)) as world:
-        world.observe().result()
-        for action in path:
-            begin = time.perf_counter()
-            world.available_skills().result()
-            world.execute(action).result()
-            yield time.perf_counter() - begin
-
-
-def bare_shopping(server: str, session: int, path: list[str]) -> Iterator[float]:
-    """Yield the seconds of each step of a way by requests alone."""
-
-    def ask(path: str, **values: object) -> Any:
-        body = json.dumps(values).encode() if values or path == "/create" else None
-        request = Request(f"{server}{path}", body, {"Content-Type": "application/json"})
-        with urlopen(request, timeout=60) as answer:
-            return json.load(answer)
-
-    environment = ask("/create")
-    ask("/reset", env_idx=environment, session_id=session)
-    ask(f"/observation?env_idx={environment}")
-    for action in path:
-        begin = time.perf_counter()
-        ask(f"/available_actions?env_idx={environment}")
-        ask("/step", env_idx=environment, action=action)
-        yield time.perf_counter() - begin
-
-
 def print_ratio(name: str, with_port: list[float], without: list[float]) -> None:
     """Print a line."""
     ours, theirs = median(with_port), median(without)
@@ -124,7 +103,7 @@ def print_ratio(name: str, with_port: list[float], without: list[float]) -> None
 
 
 def main() -> None:
-    """Print a line a domain, one of WebShop, and one of ScienceWorld."""
+    """Print a line a domain, and one of ALFWorld and of ScienceWorld."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=50, help="of each of the problems")
     steps = parser.parse_args().steps
@@ -133,21 +112,21 @@ def main() -> None:
         with_port, without = list[float](), list[float]()
         for seed in range(1, PROBLEMS + 1):
             task = made_up(domain, seed)
-            with_port += by_the_port(task, steps)
+            with_port += by_the_port(PddlWorld(task), steps)
             without += bare(task, steps)
         print_ratio(domain, with_port, without)
 
-    from webshop_catalogue import GOALS
-    from webshop_peer import WebShopPeer
-    from webshop_plans import parts_of
+    import textworld
+    from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
+    from textworld.envs.pddl import PddlEnv
 
+    environment = AlfredDemangler(PddlEnv(textworld.EnvInfos(facts=True, admissible_commands=True)))
     with_port, without = [], []
-    with WebShopPeer() as peer:
-        for session in [*range(len(GOALS))] * PROBLEMS:
-            path = [said.removeprefix("Act: ").lower() for part in parts_of(GOALS[session]).values() for said in part]
-            with_port += shopping_by_the_port(peer.url, session, path)
-            without += bare_shopping(peer.url, session, path)
-    print_ratio("webshop", with_port, without)
+    for task_type in TASK_TYPES:
+        game = made_up_game(task_type, 1)
+        with_port += by_the_port(AlfworldWorld(game), steps)
+        without += bare_alfworld(environment, game, steps)
+    print_ratio("alfworld", with_port, without)
 
     from scienceworld import ScienceWorldEnv
 
