@@ -364,6 +364,15 @@ def test_a_process_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
     assert engine._process.wait(10) == -signal.SIGKILL
 
 
+def test_a_process_that_takes_nothing_in_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = engines.Engine()
+    monkeypatch.setattr(engines, "ANSWER_LIMIT", 1.0)
+    os.kill(engine._process.pid, signal.SIGSTOP)
+    with pytest.raises(WorldError, match="does not listen within 1 s"):
+        engine.load({**small().data(), "more than a pipe takes": "x" * 1_000_000})
+    assert engine._process.wait(10) == -signal.SIGKILL
+
+
 def test_the_process_ends_with_one_that_is_killed() -> None:
     code = (
         "import time; from reactree_ros.world.alfworld.engine import Engine; "

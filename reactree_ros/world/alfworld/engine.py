@@ -73,6 +73,8 @@ class Engine:
             bufsize=0,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
+        assert self._process.stdin is not None
+        os.set_blocking(self._process.stdin.fileno(), False)
         self._answer(START_LIMIT)
 
     def load(self, game: Mapping[str, Any]) -> Turn:
@@ -113,16 +115,25 @@ class Engine:
     def _ask(self, request: Mapping[str, Any]) -> Turn:
         if self.lost:
             raise WorldError(self.lost)
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(f"{json.dumps(request)}\n".encode())
-        except OSError:
-            raise self._gone(self._end()) from None
+        self._send(f"{json.dumps(request)}\n".encode(), ANSWER_LIMIT)
         reply = self._answer(ANSWER_LIMIT)
         if error := reply.get("error"):
             raise WorldError(f"ALFWorld cannot play this game: {error}")
         facts = tuple(tuple(fact) for fact in reply["facts"])
         return Turn(reply["text"], tuple(reply["commands"]), reply["won"], facts)
+
+    def _send(self, data: bytes, limit: float) -> None:
+        """Write a line, which may be longer than a pipe takes, in no more than so many seconds."""
+        assert self._process.stdin is not None
+        bound = time.monotonic() + limit
+        while data:
+            _, ready, _ = select.select([], [self._process.stdin], [], max(0.0, bound - time.monotonic()))
+            if not ready:
+                raise self._gone(f"does not listen within {limit:g} s")
+            try:
+                data = data[os.write(self._process.stdin.fileno(), data) :]
+            except OSError:
+                raise self._gone(self._end()) from None
 
     def _answer(self, limit: float) -> dict[str, Any]:
         """Wait for a line, no longer than so many seconds."""

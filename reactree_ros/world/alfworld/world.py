@@ -262,14 +262,15 @@ def games_of(settings: AlfworldGames) -> Mapping[int, AlfworldTask]:
 
 def _made_of(trials: Sequence[Trial], chosen: Sequence[str]) -> Mapping[int, AlfworldTask]:
     """Return the games of those trials that there are games of, by the number of the trial."""
-    games = {}
+    possible = []
     for number, trial in enumerate(trials, 1):
         if trial.task_type.value in chosen:
             with contextlib.suppress(UserError):
-                games[number] = of_trial(trial)
-    if not games:
+                of_trial(trial)
+                possible.append(number)
+    if not possible:
         raise UserError("games: of none of these trials a game can be made; ALFWorld has none with slices")
-    return games
+    return TasksOnDemand(possible, lambda number: of_trial(trials[number - 1]))
 
 
 def _make(settings: AlfworldSettings, task: AlfworldTask, *, scored: bool = True) -> AlfworldWorld:
