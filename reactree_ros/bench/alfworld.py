@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reactree_ros.bench import published
 from reactree_ros.bench.spec import SuiteSpec
 from reactree_ros.world.alfworld.world import AlfworldGames, AlfworldWorld, games_of
 
@@ -14,5 +15,6 @@ SPEC = SuiteSpec(
     tasks=games_of,
     make_world=AlfworldWorld,
     ssr="goal conditions",
+    published=(published.ALFWORLD,),
     flags=("task_types",),
 )

@@ -19,7 +19,7 @@ from reactree_ros.pending import Pending
 from reactree_ros.settings import Settings, check_names
 from reactree_ros.worker import Worker
 from reactree_ros.world.ai2thor.alfred import TRAJ_DATA, Trial, load_trials
-from reactree_ros.world.alfworld.engine import Engine, Turn, borrow, give_back
+from reactree_ros.world.alfworld.engine import SPARE, Engine, Turn
 from reactree_ros.world.alfworld.games import (
     GAME,
     TASK_TYPES,
@@ -123,7 +123,7 @@ class AlfworldWorld(World):
 
     def close(self) -> None:
         """Give the process back, so that the next episode begins with it."""
-        ended = self._worker.close(lambda: give_back(self._engine) if self._engine else None)
+        ended = self._worker.close(lambda: SPARE.give_back(self._engine) if self._engine else None)
         with contextlib.suppress(Exception):  # a second close, or an answer that lets itself be waited for
             ended.result(CLOSE_LIMIT)
 
@@ -133,7 +133,7 @@ class AlfworldWorld(World):
         if self._task.unplayable:
             raise WorldError(self._task.unplayable)
         if self._engine is None or self._engine.lost:
-            self._engine, self._loaded = borrow(), False
+            self._engine, self._loaded = SPARE.borrow(), False
         self._turn = turn = self._engine.reset() if self._loaded else self._load(self._engine)
         # The places of the room are told at the beginning, and never again.
         self._overview = next((one for one in turn.text.split("\n\n") if one.startswith(START_LINE)), "")
