@@ -19,7 +19,7 @@ help:
 	@echo "make demo         a household instruction carried out in the terminal by the small model (no torch)"
 	@echo "make test         lint, types, layer rule, tests"
 	@echo "make test-memory  the tests of episodic memory with the real sentence embedder (installs torch)"
-	@echo "make test-worlds  the tests with the real clients of VirtualHome and AI2-THOR, and of PDDL and ScienceWorld (Java 17; 0.9 GB)"
+	@echo "make test-worlds  the tests with the real clients of VirtualHome and AI2-THOR, and of PDDL, ScienceWorld (Java 17),\n                  ALFWorld and jericho (compilers for C and C++; 1.3 GB)"
 	@echo "make test-bench   the tests of the bench's plots and statistics, and of the bench on Ray (0.7 GB)"
 	@echo "make test-view    the tests of the page in the system's Chromium (0.4 GB)"
 	@echo "make test-llm     the tests with the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"

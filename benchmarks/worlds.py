@@ -1,141 +1,190 @@
-"""What the world port adds to a bare environment: unified-planning's simulator of PDDL, ScienceWorld's own client, and
-ALFWorld's games on TextWorld.
+"""What the world port adds to a bare environment: unified-planning's simulator of PDDL, ALFWorld's games on TextWorld,
+ScienceWorld's own client, jericho's interpreter, and bare requests to WebShop's server.
 
     .venv-worlds/bin/python benchmarks/worlds.py [--steps N]
 
 A step lists what can be done and does something, as an episode does: in PDDL and ALFWorld one of it, drawn at random
-from a seed, in ScienceWorld the next of the simulator's own way; by turns with the port and without, on the same
-problems. In PDDL the port tells besides what has changed or keeps a skill from being done.
+from a seed, in the others the next of a way to the goal; by turns with the port and without, on the same problems. In
+PDDL the port tells besides what has changed or keeps a skill from being done; in jericho it asks another process, and
+that one the game for its score. WebShop's server is the tests' local peer, with a small shop.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
+import sys
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
+from urllib.request import Request, urlopen
 
-from reactree_ros.world.alfworld.games import TASK_TYPES, AlfworldTask
+from reactree_ros.world.alfworld.games import TASK_TYPES
 from reactree_ros.world.alfworld.games import made_up as made_up_game
 from reactree_ros.world.alfworld.world import AlfworldWorld
+from reactree_ros.world.jericho.world import JerichoWorld
 from reactree_ros.world.pddl.engine import read_problem
 from reactree_ros.world.pddl.problems import MAKERS
-from reactree_ros.world.pddl.world import PddlTask, PddlWorld, made_up
+from reactree_ros.world.pddl.world import PddlWorld, made_up
 from reactree_ros.world.port import World
 from reactree_ros.world.scienceworld.engine import borrowed
 from reactree_ros.world.scienceworld.tasks import described
 from reactree_ros.world.scienceworld.world import ScienceWorld
+from reactree_ros.world.webshop.world import WebShop, WebShopTask
+
+sys.path[:0] = [str(Path(__file__).parents[1] / "test" / folder) for folder in (".", "worlds")]
 
 PROBLEMS = 10
 TYPES = ("melt", "find-animal", "power-component", "use-thermometer")
+T = TypeVar("T")
+#: The seconds of each step with the port, and without.
+Turns = Iterator[tuple[Iterable[float], Iterable[float]]]
 
 
-def by_the_port(world: World, steps: int) -> Iterator[float]:
-    """Yield the seconds of each step through the world port."""
+def seconds(step: Callable[[T], object], of: Iterable[T]) -> Iterator[float]:
+    """Yield how long each step takes."""
+    for one in of:
+        begin = time.perf_counter()
+        step(one)
+        yield time.perf_counter() - begin
+
+
+def at_random(world: World, steps: int) -> Iterator[float]:
+    """Yield the seconds of steps through the world port that are drawn from what can be done."""
     drawn = random.Random(0)
     with world:
         world.observe().result()
-        for _ in range(steps):
-            begin = time.perf_counter()
-            world.execute(drawn.choice(world.available_skills().result())).result()
-            yield time.perf_counter() - begin
+        yield from seconds(
+            lambda _: world.execute(drawn.choice(world.available_skills().result())).result(), range(steps)
+        )
 
 
-def bare(task: PddlTask, steps: int) -> Iterator[float]:
-    """Yield the seconds of each step of the simulator alone."""
+def along(world: World, path: Sequence[str]) -> Iterator[float]:
+    """Yield the seconds of each step of a way through the world port."""
+    with world:
+        world.observe().result()
+        yield from seconds(lambda said: (world.available_skills().result(), world.execute(said).result()), path)
+
+
+def pddl(domain: str, steps: int) -> Turns:
+    """Problems of a domain, by the simulator alone."""
     from unified_planning.shortcuts import SequentialSimulator
 
-    drawn = random.Random(0)
-    with SequentialSimulator(read_problem(task.domain, task.problem)) as simulator:
-        state = simulator.get_initial_state()
-        for _ in range(steps):
-            begin = time.perf_counter()
+    def bare(simulator: Any) -> Iterator[float]:
+        drawn, state = random.Random(0), simulator.get_initial_state()
+
+        def step(_: int) -> None:
+            nonlocal state
             action, arguments = drawn.choice(list(simulator.get_applicable_actions(state)))
             state = simulator.apply(state, action, arguments)
-            yield time.perf_counter() - begin
+
+        yield from seconds(step, range(steps))
+
+    for seed in range(1, PROBLEMS + 1):
+        task = made_up(domain, seed)
+        with SequentialSimulator(read_problem(task.domain, task.problem)) as simulator:
+            yield at_random(PddlWorld(task), steps), bare(simulator)
 
 
-def bare_alfworld(environment: Any, task: AlfworldTask, steps: int) -> Iterator[float]:
-    """Yield the seconds of each step of a game by ALFWorld's own environment."""
-    drawn = random.Random(0)
-    environment.load(task.data())
-    state = environment.reset()
-    for _ in range(steps):
-        begin = time.perf_counter()
-        state, _, _ = environment.step(drawn.choice(state["admissible_commands"]))
-        yield time.perf_counter() - begin
-
-
-def gold_path(name: str) -> list[str]:
-    """Return the simulator's own way through the first task of a type."""
-    with borrowed() as engine:
-        engine.load(name, 0, gold=True)
-        return engine.gold()
-
-
-def science_by_the_port(name: str, path: list[str]) -> Iterator[float]:
-    """Yield the seconds of each step of a way through the world port."""
-    with ScienceWorld(described(name, 0, "")) as world:
-        world.observe().result()
-        for action in path:
-            begin = time.perf_counter()
-            world.available_skills().result()
-            world.execute(action).result()
-            yield time.perf_counter() - begin
-
-
-def bare_science(client: Any, name: str, path: list[str]) -> Iterator[float]:
-    """Yield the seconds of each step of a way by the simulator's own client, which lists what can be done with it."""
-    client.load(name, 0, "")
-    client.reset()
-    for action in path:
-        begin = time.perf_counter()
-        client.step(action)
-        yield time.perf_counter() - begin
-
-
-def print_ratio(name: str, with_port: list[float], without: list[float]) -> None:
-    """Print a line."""
-    ours, theirs = median(with_port), median(without)
-    print(f"{name:12} {1000 * ours:6.2f} ms by the port, {1000 * theirs:6.2f} bare: {ours / theirs:.2f}", flush=True)
-
-
-def main() -> None:
-    """Print a line a domain, and one of ALFWorld and of ScienceWorld."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=50, help="of each of the problems")
-    steps = parser.parse_args().steps
-    print(f"a step, {PROBLEMS} problems a domain with {steps} steps each, median:")
-    for domain in MAKERS:
-        with_port, without = list[float](), list[float]()
-        for seed in range(1, PROBLEMS + 1):
-            task = made_up(domain, seed)
-            with_port += by_the_port(PddlWorld(task), steps)
-            without += bare(task, steps)
-        print_ratio(domain, with_port, without)
-
+def alfworld(steps: int) -> Turns:
+    """A game of each type, by ALFWorld's own environment in this process."""
     import textworld
     from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
     from textworld.envs.pddl import PddlEnv
 
     environment = AlfredDemangler(PddlEnv(textworld.EnvInfos(facts=True, admissible_commands=True)))
-    with_port, without = [], []
+
+    def bare() -> Iterator[float]:
+        drawn, state = random.Random(0), environment.reset()
+
+        def step(_: int) -> None:
+            nonlocal state
+            state, _, _ = environment.step(drawn.choice(state["admissible_commands"]))
+
+        yield from seconds(step, range(steps))
+
     for task_type in TASK_TYPES:
         game = made_up_game(task_type, 1)
-        with_port += by_the_port(AlfworldWorld(game), steps)
-        without += bare_alfworld(environment, game, steps)
-    print_ratio("alfworld", with_port, without)
+        environment.load(game.data())
+        yield at_random(AlfworldWorld(game), steps), bare()
 
+
+def scienceworld() -> Turns:
+    """The simulator's own ways, by its own client, which lists with every step what can be done."""
     from scienceworld import ScienceWorldEnv
 
-    client, with_port, without = ScienceWorldEnv("", envStepLimit=10**9), [], []
+    client = ScienceWorldEnv("", envStepLimit=10**9)
     for name in TYPES:
-        path = gold_path(name)
-        with_port += science_by_the_port(name, path)
-        without += bare_science(client, name, path)
-    print_ratio("scienceworld", with_port, without)
+        with borrowed() as engine:
+            engine.load(name, 0, gold=True)
+            path = engine.gold()
+        client.load(name, 0, "")
+        client.reset()
+        yield along(ScienceWorld(described(name, 0, "")), path), seconds(client.step, path)
+
+
+def jericho() -> Turns:
+    """The way through a game of ours, by jericho's environment in this process."""
+    from greywater import PATH, compiled, greywater
+    from jericho import FrotzEnv
+
+    warnings.simplefilter("ignore")
+    environment = FrotzEnv(str(compiled()))
+    for _ in range(PROBLEMS):
+        environment.reset()
+        yield along(JerichoWorld(greywater()), PATH), seconds(environment.step, PATH)
+
+
+def webshop() -> Turns:
+    """Ways to the things that are asked for, by requests alone."""
+    from webshop_catalogue import GOALS
+    from webshop_peer import WebShopPeer
+    from webshop_plans import parts_of
+
+    def ask(url: str, **values: object) -> Any:
+        request = Request(url, json.dumps(values).encode() if values else None, {"Content-Type": "application/json"})
+        with urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    with WebShopPeer() as peer:
+        environment = json.load(urlopen(Request(f"{peer.url}/create", b""), timeout=60))
+
+        def step(action: str) -> None:
+            ask(f"{peer.url}/available_actions?env_idx={environment}")
+            ask(f"{peer.url}/step", env_idx=environment, action=action)
+
+        for session in [*range(len(GOALS))] * PROBLEMS:
+            path = [said.removeprefix("Act: ").lower() for part in parts_of(GOALS[session]).values() for said in part]
+            ask(f"{peer.url}/reset", env_idx=environment, session_id=session)
+            yield along(WebShop(WebShopTask(peer.url, 60.0, session)), path), seconds(step, path)
+
+
+def compare(name: str, turns: Turns) -> None:
+    """Print a line."""
+    with_port, without = list[float](), list[float]()
+    for ours, theirs in turns:
+        with_port += ours
+        without += theirs
+    port, bare = median(with_port), median(without)
+    print(f"{name:12} {1000 * port:6.2f} ms by the port, {1000 * bare:6.2f} bare: {port / bare:.2f}", flush=True)
+
+
+def main() -> None:
+    """Print a line a domain of PDDL, and one of each of the others."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=50, help="of each problem of PDDL and each game of ALFWorld")
+    steps = parser.parse_args().steps
+    print("a step, median:")
+    for domain in MAKERS:
+        compare(domain, pddl(domain, steps))
+    compare("alfworld", alfworld(steps))
+    compare("scienceworld", scienceworld())
+    compare("jericho", jericho())
+    compare("webshop", webshop())
 
 
 if __name__ == "__main__":
