@@ -66,9 +66,9 @@ test-llm: .venv-llm/.ready
 	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -n auto --dist loadfile -m llm test/llm $(ARGS)
 	@du -sh .venv-llm
 
-# One process trains or decides at a time, on all cores.
+# Two processes with a thread each: for models this small, threads are of little use.
 test-train: .venv-torch/.ready
-	HF_HUB_OFFLINE=1 $(TORCH)/python -m pytest -m train test/training $(ARGS)
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(TORCH)/python -m pytest -n 2 -m train test/training $(ARGS)
 	@du -sh .venv-torch
 
 bench-llm: .venv-llm/.ready
