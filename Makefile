@@ -92,7 +92,7 @@ lock:
 	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) pyproject.toml
 
 clean:
-	rm -rf .venv .venv-test .venv-torch .venv-worlds .venv-bench .venv-view .venv-llm .venv-lock build dist *.egg-info
+	rm -rf .venv-wheels .venv .venv-test .venv-torch .venv-worlds .venv-bench .venv-view .venv-llm .venv-lock build dist *.egg-info
 	rm -rf ros2_ws/.venv-ros test/plugin/build test/plugin/*.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find reactree_ros test benchmarks -name __pycache__ -prune -exec rm -rf {} +
@@ -122,8 +122,16 @@ endef
 .venv-torch/.ready: $(INPUTS) $(call unless_ready,.venv-torch)
 	$(call environment,[test$(,)memory$(,)lora])
 
+# What ALFWorld and jericho compile takes minutes: in a step of its own, so that CI has it done beside others.
+.venv-wheels/.ready: $(LOCK)
+	@echo "Compiling for ALFWorld and jericho (once) ..."
+	@$(PYTHON) -m venv --clear .venv-wheels
+	@.venv-wheels/bin/python -m pip wheel -q --disable-pip-version-check --no-deps -w .venv-wheels $$(grep -E '^(fast-downward-textworld|jericho)==' $(LOCK))
+	@touch $@
+
 # The client of VirtualHome asks for versions that no current Python can install: it is taken without what it asks for.
-.venv-worlds/.ready: $(INPUTS) $(call unless_ready,.venv-worlds)
+.venv-worlds/.ready: export PIP_FIND_LINKS := $(PIP_FIND_LINKS) $(CURDIR)/.venv-wheels
+.venv-worlds/.ready: $(INPUTS) .venv-wheels/.ready $(call unless_ready,.venv-worlds)
 	$(call environment,[test-worlds])
 	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps $(VIRTUALHOME) || { rm $@; exit 1; }
 

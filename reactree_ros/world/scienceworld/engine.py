@@ -10,13 +10,13 @@ import contextlib
 import logging
 import os
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 from reactree_ros.errors import UserError
 from reactree_ros.worker import Worker
+from reactree_ros.world.line_process import Spare
 from reactree_ros.world.port import WorldError
 
 T = TypeVar("T")
@@ -137,6 +137,11 @@ class Engine:
         score = self._call(lambda: float(self._server.getScore()))
         return score, score < 0 or self._call(lambda: bool(self._server.getCompleted()))
 
+    @property
+    def usable(self) -> bool:
+        """Whether it is there."""
+        return not self.lost
+
     def kill(self) -> None:
         """End Java."""
         self.lost = self.lost or "ScienceWorld was closed"
@@ -156,31 +161,8 @@ class Engine:
             raise WorldError(self.lost) from None
 
 
-_idle: list[Engine] = []
-_lock = threading.Lock()
-
-
-def borrow() -> Engine:
-    """Return an engine that nobody uses, or a new one.
-
-    Raises:
-        WorldError: Java does not start.
-    """
-    with _lock:
-        while _idle:
-            if not (engine := _idle.pop()).lost:
-                return engine
-    return Engine()
-
-
-def give_back(engine: Engine) -> None:
-    """Let the next one have it; one is kept at most."""
-    with _lock:
-        keep = not engine.lost and not _idle
-        if keep:
-            _idle.append(engine)
-    if not keep:
-        engine.kill()
+#: The one that no world has.
+SPARE = Spare(Engine)
 
 
 @contextlib.contextmanager
@@ -190,11 +172,11 @@ def borrowed() -> Iterator[Engine]:
     Raises:
         WorldError: Java does not start.
     """
-    engine = borrow()
+    engine = SPARE.borrow()
     try:
         yield engine
     finally:
-        give_back(engine)
+        SPARE.give_back(engine)
 
 
 def _quiet() -> None:

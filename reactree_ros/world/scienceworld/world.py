@@ -17,7 +17,7 @@ from reactree_ros.pending import Pending
 from reactree_ros.settings import check_names
 from reactree_ros.worker import Worker
 from reactree_ros.world.port import Observation, Outcome, Score, World
-from reactree_ros.world.scienceworld.engine import Engine, borrow, check_java, give_back
+from reactree_ros.world.scienceworld.engine import SPARE, Engine, check_java
 from reactree_ros.world.scienceworld.tasks import SIMPLIFICATIONS, VARIATIONS, ScienceTask, described
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
 
@@ -103,7 +103,7 @@ class ScienceWorld(World):
 
     def close(self) -> None:
         """Give the simulator back, so that the next episode begins with it."""
-        ended = self._worker.close(lambda: give_back(self._engine) if self._engine else None)
+        ended = self._worker.close(lambda: SPARE.give_back(self._engine) if self._engine else None)
         with contextlib.suppress(Exception):  # a second close, or an answer that lets itself be waited for
             ended.result(CLOSE_LIMIT)
 
@@ -111,7 +111,7 @@ class ScienceWorld(World):
 
     def _load(self) -> Engine:
         if self._engine is None or self._engine.lost:
-            self._engine = borrow()
+            self._engine = SPARE.borrow()
         self._engine.load(self._task.task_name, self._task.variation, self._task.simplifications)
         self._score, self._over, self._asked = 0.0, False, False
         return self._engine
