@@ -7,19 +7,21 @@ LLM_LOCK := requirements-llm.lock
 VIRTUALHOME := virtualhome==2.3.0
 LLM := .venv-llm/bin
 WORLDS := .venv-worlds/bin
+GAMES := .venv-games/bin
 BENCH := .venv-bench/bin
 VIEW := .venv-view/bin
 TORCH := .venv-torch/bin
 CORE := not ros and not llm and not worlds and not bench and not view and not train
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help demo test test-memory test-worlds test-bench test-view test-llm test-train screenshot bench-llm lint compat bench lock clean FORCE
+.PHONY: help demo test test-memory test-worlds test-games test-bench test-view test-llm test-train screenshot bench-llm lint compat bench lock clean FORCE
 
 help:
 	@echo "make demo         a household instruction carried out in the terminal by the small model (no torch)"
 	@echo "make test         lint, types, layer rule, tests"
 	@echo "make test-memory  the tests of episodic memory with the real sentence embedder (installs torch)"
-	@echo "make test-worlds  the tests with the real clients of VirtualHome and AI2-THOR, and of PDDL, ScienceWorld (Java 17),\n                  ALFWorld and jericho (compilers for C and C++; 1.3 GB)"
+	@echo "make test-worlds  the tests with the real clients of VirtualHome and AI2-THOR, and of PDDL and ScienceWorld (Java 17; 0.9 GB)"
+	@echo "make test-games   the tests of ALFWorld and of text adventures (compilers for C and C++; 0.6 GB)"
 	@echo "make test-bench   the tests of the bench's plots and statistics, and of the bench on Ray (0.7 GB)"
 	@echo "make test-view    the tests of the page in the system's Chromium (0.4 GB)"
 	@echo "make test-llm     the tests with the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
@@ -53,6 +55,9 @@ test-memory: .venv-torch/.ready
 test-worlds: .venv-worlds/.ready
 	$(WORLDS)/python -m pytest -n auto -m worlds test/worlds $(ARGS)
 
+test-games: .venv-games/.ready
+	$(GAMES)/python -m pytest -n auto -m worlds test/worlds/test_alfworld.py test/worlds/test_jericho.py $(ARGS)
+
 test-bench: .venv-bench/.ready
 	$(BENCH)/python -m pytest -m bench test/bench $(ARGS)
 
@@ -85,14 +90,14 @@ lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install -q uv
 	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --extra dev --extra memory --extra test-worlds \
-	    --extra bench --extra ray --extra test-view --extra lora --no-annotate \
+	    --extra test-games --extra bench --extra ray --extra test-view --extra lora --no-annotate \
 	    --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) pyproject.toml
 	.venv-lock/bin/uv pip compile -q --python-version 3.11 --extra test-llm --no-annotate $(UNUSED:%=--no-emit-package %) \
 	    $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS) --no-emit-find-links) \
 	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) pyproject.toml
 
 clean:
-	rm -rf .venv-wheels .venv .venv-test .venv-torch .venv-worlds .venv-bench .venv-view .venv-llm .venv-lock build dist *.egg-info
+	rm -rf .venv-wheels .venv .venv-test .venv-torch .venv-worlds .venv-games .venv-bench .venv-view .venv-llm .venv-lock build dist *.egg-info
 	rm -rf ros2_ws/.venv-ros test/plugin/build test/plugin/*.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find reactree_ros test benchmarks -name __pycache__ -prune -exec rm -rf {} +
@@ -122,18 +127,23 @@ endef
 .venv-torch/.ready: $(INPUTS) $(call unless_ready,.venv-torch)
 	$(call environment,[test$(,)memory$(,)lora])
 
-# What ALFWorld and jericho compile takes minutes: in a step of its own, so that CI has it done beside others.
+# The client of VirtualHome asks for versions that no current Python can install: it is taken without what it asks for.
+.venv-worlds/.ready: $(INPUTS) $(call unless_ready,.venv-worlds)
+	$(call environment,[test-worlds])
+	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps $(VIRTUALHOME) || { rm $@; exit 1; }
+
+# Fast Downward comes twice, with ALFWorld and for the tests of PDDL, and one writes over the other: ALFWorld has an
+# environment of its own. What is compiled takes minutes: in a step of its own, so that CI has it done beside others.
+.venv-games/.ready: $(INPUTS) .venv-wheels/.ready $(call unless_ready,.venv-games)
+	$(call environment,[test-games])
+
+.venv-games/.ready: export PIP_FIND_LINKS := $(PIP_FIND_LINKS) .venv-wheels
 .venv-wheels/.ready: $(LOCK)
+	@command -v make >/dev/null && command -v cc >/dev/null && command -v c++ >/dev/null || { echo "error: ALFWorld and jericho want compilers for C and C++ (Debian, Ubuntu: apt install build-essential)" >&2; exit 1; }
 	@echo "Compiling for ALFWorld and jericho (once) ..."
 	@$(PYTHON) -m venv --clear .venv-wheels
 	@.venv-wheels/bin/python -m pip wheel -q --disable-pip-version-check --no-deps -w .venv-wheels $$(grep -E '^(fast-downward-textworld|jericho)==' $(LOCK))
 	@touch $@
-
-# The client of VirtualHome asks for versions that no current Python can install: it is taken without what it asks for.
-.venv-worlds/.ready: export PIP_FIND_LINKS := $(PIP_FIND_LINKS) $(CURDIR)/.venv-wheels
-.venv-worlds/.ready: $(INPUTS) .venv-wheels/.ready $(call unless_ready,.venv-worlds)
-	$(call environment,[test-worlds])
-	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps $(VIRTUALHOME) || { rm $@; exit 1; }
 
 .venv-bench/.ready: $(INPUTS) $(call unless_ready,.venv-bench)
 	$(call environment,[test$(,)bench$(,)ray])

@@ -1,7 +1,8 @@
 """What the world port adds to a bare environment: unified-planning's simulator of PDDL, ALFWorld's games on TextWorld,
 ScienceWorld's own client, jericho's interpreter, and bare requests to WebShop's server.
 
-    .venv-worlds/bin/python benchmarks/worlds.py [--steps N]
+    .venv-worlds/bin/python benchmarks/worlds.py [--steps N]    # PDDL, ScienceWorld, WebShop
+    .venv-games/bin/python benchmarks/worlds.py [--steps N]     # ALFWorld, jericho, WebShop
 
 A step lists what can be done and does something, as an episode does: in PDDL and ALFWorld one of it, drawn at random
 from a seed, in the others the next of a way to the goal; by turns with the port and without, on the same problems. In
@@ -23,6 +24,8 @@ from statistics import median
 from typing import Any, TypeVar
 from urllib.request import Request, urlopen
 
+from reactree_ros.errors import UserError
+from reactree_ros.registry import WORLDS
 from reactree_ros.world.alfworld.games import TASK_TYPES
 from reactree_ros.world.alfworld.games import made_up as made_up_game
 from reactree_ros.world.alfworld.world import AlfworldWorld
@@ -178,13 +181,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=50, help="of each problem of PDDL and each game of ALFWorld")
     steps = parser.parse_args().steps
+    rows = [
+        *((domain, "pddl", pddl(domain, steps)) for domain in MAKERS),
+        ("alfworld", "alfworld", alfworld(steps)),
+        ("scienceworld", "scienceworld", scienceworld()),
+        ("jericho", "jericho", jericho()),
+        ("webshop", "webshop", webshop()),
+    ]
     print("a step, median:")
-    for domain in MAKERS:
-        compare(domain, pddl(domain, steps))
-    compare("alfworld", alfworld(steps))
-    compare("scienceworld", scienceworld())
-    compare("jericho", jericho())
-    compare("webshop", webshop())
+    for name, world, turns in rows:
+        try:
+            WORLDS.get(world).check_installed()
+        except UserError as error:
+            print(f"{name:12} {error}")
+        else:
+            compare(name, turns)
 
 
 if __name__ == "__main__":

@@ -13,17 +13,13 @@ if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in (".", "worlds")]
 
 from doubles import ScriptedModel
-from plans import BARE, carried_out, carried_out_by_hiagent
-from recode_doubles import lesson_of
+from plans import BARE, carried_out, example_of
 from webshop_catalogue import BY_ASIN, GOALS, reward
 from webshop_peer import WebShopPeer
-from webshop_plans import CODEACT, EXAMPLE, PARTS, RECODE, parts_of
+from webshop_plans import CODE, EXAMPLE, PARTS, parts_of
 
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.turns import Saw
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Outcome
@@ -213,32 +209,10 @@ def test_a_page_is_one_line_without_what_is_empty() -> None:
 # ---------------------------------------------------------------------- the prompts
 
 
-class Says(LanguageModel):
-    """Says one text after the other; keeps the prompts."""
-
-    def __init__(self, texts: tuple[str, ...]) -> None:
-        self.texts, self.prompts = list(texts), list[str]()
-
-    def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        self.prompts.append(request.prompt)
-        return Pending.of(Reply(self.texts.pop(0).partition("\n</execute>")[0]))
-
-
-def example_of(name: str, peer: WebShopPeer) -> tuple[EpisodeResult, str]:
+def told(name: str, peer: WebShopPeer) -> tuple[EpisodeResult, str]:
     """The episode of an example, and what the example tells of it."""
     task = task_at(peer, EXAMPLE)
-    if name in ("react", "reactree"):
-        return carried_out(WebShop(task), task.instruction, PARTS, expands=name == "reactree")
-    if name == "hiagent_example":
-        return carried_out_by_hiagent(WebShop(task), task.instruction, PARTS)
-    model = Says(CODEACT if name == "codeact_example" else RECODE)
-    with WebShop(task) as world:
-        kind = planner("codeact" if name == "codeact_example" else "recode")
-        episode = Episode(task.instruction, world=world, model=model, planner=kind)
-        result = episode.run()
-    if name == "recode_examples":
-        return result, "\n\n".join(map(lesson_of, episode.context.nodes)) + "\n"  # type: ignore[arg-type]
-    return result, "\n".join(turn.text for turn in episode.root.turns if not isinstance(turn, Saw)) + "\n"
+    return example_of(name, WebShop(task), task.instruction, PARTS, CODE)
 
 
 EXAMPLES = ("react", "reactree", "hiagent_example", "codeact_example", "recode_examples")
@@ -246,9 +220,7 @@ EXAMPLES = ("react", "reactree", "hiagent_example", "codeact_example", "recode_e
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_examples_in_the_prompts_are_as_they_would_come_out(peer: WebShopPeer, name: str) -> None:
-    if name.startswith(("codeact", "recode")):
-        pytest.importorskip("pydantic_monty")
-    result, said = example_of(name, peer)
+    result, said = told(name, peer)
     assert (result.gsr, result.status) == (1, "success"), result
     assert prompt(HOUSEHOLD.prompts, f"{name}.txt") == said.removesuffix("\n")
 
@@ -257,4 +229,4 @@ if __name__ == "__main__":
     folder = Path(client.__file__).parent / "prompts"
     with WebShopPeer() as server:
         for example in EXAMPLES:
-            (folder / f"{example}.txt").write_text(example_of(example, server)[1], encoding="utf-8")
+            (folder / f"{example}.txt").write_text(told(example, server)[1], encoding="utf-8")

@@ -11,15 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from plans import carried_out, carried_out_by_hiagent
-from recode_doubles import lesson_of
+from plans import example_of
 
 import reactree_ros.world.alfworld
-from reactree_ros.agent.turns import Saw
-from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.pending import Pending
-from reactree_ros.planners.spec import planner
+from reactree_ros.episode import EpisodeResult
 from reactree_ros.world.alfworld.games import AlfworldTask, made_up
 from reactree_ros.world.alfworld.world import AlfworldWorld
 
@@ -125,7 +120,7 @@ PARTS: Mapping[str, Sequence[str]] = {
     ],
     "put the egg on a countertop": ["Act: go to countertop 1", "Act: move egg 1 to countertop 1"],
 }
-CODEACT = (
+_CODEACT = (
     """<thought>An egg may be in the fridge, on a countertop or in a cabinet. What is closed I open.</thought>
 <execute>
 places = re.findall(r'(?:fridge|countertop|cabinet) \\d+', observation)
@@ -151,7 +146,7 @@ print(run(f'move {egg} to countertop 1'))
 </execute>""",
     "<solution>done</solution>",
 )
-RECODE = (
+_RECODE = (
     r"""<think>
 An egg has to be found, cooled, and put on a countertop: three parts, one after the other.
 Each of them has to know the places of the room; I read them from the observation.
@@ -208,42 +203,61 @@ if 'You move' not in seen:
 )
 
 
-class Author(LanguageModel):
-    """Says texts in order; keeps the prompts."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.texts, self.prompts = list(texts), list[str]()
-
-    def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        self.prompts.append(request.prompt)
-        return Pending.of(Reply(self.texts.pop(0)))
+_REFINED = r"""<execute>
+def solution(agent, start_from=START):
+    # General plan: ask where eggs are likely, look there until one is found, cool it in the fridge, put it down.
+    if start_from <= 1:
+        print('[Step 1] choose the places to look at')
+        places = re.findall(r'[a-z]+ \d+', observation)
+        answer = ask(f'A kitchen has these places: {", ".join(places)}. In which two of them is an egg most likely? '
+                     'Name those alone, the likeliest first, with a comma between them.')
+        likely = [place for place in answer.split(', ') if place in places]
+        assert likely, f'Error in [Step 1]: none of the places is named. {answer}'
+    if start_from <= 2:
+        print('[Step 2] look there until an egg is found')
+        egg = ''
+        for place in likely:
+            seen = agent.run(f'go to {place}')OPENED
+            match = re.search(r'\begg \d+', seen)
+            if match:
+                egg = match.group()
+                break
+        assert egg, f'Error in [Step 2]: no egg was seen at {", ".join(likely)}. {seen}'
+    if start_from <= 3:
+        print('[Step 3] take the egg')
+        seen = agent.run(f'take {egg} from {place}')
+        assert 'You pick up' in seen, f'Error in [Step 3]: {egg} was not taken. {seen}'
+    if start_from <= 4:
+        print('[Step 4] cool it in the fridge')
+        agent.run('go to fridge 1')
+        seen = agent.run(f'cool {egg} with fridge 1')
+        assert 'You cool' in seen, f'Error in [Step 4]: {egg} was not cooled. {seen}'
+    if start_from <= 5:
+        print('[Step 5] put it on the countertop')
+        agent.run('go to countertop 1')
+        seen = agent.run(f'move {egg} to countertop 1')
+        assert 'You move' in seen, f'Error in [Step 5]: {egg} was not put down. {seen}'
+</execute>"""
+_OPENED = """
+            if 'is closed' in seen:
+                seen = agent.run(f'open {place}')"""
+_ADAPLANNER = (
+    _REFINED.replace("START", "1").replace("OPENED", ""),
+    "fridge 1, diningtable 1",
+    _REFINED.replace("START", "2").replace("OPENED", _OPENED),
+)
+#: What the examples of planners say that write code.
+CODE = {"recode": _RECODE, "codeact": _CODEACT, "adaplanner": _ADAPLANNER}
 
 
 def told(name: str) -> tuple[EpisodeResult, str]:
     """Have the example of a prompt carried out; returns what the prompt's file has to say, too."""
     task = made_up(*EXAMPLE)
-    world = AlfworldWorld(task)
-    if name == "hiagent_example":
-        return carried_out_by_hiagent(world, task.instruction, PARTS)
-    if name in ("react", "reactree"):
-        return carried_out(world, task.instruction, PARTS, expands=name == "reactree")
-    code = name == "codeact_example"
-    with world:
-        episode = Episode(
-            task.instruction,
-            world=world,
-            model=Author(CODEACT if code else RECODE),
-            planner=planner("codeact" if code else "recode"),
-        )
-        result = episode.run()
-    if code:
-        said = [turn.text for turn in episode.root.turns if not isinstance(turn, Saw)]
-        return result, "\n".join(said) + "\n"
-    return result, "\n\n".join(map(lesson_of, episode.context.nodes)) + "\n"  # type: ignore[arg-type]
+    return example_of(name, AlfworldWorld(task), task.instruction, PARTS, CODE)
 
 
 #: The files that an example is written into.
-EXAMPLES = ("react", "reactree", "hiagent_example", "codeact_example", "recode_examples")
+EXAMPLES = ("react", "reactree", "hiagent_example", "codeact_example", "recode_examples", "adaplanner_example")
 
 if __name__ == "__main__":
     prompts = Path(reactree_ros.world.alfworld.__file__).parent / "prompts"

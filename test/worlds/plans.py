@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import pytest
 from doubles import ScriptedModel
 from recode_doubles import Writes, function_of, lesson_of, own_text
 
@@ -65,14 +66,15 @@ def carried_out_by_hiagent(world: World, instruction: str, parts: Parts) -> tupl
 
 
 def carried_out_in_code(world: World, instruction: str, name: str, texts: Sequence[str]) -> tuple[EpisodeResult, str]:
-    """Have ``recode`` or ``codeact`` carry out what is said one after the other; returns what its example would tell,
+    """Have a planner that writes code carry out what is said one after the other; returns what its example would tell,
     of each function of ReCode's once."""
+    pytest.importorskip("pydantic_monty")
     model = Writes(texts)
     with world:
         episode = Episode(instruction, world=world, model=model, planner=planner(f"{name}:{BARE}"))
         result = episode.run()
     assert len(model.prompts) == len(texts)
-    if name == "codeact":
+    if name != "recode":
         return result, f"{own_text(episode)}\n"
     once: dict[str, str] = {}
     for node in episode.context.nodes:
@@ -80,3 +82,23 @@ def carried_out_in_code(world: World, instruction: str, name: str, texts: Sequen
         lesson = lesson_of(node)
         once.setdefault(function_of(lesson), lesson)
     return result, "\n\n".join(once.values()) + "\n"
+
+
+def example_of(
+    file: str, world: World, instruction: str, parts: Parts, code: Mapping[str, Sequence[str]] | None = None
+) -> tuple[EpisodeResult, str]:
+    """Have the example of a file of prompts carried out by the planner that has it; returns what the file would tell.
+
+    Args:
+        file: Its name without the ending, e.g. ``reactree`` or ``recode_examples``.
+        world: Where the example is at home.
+        instruction: What is asked for in it.
+        parts: How it is done.
+        code: What planners that write code say, by their names.
+    """
+    name = file.partition("_")[0]
+    if code and name in code:
+        return carried_out_in_code(world, instruction, name, code[name])
+    if name == "hiagent":
+        return carried_out_by_hiagent(world, instruction, parts)
+    return carried_out(world, instruction, parts, expands=name == "reactree")

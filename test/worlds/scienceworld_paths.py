@@ -47,8 +47,7 @@ while trail and trail[-1] != room:
 if not trail:
     raise ValueError(f'there is no way to a room that is called {room}')
 </execute>"""
-#: What ReCode's example says: the code of each function, in the order in which it is asked for.
-RECODE = (
+_RECODE = (
     """<think>
 Plants grow in the greenhouse. I focus on one there; the pot that it stands in can be carried to the red box.
 </think>
@@ -78,8 +77,7 @@ for skill in (f'focus on {stage} {kind}', f'pick up {pot}'):
 </execute>""",
     _WAY,
 )
-#: What CodeAct's example says.
-CODEACT = (
+_CODEACT = (
     """<thought>Plants grow in the greenhouse. I go there and see what there is.</thought>
 <execute>
 run('open door to greenhouse')
@@ -99,6 +97,8 @@ for skill in ('go to hallway', 'open door to kitchen', 'go to kitchen', 'move fl
 </execute>""",
     "<solution>done</solution>",
 )
+#: What the examples of planners say that write code; of ReCode's, the code of each function when it is asked for.
+CODE = {"recode": _RECODE, "codeact": _CODEACT}
 
 
 def gold_path(task: ScienceTask) -> list[str]:

@@ -90,8 +90,6 @@ def test_the_expert_wins_by_the_port_what_it_wins_without_and_a_tree_does_too(
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_examples_in_the_prompts_are_as_they_would_come_out(name: str) -> None:
-    if name.startswith(("codeact", "recode")):
-        pytest.importorskip("pydantic_monty")
     result, said = told(name)
     assert (result.gsr, result.status) == (1, "success")
     assert prompt(SPEC.household.prompts, f"{name}.txt") == said.removesuffix("\n")

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from doubles import ScriptedModel
 from greywater import PARTS, PATH, compiled, greywater
-from plans import BARE, carried_out, carried_out_by_hiagent
+from plans import BARE, carried_out, example_of
 from zcode import BY_ZERO, END, FOR_EVER, READ, READ_KEY, UNKNOWN, again, printed, story
 
 from reactree_ros.agent.prompt_files import prompt
@@ -65,12 +65,7 @@ def test_what_a_flat_planner_reaches_a_tree_reaches_too() -> None:
 
 @pytest.mark.parametrize("name", ["react", "reactree", "hiagent_example"])
 def test_the_examples_in_the_prompts_are_as_they_would_come_out(name: str) -> None:
-    if name == "hiagent_example":
-        result, said = carried_out_by_hiagent(JerichoWorld(greywater()), greywater().instruction, PARTS)
-    else:
-        result, said = carried_out(
-            JerichoWorld(greywater()), greywater().instruction, PARTS, expands=name == "reactree"
-        )
+    result, said = example_of(name, JerichoWorld(greywater()), greywater().instruction, PARTS)
     assert (result.gsr, result.status) == (1, "success")
     assert prompt(JerichoWorld.household.prompts, f"{name}.txt") == said.removesuffix("\n")
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from doubles import ScriptedModel
-from plans import BARE, carried_out, carried_out_by_hiagent, carried_out_in_code
-from scienceworld_paths import CODEACT, EXAMPLE, PARTS, RECODE, gold_path, parts_of
+from plans import BARE, carried_out, example_of
+from scienceworld_paths import CODE, EXAMPLE, PARTS, gold_path, parts_of
 
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.bench.scienceworld import SPEC as SUITE
@@ -76,12 +76,7 @@ def test_what_a_flat_planner_reaches_a_tree_reaches_too(name: str) -> None:
 @pytest.mark.parametrize("name", ["react", "reactree", "hiagent_example", "recode_examples", "codeact_example"])
 def test_the_examples_in_the_prompts_are_as_they_would_come_out(name: str) -> None:
     task = described(*EXAMPLE)
-    if name == "hiagent_example":
-        result, said = carried_out_by_hiagent(ScienceWorld(task), task.instruction, PARTS)
-    elif code := {"recode_examples": RECODE, "codeact_example": CODEACT}.get(name):
-        result, said = carried_out_in_code(ScienceWorld(task), task.instruction, name.partition("_")[0], code)
-    else:
-        result, said = carried_out(ScienceWorld(task), task.instruction, PARTS, expands=name == "reactree")
+    result, said = example_of(name, ScienceWorld(task), task.instruction, PARTS, CODE)
     assert (result.gsr, result.status) == (1, "success")
     assert prompt(SPEC.household.prompts, f"{name}.txt") == said.removesuffix("\n")
 

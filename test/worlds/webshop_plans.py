@@ -30,7 +30,7 @@ PARTS: Mapping[str, Sequence[str]] = {
     ],
 }
 #: What CodeAct's model says.
-CODEACT = (
+_CODEACT = (
     """<thought>I search for what it is first, and look at what there is.</thought>
 <execute>
 print(run('search[leak proof travel mug]'))
@@ -52,7 +52,7 @@ print(seen)
     "<solution>done</solution>",
 )
 #: What ReCode's model says of each function.
-RECODE = (
+_RECODE = (
     """<think>
 First the thing has to be found, then its options are chosen, then it is bought. I search for what it is; the color, the
 size and the price come later. To buy is one skill, and what comes of it tells whether it was done.
@@ -97,3 +97,7 @@ def parts_of(goal: Goal) -> dict[str, list[str]]:
         parts["choose the options"] = [f"click[{value}]" for value in goal.options.values()]
     parts["buy it"] = ["click[Buy Now]"]
     return {subgoal: [f"Act: {skill}" for skill in skills] for subgoal, skills in parts.items()}
+
+
+#: What the examples of planners say that write code.
+CODE = {"recode": _RECODE, "codeact": _CODEACT}
