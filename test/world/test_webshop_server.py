@@ -26,8 +26,9 @@ from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.planners.spec import planner
 from reactree_ros.settings import read_settings
+from reactree_ros.world import worker_world
 from reactree_ros.world.port import WorldError
-from reactree_ros.world.webshop import client, world
+from reactree_ros.world.webshop import client
 from reactree_ros.world.webshop.world import WebShop, WebShopSettings, WebShopTask, tasks_of
 
 #: How long a server may take that never answers.
@@ -198,7 +199,7 @@ def test_what_is_cancelled_is_not_waited_for_and_the_world_goes_on(peer: WebShop
 
 
 def test_closing_does_not_wait_for_a_server_that_hangs(peer: WebShopPeer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(world, "CLOSE_LIMIT", 0.1)
+    monkeypatch.setattr(worker_world, "CLOSE_LIMIT", 0.1)
     shop = WebShop(task_at(peer, time_limit=60.0))
     shop.observe().result(10)
     peer.misbehave["/step"] = "hang"

@@ -15,9 +15,7 @@ from pydantic import Field, field_validator
 
 from reactree_ros.agent.household import Household
 from reactree_ros.errors import UserError
-from reactree_ros.pending import Pending
 from reactree_ros.settings import Settings, check_names
-from reactree_ros.worker import Worker
 from reactree_ros.world.ai2thor.alfred import TRAJ_DATA, Trial, load_trials
 from reactree_ros.world.alfworld.engine import SPARE, Engine, Turn
 from reactree_ros.world.alfworld.games import (
@@ -32,13 +30,12 @@ from reactree_ros.world.alfworld.games import (
 )
 from reactree_ros.world.alfworld.progress import conditions_met, kind_of
 from reactree_ros.world.alfworld.rooms import portable
-from reactree_ros.world.port import Observation, Outcome, Score, Seen, World, WorldError
+from reactree_ros.world.port import Observation, Outcome, Score, Seen, WorldError
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
+from reactree_ros.world.worker_world import WorkerWorld
 
 #: How all that ALFWorld tells of a place begins.
 START_LINE = "You are"
-#: How long closing waits for what the game is still at, in seconds.
-CLOSE_LIMIT = 2.0
 #: A game that is made up is numbered by its seed, and by this times the number of its type, from 1.
 TYPE_STRIDE = 10_000
 #: What stands between the two things of a skill.
@@ -72,7 +69,7 @@ HOUSEHOLD = Household(
 )
 
 
-class AlfworldWorld(World):
+class AlfworldWorld(WorkerWorld):
     """A game of ALFWorld.
 
     Args:
@@ -83,53 +80,22 @@ class AlfworldWorld(World):
     household = HOUSEHOLD
 
     def __init__(self, task: AlfworldTask, *, scored: bool = True) -> None:
-        self._task, self._scored = task, scored
+        super().__init__("alfworld", scored=scored)
+        self._task = task
         self._engine: Engine | None = None
         self._loaded = False
         self._turn: Turn | None = None
         self._overview = ""
         self._won = False
-        self._worker = Worker("alfworld")
 
     @property
     def recallable(self) -> Sequence[str]:  # type: ignore[override]
         """Words of all that can be carried in ALFRED's rooms."""
         return portable()
 
-    def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Begin the game anew; nothing is random."""
-
-        def begin() -> Observation:
-            self._begin()
-            return self._look()
-
-        return self._worker.do(begin)
-
-    def observe(self) -> Pending[Observation]:
-        """Tell where the agent is, what is there, what it carries, and the places of the room."""
-        return self._worker.do(self._look)
-
-    def available_skills(self) -> Pending[Sequence[str]]:
-        """List what TextWorld admits now."""
-        return self._worker.do(lambda: self._now.commands)
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        """Take a command; the game answers in its words."""
-        return self._worker.do(lambda: self._take(" ".join(skill.split()).lower()))
-
-    def score(self) -> Pending[Score | None]:
-        """Say whether the game was won, and the share of its goal conditions that hold."""
-        return self._worker.do(self._score)
-
-    def close(self) -> None:
-        """Give the process back, so that the next episode begins with it."""
-        ended = self._worker.close(lambda: SPARE.give_back(self._engine) if self._engine else None)
-        with contextlib.suppress(Exception):  # a second close, or an answer that lets itself be waited for
-            ended.result(CLOSE_LIMIT)
-
     # ------------------------------------------------------------------ in the worker's thread
 
-    def _begin(self) -> Turn:
+    def _begin(self, seed: int | None = None) -> Turn:
         if self._task.unplayable:
             raise WorldError(self._task.unplayable)
         if self._engine is None or self._engine.lost:
@@ -149,6 +115,19 @@ class AlfworldWorld(World):
             raise WorldError(f"{self._task.file or self._task.instruction}: {error}") from None
         self._loaded = True
         return turn
+
+    def _skills(self) -> Sequence[str]:
+        """List what TextWorld admits now."""
+        return self._now.commands
+
+    def _let_go(self) -> None:
+        """Give the process back, so that the next episode begins with it."""
+        if self._engine is not None:
+            SPARE.give_back(self._engine)
+
+    def _stop(self) -> None:
+        if self._engine is not None:
+            self._engine.stop()
 
     @property
     def _now(self) -> Turn:
@@ -188,7 +167,7 @@ class AlfworldWorld(World):
         )
 
     def _take(self, skill: str) -> Observation:
-        before = self._now
+        skill, before = " ".join(skill.split()).lower(), self._now
         self._worker.check_wanted()
         self._turn = turn = self._playing.step(skill)
         self._won = self._won or turn.won
@@ -204,10 +183,9 @@ class AlfworldWorld(World):
         names = {name for fact in turn.facts for name in fact[1:]}
         return bool(verb) and set(named.split(f" {_OF_TWO[verb]} ") if verb in _OF_TWO else [named]) <= names
 
-    def _score(self) -> Score | None:
+    def _rate(self) -> Score:
+        """Say whether the game was won, and the share of its goal conditions that hold."""
         turn = self._now
-        if not self._scored:
-            return None
         if self._won or self._task.wanted is None:
             return Score(float(self._won), float(self._won))
         met, total = conditions_met(self._task.wanted, turn)

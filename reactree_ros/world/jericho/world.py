@@ -8,25 +8,21 @@ which then never was said.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from concurrent.futures import TimeoutError
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import Field
 
 from reactree_ros.agent.household import Household
 from reactree_ros.errors import UserError
-from reactree_ros.pending import Pending
-from reactree_ros.worker import Worker
 from reactree_ros.world.jericho.interpreter import SPARE, Interpreter, Told
 from reactree_ros.world.jericho.story import StoryTask, check_story, numbered
-from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
+from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 from reactree_ros.world.spec import WorldSettings, WorldSpec
+from reactree_ros.world.worker_world import WorkerWorld
 
 START_LINE = "You look around."
 OVER = "The game is over."
-#: How long closing waits for what the interpreter is still at, in seconds.
-CLOSE_LIMIT = 2.0
 #: How many letters jericho passes on.
 LONGEST = 198
 _DIRECTIONS = (
@@ -72,7 +68,7 @@ HOUSEHOLD = Household(
 )
 
 
-class JerichoWorld(World):
+class JerichoWorld(WorkerWorld):
     """A text adventure.
 
     Args:
@@ -83,39 +79,13 @@ class JerichoWorld(World):
     household = HOUSEHOLD
 
     def __init__(self, task: StoryTask, *, scored: bool = True) -> None:
-        self._task, self._scored, self._seed = task, scored, task.seed
+        super().__init__("jericho", scored=scored)
+        self._task, self._seed = task, task.seed
         self._interpreter: Interpreter | None = None
         self._words: frozenset[str] = frozenset()
         self._told: Told | None = None  # what the game said last
         self._start = ""  # what it begins with, as long as nothing was done
         self._best = 0.0
-        self._worker = Worker("jericho")
-
-    def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Go back to the start; what is random in a game follows from the seed, or from the task's."""
-
-        def begin() -> Observation:
-            self._seed = self._task.seed if seed is None else seed
-            self._load()
-            return self._look()
-
-        return self._worker.do(begin)
-
-    def observe(self) -> Pending[Observation]:
-        """Tell what the game begins with, and later the place and what is carried; takes no time in the game."""
-        return self._worker.do(self._look)
-
-    def available_skills(self) -> Pending[Sequence[str]]:
-        """List the words for looking and going that the game has; none where it is over."""
-        return self._worker.do(self._skills)
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        """Say something to the game; it answers in its words."""
-        return self._worker.do(lambda: self._take(skill))
-
-    def score(self) -> Pending[Score | None]:
-        """Say the best share of the highest score that was reached; in a game without one, whether it was won."""
-        return self._worker.do(lambda: Score(float(self._best == 1), self._best) if self._scored else None)
 
     def status(self) -> Mapping[str, str]:
         """Say which story it is, and the score."""
@@ -123,18 +93,25 @@ class JerichoWorld(World):
         score = {"score": f"{told.score} of {told.maximum}"} if told and told.maximum else {}
         return {"story": self._task.story, **score}
 
-    def close(self) -> None:
-        """Give the interpreter back, so that the next episode begins with it."""
-        ended = self._worker.close(lambda: SPARE.give_back(self._interpreter) if self._interpreter else None)
-        try:
-            ended.result(CLOSE_LIMIT)
-        except WorldError:  # a second close
-            return
-        except TimeoutError:
-            if self._interpreter is not None:
-                self._interpreter.stop()
-
     # ------------------------------------------------------------------ in the worker's thread
+
+    def _begin(self, seed: int | None) -> None:
+        """Go back to the start; what is random in a game follows from the seed, or from the task's."""
+        self._seed = self._task.seed if seed is None else seed
+        self._load()
+
+    def _let_go(self) -> None:
+        """Give the interpreter back, so that the next episode begins with it."""
+        if self._interpreter is not None:
+            SPARE.give_back(self._interpreter)
+
+    def _stop(self) -> None:
+        if self._interpreter is not None:
+            self._interpreter.stop()
+
+    def _rate(self) -> Score:
+        """Say the best share of the highest score that was reached; in a game without one, whether it was won."""
+        return Score(float(self._best == 1), self._best)
 
     def _load(self) -> Told:
         if self._interpreter is None or self._interpreter.lost:
@@ -158,12 +135,14 @@ class JerichoWorld(World):
         return self._interpreter, told
 
     def _look(self) -> Observation:
+        """Tell what the game begins with, and later the place and what is carried."""
         interpreter, told = self._here
         if told.over:
             return Observation(f"{START_LINE} {_tidy(told.text)}\n{OVER}")
         return Observation(f"{START_LINE} {_tidy(self._start or interpreter.look() or told.text)}")
 
     def _skills(self) -> list[str]:
+        """List the words for looking and going that the game has; none where it is over."""
         _, told = self._here
         if told.over:
             return []

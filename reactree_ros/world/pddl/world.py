@@ -14,12 +14,12 @@ from pydantic import Field, model_validator
 
 from reactree_ros.agent.household import Household
 from reactree_ros.pending import Pending
-from reactree_ros.worker import Worker
 from reactree_ros.world.pddl.domain import DOMAIN, DOMAINS, Wording, wording_of
 from reactree_ros.world.pddl.engine import Engine, read_problem
 from reactree_ros.world.pddl.problems import MAKERS, Fact, Problem
-from reactree_ros.world.port import Observation, Outcome, Score, World
+from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.spec import WorldSettings, WorldSpec
+from reactree_ros.world.worker_world import WorkerWorld
 
 START_LINE = "This holds now:"
 
@@ -59,7 +59,7 @@ def made_up(domain: str, seed: int) -> PddlTask:
     return PddlTask(file, problem, ", ".join(wording_of(file.parent).listed(problem.goal)))
 
 
-class PddlWorld(World):
+class PddlWorld(WorkerWorld):
     """A problem in PDDL.
 
     Args:
@@ -71,52 +71,35 @@ class PddlWorld(World):
     """
 
     def __init__(self, task: PddlTask, *, scored: bool = True) -> None:
-        self._scored = scored
         self._words = wording_of(task.domain.parent)
         self._engine = Engine(read_problem(task.domain, task.problem), self._words)
         household = _household(task.domain.parent, self._words)
         self.household = replace(household, actions=self._engine.verbs(), rules=self._engine.rules())
         self._best = self._share(self._engine.facts())
-        self._worker = Worker("pddl")
+        super().__init__("pddl", scored=scored)
 
-    def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Go back to the start; nothing is random."""
-
-        def back() -> Observation:
-            self._engine.reset()
-            self._best = self._share(self._engine.facts())
-            return self._look()
-
-        return self._worker.do(back)
-
-    def observe(self) -> Pending[Observation]:
+    def survey(self) -> Pending[Observation]:
         """Tell all that holds."""
-        return self._worker.do(self._look)
-
-    survey = observe
-
-    def available_skills(self) -> Pending[Sequence[str]]:
-        """List what can be done now."""
-        return self._worker.do(self._engine.skills)
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        """Carry out a skill; tells what it has changed, or what keeps it from being done."""
-        return self._worker.do(lambda: self._carry_out(skill))
-
-    def score(self) -> Pending[Score | None]:
-        """Say the best share of the goal's facts that held at a time, and whether it was all of them."""
-        return self._worker.do(lambda: Score(float(self._best == 1), self._best) if self._scored else None)
-
-    def close(self) -> None:
-        """End the thread."""
-        self._worker.close()
+        return self.observe()
 
     # ------------------------------------------------------------------ in the worker's thread
+
+    def _begin(self, seed: int | None) -> None:
+        self._engine.reset()
+        self._best = self._share(self._engine.facts())
+
+    def _skills(self) -> Sequence[str]:
+        return self._engine.skills()
+
+    def _rate(self) -> Score:
+        """Say the best share of the goal's facts that held at a time, and whether it was all of them."""
+        return Score(float(self._best == 1), self._best)
 
     def _look(self) -> Observation:
         return Observation(f"{START_LINE} {', '.join(self._words.listed(self._engine.facts()))}.")
 
-    def _carry_out(self, skill: str) -> Observation:
+    def _take(self, skill: str) -> Observation:
+        """Carry out a skill; tells what it has changed, or what keeps it from being done."""
         if not self._engine.knows(skill):
             return Observation(f"There is no way to {skill} here.", Outcome.UNKNOWN_SKILL)
         self._worker.check_wanted()

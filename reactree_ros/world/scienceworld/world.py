@@ -6,24 +6,20 @@ be done with one thing. The score is the simulator's, from 0 to 1: a task that i
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pydantic import Field, field_validator
 
 from reactree_ros.agent.household import Household
-from reactree_ros.pending import Pending
 from reactree_ros.settings import check_names
-from reactree_ros.worker import Worker
-from reactree_ros.world.port import Observation, Outcome, Score, World
+from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.scienceworld.engine import SPARE, Engine, check_java
 from reactree_ros.world.scienceworld.tasks import SIMPLIFICATIONS, VARIATIONS, ScienceTask, described
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
+from reactree_ros.world.worker_world import WorkerWorld
 
 START_LINE = "You look around."
-#: How long closing waits for what the simulator is still at, in seconds.
-CLOSE_LIMIT = 2.0
 RULES = """How skills are said; <thing> and <place> are named as in what you see, e.g. thermometer or door to hallway:
 - look around, look at <thing>, look in <thing>, examine <thing>, inventory, task, read <thing>
 - go to <place>: through a door that is open; open <thing>, close <thing>
@@ -60,7 +56,7 @@ HOUSEHOLD = Household(
 )
 
 
-class ScienceWorld(World):
+class ScienceWorld(WorkerWorld):
     """A task of ScienceWorld.
 
     Args:
@@ -69,47 +65,17 @@ class ScienceWorld(World):
     """
 
     def __init__(self, task: ScienceTask, *, scored: bool = True) -> None:
+        super().__init__("scienceworld", scored=scored)
         self.household = _household(task.simplifications)
-        self._task, self._scored = task, scored
+        self._task = task
         self._engine: Engine | None = None
         self._score, self._over = 0.0, False
         self._asked = False  # which of several actions was meant
-        self._worker = Worker("scienceworld")
-
-    def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Go back to the start; what is random in a task follows from its variation."""
-
-        def begin() -> Observation:
-            self._load()
-            return self._look()
-
-        return self._worker.do(begin)
-
-    def observe(self) -> Pending[Observation]:
-        """Tell the room and what is carried; takes no time."""
-        return self._worker.do(self._look)
-
-    def available_skills(self) -> Pending[Sequence[str]]:
-        """List what can be done with one thing or none, or the numbers of what may have been meant."""
-        return self._worker.do(self._skills)
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        """Take an action; the simulator answers in its words."""
-        return self._worker.do(lambda: self._take(skill))
-
-    def score(self) -> Pending[Score | None]:
-        """Say the simulator's score, as it was when the task was over."""
-        return self._worker.do(lambda: Score(float(self._score == 1), max(0.0, self._score)) if self._scored else None)
-
-    def close(self) -> None:
-        """Give the simulator back, so that the next episode begins with it."""
-        ended = self._worker.close(lambda: SPARE.give_back(self._engine) if self._engine else None)
-        with contextlib.suppress(Exception):  # a second close, or an answer that lets itself be waited for
-            ended.result(CLOSE_LIMIT)
 
     # ------------------------------------------------------------------ in the worker's thread
 
-    def _load(self) -> Engine:
+    def _begin(self, seed: int | None = None) -> Engine:
+        """Go back to the start; what is random in a task follows from its variation."""
         if self._engine is None or self._engine.lost:
             self._engine = SPARE.borrow()
         self._engine.load(self._task.task_name, self._task.variation, self._task.simplifications)
@@ -118,14 +84,24 @@ class ScienceWorld(World):
 
     @property
     def _here(self) -> Engine:
-        return self._engine or self._load()
+        return self._engine or self._begin()
 
     def _look(self) -> Observation:
         return Observation(f"{START_LINE} {_tidy(self._here.look())}")
 
     def _skills(self) -> list[str]:
+        """List what can be done with one thing or none, or the numbers of what may have been meant."""
         actions = dict.fromkeys(self._here.actions())
         return [one for one in actions if one != _RESET and not one.startswith(_OF_TWO)]
+
+    def _rate(self) -> Score:
+        """Say the simulator's score, as it was when the task was over."""
+        return Score(float(self._score == 1), max(0.0, self._score))
+
+    def _let_go(self) -> None:
+        """Give the simulator back, so that the next episode begins with it."""
+        if self._engine is not None:
+            SPARE.give_back(self._engine)
 
     def _take(self, skill: str) -> Observation:
         if " ".join(skill.split()).casefold() == _RESET:

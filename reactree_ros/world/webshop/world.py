@@ -6,7 +6,6 @@ The score is WebShop's reward, from 0 to 1, of the first purchase; without one i
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import re
 from collections.abc import Mapping, Sequence
@@ -22,8 +21,7 @@ from reactree_ros.agent.reading.skills import NEAREST, Skills
 from reactree_ros.agent.text import well_formed
 from reactree_ros.pending import Pending
 from reactree_ros.settings import Settings
-from reactree_ros.worker import Worker
-from reactree_ros.world.port import Observation, Outcome, Score, World
+from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
 from reactree_ros.world.webshop.client import (
     Actions,
@@ -34,10 +32,9 @@ from reactree_ros.world.webshop.client import (
     instruction_of,
     read_address,
 )
+from reactree_ros.world.worker_world import WorkerWorld
 
 START_LINE = "The page shows:"
-#: How long closing waits for what the server is still at, in seconds.
-CLOSE_LIMIT = 2.0
 #: How many instructions WebShop has (paper, abstract); a server may have fewer, and does not say how many.
 TASKS = 12_087
 RULES = """How skills are said:
@@ -102,7 +99,7 @@ class WebShopTask:
         return instruction.strip() == self.instruction
 
 
-class WebShop(World):
+class WebShop(WorkerWorld):
     """A goal at a server of AgentGym's WebShop.
 
     Args:
@@ -113,53 +110,31 @@ class WebShop(World):
     household = HOUSEHOLD
 
     def __init__(self, task: WebShopTask, *, scored: bool = True) -> None:
-        self._task, self._scored = task, scored
+        super().__init__("webshop", scored=scored)
+        self._task = task
         self._shop: Shop | None = None
         self._asked_for = ""
         self._page = ""  # as it was last seen
         self._actions: Actions | None = None  # of that page, once they were asked for
         self._options: tuple[str, ...] = ()  # that were clicked of the thing, the last one last
         self._reward, self._over = 0.0, False
-        self._worker = Worker("webshop")
-
-    def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Go back to the start; nothing is random."""
-
-        def begin() -> Observation:
-            self._load()
-            return self._look()
-
-        return self._worker.do(begin)
-
-    def observe(self) -> Pending[Observation]:
-        """Tell what the page shows."""
-        return self._worker.do(self._look)
-
-    def available_skills(self) -> Pending[Sequence[str]]:
-        """List what can be clicked; where there is a search bar, a search for the instruction, too."""
-        return self._worker.do(self._skills)
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        """Search or click; tells what the page shows then."""
-        return self._worker.do(lambda: self._take(skill))
-
-    def score(self) -> Pending[Score | None]:
-        """Say the reward of the purchase."""
-        return self._worker.do(lambda: Score(float(self._reward == 1), self._reward) if self._scored else None)
 
     def at_rest(self) -> Pending[None]:
         """Settle when the server has answered what was cancelled."""
         return self._worker.at_rest()
 
-    def close(self) -> None:
-        """Give the environment back, so that the next episode has it."""
-        ended = self._worker.close(lambda: give_back(self._shop) if self._shop else None)
-        with contextlib.suppress(Exception):  # a second close, or an answer that lets itself be waited for
-            ended.result(CLOSE_LIMIT)
-
     # ------------------------------------------------------------------ in the worker's thread
 
-    def _load(self) -> Shop:
+    def _let_go(self) -> None:
+        """Give the environment back, so that the next episode has it."""
+        if self._shop is not None:
+            give_back(self._shop)
+
+    def _rate(self) -> Score:
+        """Say the reward of the purchase."""
+        return Score(float(self._reward == 1), self._reward)
+
+    def _begin(self, seed: int | None = None) -> Shop:
         task, old = self._task, self._shop
         self._shop, self._asked_for, self._page, self._actions, self._options = None, "", "", None, ()
         self._reward, self._over = 0.0, False
@@ -170,7 +145,7 @@ class WebShop(World):
 
     @property
     def _here(self) -> Shop:
-        return self._shop or self._load()
+        return self._shop or self._begin()
 
     def _look(self) -> Observation:
         self._page = self._here.page()
@@ -189,6 +164,7 @@ class WebShop(World):
         return self._actions
 
     def _skills(self) -> list[str]:
+        """List what can be clicked; where there is a search bar, a search for the instruction, too."""
         if self._over:
             return []
         can = self._can()
