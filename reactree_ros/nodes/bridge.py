@@ -37,6 +37,7 @@ from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.settings import BridgeSettings
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.pending import Pending, mapped
+from reactree_ros.worker import Worker
 from reactree_ros.world.port import Observation, Outcome, World, WorldError
 from reactree_ros.world.skill_policy import SkillPolicy, Verdict, load_policy
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, asked, refusal
@@ -405,17 +406,22 @@ class Bridge(ManagedNode):
         if not self._ready(response):
             return response
         if request.task_id != -1:
-            try:
-                world = self.change_task(request.task_id)
-                if world is not None:
-                    self._host(world)
-            except Exception as error:  # of whoever wrote the world, too
-                response.error_code = ResetWorld.Response.WORLD_UNAVAILABLE
-                response.message = str(error) or type(error).__name__
+            changed = await self._aside(lambda: self.change_task(request.task_id), response)
+            if changed is None:
                 return response
-            if world is None:
+            (other,) = changed
+            if other is None:
                 response.error_code = ResetWorld.Response.UNKNOWN_TASK
                 response.message = f"there is no task {request.task_id}"
+                return response
+            if not self._ready(response):  # any more
+                if other is not self._hosted:
+                    other.close()
+                return response
+            try:
+                self._host(other)
+            except UserError as error:
+                response.error_code, response.message = ResetWorld.Response.WORLD_UNAVAILABLE, str(error)
                 return response
         world, seed = self._world, None if request.seed < 0 else request.seed
         assert world is not None
@@ -423,7 +429,7 @@ class Bridge(ManagedNode):
         if answer is not None:
             response.observation = self._as_msg(answer[0])
             self._publish(answer[0], response.observation)
-            self.describe_task(response)
+            await self._aside(lambda: self.describe_task(response), response)
         return response
 
     async def _on_observe(self, request: Observe.Request, response: Observe.Response) -> Observe.Response:
@@ -458,9 +464,10 @@ class Bridge(ManagedNode):
     ) -> EvaluateGoal.Response:
         if self._ready(response) and self._world is not None:
             answer = await self._world_says(self._world.score, response)
-            own = not request.instruction or self.asks_for(request.instruction)
-            if own and answer is not None and answer[0] is not None:
-                response.has_goal, response.gsr, response.ssr = True, answer[0].gsr, answer[0].ssr
+            if answer is not None and answer[0] is not None:
+                own = await self._aside(lambda: not request.instruction or self.asks_for(request.instruction), response)
+                if own == (True,):
+                    response.has_goal, response.gsr, response.ssr = True, answer[0].gsr, answer[0].ssr
         return response
 
     def _ready(self, response: Any) -> bool:
@@ -468,13 +475,21 @@ class Bridge(ManagedNode):
             response.error_code, response.message = type(response).NOT_ACTIVE, "the bridge is not active"
         return self._active
 
+    async def _aside(self, work: Callable[[], Any], response: Any) -> tuple[Any] | None:
+        """Do what may take a while: what a task asks for, its simulator has to tell. Returns as :meth:`_world_says`."""
+        worker = Worker("task")
+        answer = await self._world_says(lambda: worker.do(work), response)
+        worker.close()
+        return answer
+
     async def _world_says(self, ask: Callable[[], Pending[Any]], response: Any) -> tuple[Any] | None:
         """Wait for the world; returns its answer in a tuple, or None with the error in the response."""
         pending = await self._waker.settled(asked(ask))
         try:
             return (pending.take(),)
         except Exception as error:
-            response.error_code, response.message = type(response).WORLD_UNAVAILABLE, str(error)
+            response.error_code = type(response).WORLD_UNAVAILABLE
+            response.message = str(error) or type(error).__name__
             return None
 
     def _as_msg(self, observation: Observation) -> ObservationMsg:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from doubles import START, ScriptedWorld
 
 from reactree_ros.errors import UserError
 from reactree_ros.pending import Pending
-from reactree_ros.world.port import Observation, Outcome, Score, WorldError
+from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 
 if importlib.util.find_spec("rclpy"):
@@ -260,6 +261,24 @@ def test_reset_brings_a_house_to_its_task(graph: Graph) -> None:
     again = graph.call(ResetWorld, "household_bridge/reset", task_id=reset.task_id)
     assert (again.instruction, again.task_name, again.task_id) == (reset.instruction, reset.task_name, reset.task_id)
     assert again.observation.text == reset.observation.text
+
+
+def test_others_are_answered_while_a_task_takes_long_to_be_found(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, asked_for = threading.Event(), threading.Event()
+
+    def change_task(self: BridgeNode, task_id: int) -> World | None:
+        asked_for.set()
+        assert found.wait(60)
+        return None
+
+    graph.bridge()
+    monkeypatch.setattr(BridgeNode, "change_task", change_task)
+    reset = graph.send(ResetWorld, "household_bridge/reset", task_id=1)
+    graph.until(asked_for.is_set)
+    assert graph.call(Observe, "household_bridge/observe").error_code == Observe.Response.NONE
+    assert not reset.done()
+    found.set()
+    assert graph.wait(reset).error_code == ResetWorld.Response.UNKNOWN_TASK
 
 
 @pytest.mark.parametrize("task_id", [99, -2])

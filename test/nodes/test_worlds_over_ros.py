@@ -10,6 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from doubles import ScriptedModel
+from plans import BARE
+from webshop_catalogue import GOALS
+from webshop_peer import WebShopPeer
+from webshop_plans import parts_of
 
 from reactree_ros.pending import Pending, pass_on
 from reactree_ros.world.check import check_world
@@ -20,6 +25,8 @@ from reactree_ros.world.virtualhome.tasks import load_tasks
 from reactree_ros.world.wrappers import WorldWrapper, asked
 
 if importlib.util.find_spec("rclpy"):
+    from reactree_interfaces.srv import DescribeHousehold
+
     from reactree_ros.nodes.adapters import RosWorld
     from reactree_ros.nodes.calls import Calls
     from reactree_ros.nodes.heartbeat import Heartbeat
@@ -104,3 +111,18 @@ def test_a_robot_behind_a_bridge_keeps_to_the_port(graph: Graph, tmp_path: Path)
     house.add_robot()
     house.start()
     assert problems(graph, "robot_bridge") == []
+
+
+def test_a_shop_over_http_is_shopped_in_over_ros_and_one_that_is_gone_is_told(graph: Graph) -> None:
+    goal = GOALS[2]
+    said = [*(decision for part in parts_of(goal).values() for decision in part), "Act: done"]
+    graph.inference(ScriptedModel({goal.instruction: said}))
+    graph.planner(planner=f"react:{BARE}")
+    with WebShopPeer() as peer:
+        graph.bridge(world="webshop", server=peer.url)
+        peer.misbehave["/instruction_text"] = "late"
+        bought = graph.task("", task_id=2).result
+    assert (bought.success, bought.gsr, bought.end) == (True, 1.0, "done")
+    gone = graph.task("", task_id=3).result
+    assert (gone.success, gone.end, "\n" in gone.message) == (False, "world_gone", False)
+    assert graph.call(DescribeHousehold, "household_bridge/household").error_code == DescribeHousehold.Response.NONE

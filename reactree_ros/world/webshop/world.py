@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import Field, field_validator
 
@@ -79,15 +79,22 @@ class WebShopTask:
     server: str
     time_limit: float
     session: int
+    _told: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def instruction(self) -> str:
-        """What is asked for, in the words of the shop that the next episode has; asked of the server each time.
+        """What is asked for, in the words of the shop that a world of this task has, or else that the next one has.
+
+        Shops at one server differ in their prices, and so in what is asked for: the latter is asked each time.
 
         Raises:
             WorldError: The server does not tell.
         """
-        return instruction_of(self.server, self.time_limit, self.session)
+        return next(iter(self._told), "") or instruction_of(self.server, self.time_limit, self.session)
+
+    def told(self, *instruction: str) -> None:
+        """Let it be known what the world's shop asks for; nothing: it has none any more."""
+        self._told[:] = instruction
 
     @property
     def task_name(self) -> str:
@@ -113,7 +120,6 @@ class WebShop(WorkerWorld):
         super().__init__("webshop", scored=scored)
         self._task = task
         self._shop: Shop | None = None
-        self._asked_for = ""
         self._page = ""  # as it was last seen
         self._actions: Actions | None = None  # of that page, once they were asked for
         self._options: tuple[str, ...] = ()  # that were clicked of the thing, the last one last
@@ -127,6 +133,7 @@ class WebShop(WorkerWorld):
 
     def _let_go(self) -> None:
         """Give the environment back, so that the next episode has it."""
+        self._task.told()
         if self._shop is not None:
             give_back(self._shop)
 
@@ -138,9 +145,11 @@ class WebShop(WorkerWorld):
         task, old = self._task, self._shop
         self._shop, self._asked_for, self._page, self._actions, self._options = None, "", "", None, ()
         self._reward, self._over = 0.0, False
+        task.told()
         if old is not None:
             give_back(old)
         self._shop = borrow(task.server, task.time_limit, task.session)
+        task.told(self._shop.instruction())
         return self._shop
 
     @property
@@ -168,12 +177,8 @@ class WebShop(WorkerWorld):
         if self._over:
             return []
         can = self._can()
-        searches = [self._search_for_it()] if can.has_search_bar else []
+        searches = [f"search[{_keywords(self._task.instruction)}]"] if can.has_search_bar else []
         return [*searches, *map(_click, can.clickables)]
-
-    def _search_for_it(self) -> str:
-        self._asked_for = self._asked_for or self._here.instruction()  # of this very shop: another would be made
-        return f"search[{_keywords(self._asked_for)}]"
 
     def _take(self, skill: str) -> Observation:
         if self._over:
