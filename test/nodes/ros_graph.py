@@ -144,6 +144,7 @@ class Graph:
     def bridge(
         self,
         world: World | None = None,
+        /,
         *,
         name: str = "household_bridge",
         namespace: str = "",

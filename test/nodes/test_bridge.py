@@ -278,7 +278,7 @@ def test_others_are_answered_while_a_task_takes_long_to_be_found(graph: Graph, m
     assert graph.call(Observe, "household_bridge/observe").error_code == Observe.Response.NONE
     assert not reset.done()
     found.set()
-    assert graph.wait(reset).error_code == ResetWorld.Response.UNKNOWN_TASK
+    assert graph.wait(reset, "the bridge answers").error_code == ResetWorld.Response.UNKNOWN_TASK
 
 
 @pytest.mark.parametrize("task_id", [99, -2])
