@@ -7,7 +7,7 @@ from reactree_ros.registry import SUITES
 
 def test_every_row_has_a_value_in_each_column_and_names_its_model() -> None:
     tables = [table for suite in SUITES for table in suite.published]
-    assert len(tables) == 3
+    assert len(tables) == 6
     for table in tables:
         assert table.head[:2] == ("planner", "language model")
         assert {len(row) for row in table.rows} == {len(table.head)}

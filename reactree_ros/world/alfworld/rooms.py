@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.errors import UserError
+from reactree_ros.installation import check_modules
 
 #: How things may be treated, and in what.
 TREATMENTS: Mapping[str, tuple[str, str]] = {
@@ -66,9 +67,10 @@ def package() -> Path:
     Raises:
         UserError: It is not installed.
     """
+    check_modules("alfworld", "reactree_ros[alfworld]", ["alfworld"])
     found = find_spec("alfworld")
-    if found is None or not found.submodule_search_locations:
-        raise UserError("the package alfworld is not installed: pip install 'reactree_ros[alfworld]'")
+    assert found is not None
+    assert found.submodule_search_locations is not None
     return Path(found.submodule_search_locations[0])
 
 
