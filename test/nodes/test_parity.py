@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.ros
 
-TASKS, SMALL_TASKS = 20, 10
+#: Of the small model's, each so many-th: its decisions take long.
+TASKS, SMALL_TASKS = 20, 10 // min(5, int(os.environ.get("SWEEP", "1")))
 #: What is compared of a result; the time it took differs.
 RESULT = ("success", "end", "gsr", "ssr", "decisions", "steps", "agent_nodes", "max_depth")
 
