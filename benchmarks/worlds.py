@@ -154,7 +154,7 @@ def webshop() -> Turns:
             return json.load(answer)
 
     with WebShopPeer() as peer:
-        environment = json.load(urlopen(Request(f"{peer.url}/create", b""), timeout=60))
+        environment = json.load(urlopen(Request(f"{peer.url}/create", b"{}"), timeout=60))
 
         def step(action: str) -> None:
             ask(f"{peer.url}/available_actions?env_idx={environment}")
