@@ -31,10 +31,8 @@ class PddlSuiteSettings(Settings):
 
 
 def _tasks(settings: PddlSuiteSettings) -> Mapping[int, PddlTask]:
-    numbers = list(MAKERS)
     seeds = range(settings.first_seed, settings.first_seed + settings.problems)
-    ids = (DOMAIN_STRIDE * (numbers.index(name) + 1) + seed for name in settings.domains.split(",") for seed in seeds)
-    return TasksOnDemand(ids, lambda one: made_up(numbers[one // DOMAIN_STRIDE - 1], one % DOMAIN_STRIDE))
+    return TasksOnDemand.by_kind(MAKERS, DOMAIN_STRIDE, dict.fromkeys(settings.domains.split(","), seeds), made_up)
 
 
 SPEC = SuiteSpec(

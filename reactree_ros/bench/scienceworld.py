@@ -37,18 +37,13 @@ class ScienceWorldSuiteSettings(Settings):
 
 def _tasks(settings: ScienceWorldSuiteSettings) -> Mapping[int, ScienceTask]:
     check_java()
-    numbered = list(VARIATIONS)
 
-    def task(task_id: int) -> ScienceTask:
-        return described(numbered[task_id // TYPE_STRIDE - 1], task_id % TYPE_STRIDE, settings.simplifications)
+    def task(name: str, variation: int) -> ScienceTask:
+        return described(name, variation, settings.simplifications)
 
-    chosen = settings.task_types.split(",") if settings.task_types else numbered
-    ids = (
-        TYPE_STRIDE * (numbered.index(name) + 1) + variation
-        for name in chosen
-        for variation in split(name, settings.part)[: settings.variations]
-    )
-    return TasksOnDemand(ids, task)
+    chosen = settings.task_types.split(",") if settings.task_types else VARIATIONS
+    variations = {name: split(name, settings.part)[: settings.variations] for name in chosen}
+    return TasksOnDemand.by_kind(VARIATIONS, TYPE_STRIDE, variations, task)
 
 
 SPEC = SuiteSpec(

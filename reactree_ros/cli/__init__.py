@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from reactree_ros.errors import UserError
 from reactree_ros.view.words import in_one_line
+from reactree_ros.world.port import WorldError
 
 NOT_ACHIEVED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 #: The commands, each with the module that it is in.
@@ -76,7 +77,7 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(INTERRUPTED)
-    except (UserError, OSError) as error:
+    except (UserError, WorldError, OSError) as error:
         _fail(in_one_line(str(error)), BAD_INPUT)
 
 

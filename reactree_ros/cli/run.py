@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -25,9 +25,6 @@ from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 from reactree_ros.registry import WORLDS
 from reactree_ros.tree.options import RunOptions, TreeOptions
-
-if TYPE_CHECKING:
-    from reactree_ros.world.spec import Task
 
 app = typer.Typer(add_completion=False)
 WHO_PLANS = (
@@ -75,7 +72,6 @@ def run(
     chosen = chosen_planner(planner, llm)
     place = Place.of(world.spec, world.settings)
     task, task_id = place.choose(instruction, by_number=world.settings.of_many)
-    asked = (instruction or (_instruction_of(task) if task else "")).strip()
     with (
         open_model(llm) as model,
         open_memory(memory) if memory else nullcontext() as episodic,
@@ -87,7 +83,7 @@ def run(
         steering = Steering(model, paused=paused) if view else None
         about = described(world, llm, task, scored=task_id is not None)
         episode = Episode(
-            asked,
+            (instruction or (task.instruction if task else "")).strip(),
             world=household,
             model=steering or model,
             planner=chosen,
@@ -107,17 +103,3 @@ def run(
         Console().print(hint, style="dim", markup=False, highlight=False)
     if not result.achieved:
         raise typer.Exit(NOT_ACHIEVED)
-
-
-def _instruction_of(task: Task) -> str:
-    """Return what a task asks for.
-
-    Raises:
-        UserError: The world that would tell is gone.
-    """
-    from reactree_ros.world.port import WorldError
-
-    try:
-        return task.instruction
-    except WorldError as error:
-        raise UserError(str(error)) from error

@@ -47,6 +47,26 @@ class TasksOnDemand(Mapping[int, T]):
         self._ids = dict.fromkeys(ids)
         self._make = make
 
+    @classmethod
+    def by_kind(
+        cls,
+        kinds: Iterable[str],
+        stride: int,
+        numbers: Mapping[str, Iterable[int]],
+        make: Callable[[str, int], T],
+    ) -> TasksOnDemand[T]:
+        """Number tasks of several kinds: the number of the kind, from 1, times a stride, and a number within the kind.
+
+        Args:
+            kinds: All kinds that there are.
+            stride: More than any number within a kind.
+            numbers: The numbers within each kind that is chosen, in order.
+            make: Makes the task of a kind that has a number within it.
+        """
+        known = list(kinds)
+        ids = (stride * (known.index(kind) + 1) + number for kind, own in numbers.items() for number in own)
+        return cls(ids, lambda one: make(known[one // stride - 1], one % stride))
+
     def __getitem__(self, task_id: int) -> T:
         """Make a task."""
         if task_id not in self._ids:

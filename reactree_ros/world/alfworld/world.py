@@ -228,8 +228,7 @@ def games_of(settings: AlfworldGames) -> Mapping[int, AlfworldTask]:
     chosen = settings.task_types.split(",") if settings.task_types else list(TASK_TYPES)
     if not settings.games:
         seeds = range(settings.first_seed, settings.first_seed + settings.number)
-        ids = (TYPE_STRIDE * (TASK_TYPES.index(one) + 1) + seed for one in chosen for seed in seeds)
-        return TasksOnDemand(ids, lambda one: made_up(TASK_TYPES[one // TYPE_STRIDE - 1], one % TYPE_STRIDE))
+        return TasksOnDemand.by_kind(TASK_TYPES, TYPE_STRIDE, dict.fromkeys(chosen, seeds), made_up)
     path = Path(settings.games)
     if path.is_file() or (path.is_dir() and not any(path.rglob(GAME)) and any(path.rglob(TRAJ_DATA))):
         return _made_of(load_trials(path), chosen)

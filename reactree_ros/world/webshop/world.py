@@ -143,7 +143,7 @@ class WebShop(WorkerWorld):
 
     def _begin(self, seed: int | None = None) -> Shop:
         task, old = self._task, self._shop
-        self._shop, self._asked_for, self._page, self._actions, self._options = None, "", "", None, ()
+        self._shop, self._page, self._actions, self._options = None, "", None, ()
         self._reward, self._over = 0.0, False
         task.told()
         if old is not None:
