@@ -94,6 +94,7 @@ class Bridge(ManagedNode):
         self._busy = False
         self._offered: list[Any] = []
         self._leaving: list[_Leaving] = []
+        self._resetting: Pending[None] | None = None  # settles when the reset that is under way has ended
         self._rest: Pending[None] = Pending.of(None)  # of the last stop
         self._last = "none yet"  # the last skill, and how it ended
         self._told: tuple[str, float] = ("", float("-inf"))  # the status that was told last, and when
@@ -124,7 +125,7 @@ class Bridge(ManagedNode):
     def _offer(self) -> None:
         """Make the endpoints; they stay, so that what is under way when the node is cleaned up can be answered."""
         group = ReentrantCallbackGroup()
-        self._waker = Waker(self)
+        self._waker, self._resetting = Waker(self), None
         self._calls = Calls(self, patience=self._settings.confirm_timeout)
         self._observation = self.create_publisher(ObservationMsg, "~/observation", LATCHED)
         self._status = self.create_publisher(BridgeStatus, "~/status", LATCHED)
@@ -403,6 +404,18 @@ class Bridge(ManagedNode):
     # ------------------------------------------------------------------ services
 
     async def _on_reset(self, request: ResetWorld.Request, response: ResetWorld.Response) -> ResetWorld.Response:
+        """Reset the world, one after the other: each tells of its own task."""
+        while self._resetting is not None:
+            await self._waker.settled(self._resetting)
+        self._resetting = ended = Pending[None]()
+        try:
+            return await self._reset(request, response)
+        finally:
+            if self._resetting is ended:  # and the node was not configured anew meanwhile
+                self._resetting = None
+            ended.succeed(None)
+
+    async def _reset(self, request: ResetWorld.Request, response: ResetWorld.Response) -> ResetWorld.Response:
         if not self._ready(response):
             return response
         if request.task_id != -1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from doubles import START, ScriptedWorld
 from reactree_ros.errors import UserError
 from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
+from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 
 if importlib.util.find_spec("rclpy"):
@@ -279,6 +281,36 @@ def test_others_are_answered_while_a_task_takes_long_to_be_found(graph: Graph, m
     assert not reset.done()
     found.set()
     assert graph.wait(reset, "the bridge answers").error_code == ResetWorld.Response.UNKNOWN_TASK
+
+
+def test_two_resets_at_a_time_are_each_told_their_own_task(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "house.json"
+    file.write_text(json.dumps(generate_house(seed=9_000_000, tasks=2)), encoding="utf-8")
+    change_task, changed, go_on = BridgeNode.change_task, threading.Event(), threading.Event()
+
+    def slowly(self: BridgeNode, task_id: int) -> World | None:
+        world = change_task(self, task_id)
+        if task_id == 1:
+            changed.set()
+            assert go_on.wait(60)
+        return world
+
+    graph.bridge(tasks=str(file))
+    alone = {one: graph.call(ResetWorld, "household_bridge/reset", task_id=one) for one in (1, 2)}
+    assert alone[1].instruction != alone[2].instruction
+    monkeypatch.setattr(BridgeNode, "change_task", slowly)
+    first = graph.send(ResetWorld, "household_bridge/reset", task_id=1)
+    graph.until(changed.is_set)
+    second = graph.send(ResetWorld, "household_bridge/reset", task_id=2)
+    graph.call(Observe, "household_bridge/observe")
+    assert not second.done()
+    go_on.set()
+    for reset, number in ((first, 1), (second, 2)):
+        told = graph.wait(reset, "the bridge answers")
+        assert (told.task_id, told.instruction) == (number, alone[number].instruction)
+        assert told.observation.text == alone[number].observation.text
 
 
 @pytest.mark.parametrize("task_id", [99, -2])
