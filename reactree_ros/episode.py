@@ -90,6 +90,8 @@ class EpisodeResult:
         model_seconds: Time that the model took for its replies, together.
         end: A value of :class:`EpisodeEnd`.
         message: What went wrong on the way, whatever the end; empty where nothing did.
+        robots: How many robots there were.
+        makespan: Steps of the run where what robots did at the same time is counted once; with one robot all of them.
     """
 
     task_id: int | None
@@ -109,6 +111,8 @@ class EpisodeResult:
     model_seconds: float
     end: str
     message: str
+    robots: int = 1
+    makespan: int = 0
 
     @property
     def achieved(self) -> bool:
@@ -331,6 +335,8 @@ class Episode:
             model_seconds=round(math.fsum(reply.seconds for reply in replies), 3),
             end=self._end(gone=bool(problem)).value,
             message="; ".join(dict.fromkeys([*told, *([problem] if problem else [])])),
+            robots=len(context.team.robots),
+            makespan=context.team.makespan,
         )
 
     def reason(self, result: EpisodeResult) -> str:

@@ -195,7 +195,11 @@ def _indented(depth: int) -> str:
 
 def _told(node: Node) -> str:
     why = f": {node.failure['message']}" if node.failure else ""
-    return f"{_MARKS[node.status]} {_FLOWS.get(node.kind, '')}{_cut(node.name + why)}"
+    return f"{_MARKS[node.status]} {_FLOWS.get(node.kind, '')}{_by(node.robot)}{_cut(node.name + why)}"
+
+
+def _by(robot: str) -> str:
+    return f"{robot}: " if robot else ""
 
 
 def _active_path(moment: Moment) -> set[int]:
@@ -236,7 +240,8 @@ def _run(moment: Moment, event: Event) -> Iterator[Line]:
 
 
 def _started(moment: Moment, event: Event) -> Iterator[Line]:
-    yield Line(f"● {moment.nodes[event['node']].name}", "bold", indent=0)
+    node = event["node"]
+    yield Line(f"● {_by(moment.robot_of(node))}{moment.nodes[node].name}", "bold", indent=0)
 
 
 def _decided(moment: Moment, event: Event) -> Iterator[Line]:
@@ -245,7 +250,8 @@ def _decided(moment: Moment, event: Event) -> Iterator[Line]:
         yield Line(f"⊕ {decision.control_flow.value}", "magenta")
         yield from (Line(f"○ {subgoal}", "magenta", indent=2) for subgoal in decision.subgoals)
     elif decision is not None:
-        yield Line(str(decision), "cyan" if isinstance(decision, Act) else "")
+        by = _by(moment.robot_of(event["node"])) if isinstance(decision, Act) else ""
+        yield Line(f"{by}{decision}", "cyan" if isinstance(decision, Act) else "")
 
 
 def _refused(moment: Moment, event: Event) -> Iterator[Line]:
@@ -260,11 +266,13 @@ def _shortened(moment: Moment, event: Event) -> Iterator[Line]:
 
 def _observation(moment: Moment, event: Event) -> Iterator[Line]:
     if event["of"] in ("execute", "recall"):
-        yield Line(event["text"], "dim" if event["outcome"] == Outcome.DONE.value else "yellow", indent=2)
+        by = _by(event.get("robot", ""))
+        yield Line(f"{by}{event['text']}", "dim" if event["outcome"] == Outcome.DONE.value else "yellow", indent=2)
 
 
 def _held(moment: Moment, event: Event) -> Iterator[Line]:
-    yield Line(f"it holds: {event['reason']}" if event["reason"] else "it goes on", "yellow")
+    who = event.get("robot", "it")
+    yield Line(f"{who} holds: {event['reason']}" if event["reason"] else f"{who} goes on", "yellow")
 
 
 def _ended(moment: Moment, event: Event) -> Iterator[Line]:
@@ -293,8 +301,9 @@ def show_result(result: EpisodeResult, console: Console) -> None:
     word, style = ("Success", "bold green") if result.achieved else ("Not achieved", "bold red")
     score = "" if result.gsr is None else f", GSR {result.gsr:.2f}, SSR {result.ssr:.2f}"
     console.print(Text(f"{word} (end: {result.end}{score})", style=style))
+    most = f" by {result.robots} robots ({result.makespan} one after the other)" if result.robots > 1 else ""
     console.print(
-        f"{result.decisions} decisions, {result.steps} steps, {result.agent_nodes} agent nodes, "
+        f"{result.decisions} decisions, {result.steps} steps{most}, {result.agent_nodes} agent nodes, "
         f"depth {result.max_depth}, {result.seconds:.2f} s",
         highlight=False,
     )

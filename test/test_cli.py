@@ -40,6 +40,8 @@ KEYS = [
     "model_seconds",
     "end",
     "message",
+    "robots",
+    "makespan",
 ]
 
 

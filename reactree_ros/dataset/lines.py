@@ -118,7 +118,7 @@ class _Reading:
         self.moment.apply(event)
         if event["e"] == "reply":
             request = self.moment.requests[event["id"]]
-            self.asked[node] = _Asked(request, self._may_say(request.event["may_say"]))
+            self.asked[node] = _Asked(request, self._may_say(request.event["may_say"], self.moment.robot_of(node)))
         elif event["e"] == "refused":
             self.asked.pop(node, None)
         elif event["e"] == "decided" and node in self.asked:
@@ -164,14 +164,14 @@ class _Reading:
             learn=learn,
         )
 
-    def _may_say(self, said: Event) -> Mapping[str, Any]:
+    def _may_say(self, said: Event, robot: str) -> Mapping[str, Any]:
         """Return what a request was held to; nothing where skills were free, or its record does not tell which."""
         if said["kind"] == "choice":
             return {"options": list(said["options"])}
         if said["kind"] not in ("decision", "subgoal") or said.get("free"):
             return {}
         recall = self.moment.run["recallable"] if self.moment.run["working_memory"] else ()
-        skills = [DONE, FAILURE, *(RECALL + word for word in recall), *self.moment.skills]
+        skills = [DONE, FAILURE, *(RECALL + word for word in recall), *self.moment.skills.get(robot, ())]
         if len(skills) != said["skills"]:
             return {}
         return {"skills": skills, "control_flows": said.get("control_flows", [])}

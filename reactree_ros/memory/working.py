@@ -20,6 +20,7 @@ class Sighting:
         room: The room it was in, e.g. ``kitchen 1``; None where the world has no rooms.
         place: The receptacle it was at, e.g. ``fridge 2``; None if it was seen from the middle of a room.
         held: Whether the agent held it.
+        robot: Which robot saw it; empty where there is only one.
         order: Running number of the sighting; sightings and looks into receptacles are counted together, from 0.
         time: When it was seen, in seconds of the caller's clock.
     """
@@ -30,12 +31,18 @@ class Sighting:
     room: str | None
     place: str | None
     held: bool
+    robot: str
     order: int
     time: float
 
-    @property
-    def sentence(self) -> str:
-        """The recorded wording of the sighting: ``You saw juice 1 near fridge 2 in kitchen 1.``, for example."""
+    def sentence(self, robot: str = "") -> str:
+        """Return the recorded wording: ``You saw juice 1 near fridge 2 in kitchen 1.``, for example.
+
+        Args:
+            robot: Who is told; what another robot holds is not held by it.
+        """
+        if self.held and self.robot != robot:
+            return f"{self.robot} is holding {self.name}."
         if self.held:
             return f"You are holding {self.name}."
         near = f" near {self.place}" if self.place is not None else ""
@@ -77,6 +84,7 @@ class WorkingMemory:
         room: str | None,
         place: str | None,
         held: bool = False,
+        robot: str = "",
         time: float,
     ) -> None:
         """Notes that an object was seen.
@@ -88,6 +96,7 @@ class WorkingMemory:
             room: The room, e.g. ``kitchen 1``, or None where the world has no rooms.
             place: The receptacle, e.g. ``fridge 2``, or None.
             held: Whether the agent holds it.
+            robot: Which robot saw it; empty where there is only one.
             time: When, in seconds of the caller's clock.
 
         Raises:
@@ -106,6 +115,7 @@ class WorkingMemory:
             room=room,
             place=place,
             held=held,
+            robot=robot,
             order=next(self._order),
             time=time,
         )
@@ -125,12 +135,17 @@ class WorkingMemory:
         self._visited.pop(receptacle, None)  # the latest look comes last
         self._visited[receptacle] = Look(order=next(self._order), time=time)
 
-    def recall(self, word: str) -> str:
-        """Answers ``recall location of <word>`` in the recorded wording, instances in the order of first sighting."""
+    def recall(self, word: str, robot: str = "") -> str:
+        """Answers ``recall location of <word>`` in the recorded wording, instances in the order of first sighting.
+
+        Args:
+            word: The class, in words.
+            robot: Who asks; empty where there is only one.
+        """
         known = self._sightings.get(word)
         if not known:
             return f"You have not seen {word} before."
-        return " ".join(sighting.sentence for sighting in known.values())
+        return " ".join(sighting.sentence(robot) for sighting in known.values())
 
     def sightings(self, word: str) -> tuple[Sighting, ...]:
         """The latest sighting of every known instance of a class, in the order of first sighting."""

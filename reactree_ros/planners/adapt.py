@@ -26,7 +26,6 @@ from reactree_ros.planners.react import flat_abilities
 from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.control_flow import control_flow
 from reactree_ros.tree.goal_node import Program, Step
 
 #: How often a plan that cannot be read is asked for.
@@ -221,7 +220,7 @@ class AdaptNode(AgentNode):
                 return self._composite(plan, part)
             return AdaptNode(plan.steps[part], self._context, self._settings, parent=self)
 
-        return control_flow(order.flow, [behaviour(part) for part in order.parts], self._context.options.parallel)
+        return self.composite(order.flow, [behaviour(part) for part in order.parts])
 
 
 def adapt(instruction: str, context: RunContext, settings: AdaptSettings) -> AdaptNode:

@@ -44,6 +44,7 @@ class Node:
         subgoal: The goal of a goal node.
         depth: The depth of a goal node; the root is 1.
         policy: Of a parallel.
+        robot: Which of several robots it has, with what is below it; empty: that of the behaviour above.
         children: Their numbers, in order.
         status: ``running``, ``success``, ``failure`` or ``interrupted``; empty: it has not run.
         feedback: What it says of its status.
@@ -63,6 +64,7 @@ class Node:
     subgoal: str = ""
     depth: int = 1
     policy: str = ""
+    robot: str = ""
     children: list[int] = field(default_factory=list)
     status: str = ""
     feedback: str = ""
@@ -103,7 +105,7 @@ class Moment:
         active: Number of the goal node that something happened at last; None before the first.
         requests: What the model was asked, by id, in order.
         texts: Starts of prompts by number.
-        skills: What could be done when that was said last.
+        skills: What each robot could do when that was said last; with one robot its name is empty.
         known: Things that were seen, by word and instance.
         rooms: Rooms that are known.
         looked_into: Receptacles that were looked into, each with the time of the last look.
@@ -123,7 +125,7 @@ class Moment:
     active: int | None = None
     requests: dict[str, Request] = field(default_factory=dict)
     texts: dict[int, tuple[Turn, ...]] = field(default_factory=dict)
-    skills: list[str] = field(default_factory=list)
+    skills: dict[str, list[str]] = field(default_factory=dict)
     known: dict[tuple[str, int], Known] = field(default_factory=dict)
     rooms: tuple[str, ...] = ()
     looked_into: dict[str, float] = field(default_factory=dict)
@@ -168,6 +170,15 @@ class Moment:
         """The tree's root."""
         return self.nodes[0]
 
+    def robot_of(self, node: int) -> str:
+        """Return which of several robots a behaviour has; empty where there is one."""
+        at: int | None = node
+        while at is not None:
+            if self.nodes[at].robot:
+                return self.nodes[at].robot
+            at = self.nodes[at].parent
+        return ""
+
     @property
     def goal_nodes(self) -> list[Node]:
         """The goal nodes that started, in order."""
@@ -184,6 +195,9 @@ class Moment:
             self.nodes[node.number] = node
             if node.parent is not None:
                 self.nodes[node.parent].children.append(node.number)
+
+    def _robot(self, event: Event) -> None:
+        self.nodes[event["node"]].robot = event["robot"]
 
     def _status(self, event: Event) -> None:
         for number, status, *feedback in event["of"]:
@@ -211,7 +225,8 @@ class Moment:
         self.requests[event["id"]] = Request(event["node"], event, (*start, *own), self.decisions)
 
     def _skills(self, event: Event) -> None:
-        self.skills = skills_after(self.skills, event)
+        robot = event.get("robot", "")
+        self.skills[robot] = skills_after(self.skills.get(robot, []), event)
 
     def _reply(self, event: Event) -> None:
         self.requests[event["id"]].reply = reply = reply_from_dict(event)
@@ -256,6 +271,7 @@ class Moment:
 _APPLY: dict[str, Any] = {
     "run": Moment._run,
     "grow": Moment._grow,
+    "robot": Moment._robot,
     "status": Moment._status,
     "started": Moment._started,
     "retrieved": Moment._retrieved,

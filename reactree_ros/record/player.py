@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 from py_trees.common import Status
 from pydantic import ValidationError
 
 from reactree_ros.episode import Builder, Episode
+from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.experience import Experience
 from reactree_ros.pending import Pending, pass_on
@@ -36,7 +38,7 @@ from reactree_ros.record.schema import (
 from reactree_ros.record.writer import Recorder, encoded
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import Observation, Score, World
+from reactree_ros.world.port import Observation, Score, Use, World
 
 T = TypeVar("T")
 #: Longest wait for what a run works out by itself (code in a sandbox, an embedding), in seconds.
@@ -52,7 +54,7 @@ _IDLE_TICKS = 5
 #: What two runs that went the same way need not have in common.
 _OWN = {"run": ("id", "started", "versions", "world", "llm", "parent")}
 
-#: What is waited for: what, and of a reply its request's id.
+#: What is waited for: what, and of a reply its request's id, of examples the subgoal, of the world which of its robots.
 Key = tuple[str, str]
 
 
@@ -98,6 +100,7 @@ class Script:
         later: Whether it looks around anew in any case, because nothing was carried out again; what was under way, a
             skill or a reply, is broken off.
         interrupted: Whether it is to be interrupted where it is, as it was when it was recorded.
+        held: Why a robot holds, as it is recorded; empty, or none: it does not.
         halted: Why the run, gone live, holds before it looks around anew; empty once all that was under way is broken
             off, so that it goes on. A person's pause is another hold, and does as well.
     """
@@ -114,10 +117,11 @@ class Script:
     looks_anew: bool = False
     later: bool = False
     interrupted: bool = False
+    held: dict[str, str] = field(default_factory=dict)
     halted: str = ""
     _asked: dict[Key, _Asked] = field(default_factory=dict)
     _counted: int = 0
-    _skills: Sequence[str] = ()
+    _skills: dict[str, Sequence[str]] = field(default_factory=dict)
     _differs: str | None = None
     _live_since: float | None = None
     _broken_off: list[Pending[Any]] = field(default_factory=list)
@@ -178,10 +182,32 @@ class Script:
         if event is None:
             if self.goes_live:
                 self.go_live()
+        elif event["e"] == "held" and "robot" in event:
+            self.held[event["robot"]] = event["reason"]
         elif event["e"] == "held":
             self.context.paused = event["reason"]
-        elif (key := _key(event)) in self._asked:
+        elif (key := self._key(event)) in self._asked:
             self._settle(self._asked.pop(key), event)
+
+    def _key(self, event: Event) -> Key:
+        """Return what an event is the answer to; nothing that is asked for where it is none, or came late."""
+        kind, robot = event["e"], event.get("robot", "")
+        if kind == "reply":
+            return "reply", event["id"]
+        if kind == "retrieved":
+            return "examples", self._subgoals[event["node"]]
+        if kind == "failed" and event.get("late"):
+            return "", ""
+        if kind == "failed" and event["of"] == "examples":
+            return "examples", self._subgoals[event["node"]]
+        if kind in ("failed", "observation"):
+            return str(event["of"]), str(event.get("id", robot))
+        return (kind, robot) if kind == "skills" else ("", "")
+
+    @cached_property
+    def _subgoals(self) -> dict[int, str]:
+        grown = (node for event in self.events if event["e"] == "grow" for node in event["nodes"])
+        return {node["node"]: node.get("subgoal", "") for node in grown}
 
     def _settle(self, asked: _Asked, event: Event) -> None:
         if asked.real is None:
@@ -217,8 +243,9 @@ class Script:
         if event["e"] == "retrieved":
             return tuple(map(experience_from_dict, event["experiences"]))
         if event["e"] == "skills":
-            self._skills = skills_after(self._skills, event)
-            return self._skills
+            robot = event.get("robot", "")
+            self._skills[robot] = skills_after(self._skills.get(robot, ()), event)
+            return self._skills[robot]
         return observation_from_dict(event)
 
     # ------------------------------------------------------------------ what the run asks for
@@ -254,7 +281,7 @@ class Script:
         self, live: Callable[[str], Pending[tuple[Experience, ...]]] | None
     ) -> Callable[[str], Pending[tuple[Experience, ...]]]:
         """Return what finds the recorded examples, and after them live ones; none where there is no memory."""
-        return lambda subgoal: self.ask(("examples", ""), lambda: live(subgoal) if live else Pending.of(()))
+        return lambda subgoal: self.ask(("examples", subgoal), lambda: live(subgoal) if live else Pending.of(()))
 
     @property
     def waits_for_the_record(self) -> bool:
@@ -322,10 +349,16 @@ class ScriptedWorld(World):
         record: What it is of.
         score: What the world said at its end.
         live: The live world; None: there is none.
+        robot: Which of its robots; empty: there is one, or it is the whole world.
     """
 
     def __init__(
-        self, script: Script, record: Record, score: Callable[[], Pending[Score | None]], live: World | None = None
+        self,
+        script: Script,
+        record: Record,
+        score: Callable[[], Pending[Score | None]],
+        live: World | None = None,
+        robot: str = "",
     ) -> None:
         try:
             self.household = household_from_dict(record.run["household"])
@@ -333,7 +366,26 @@ class ScriptedWorld(World):
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             what = f"{type(error).__name__}: {error}"
             raise RecordError(f"{record.name}: its household cannot be used: {what}") from error
-        self._script, self._score, self._live = script, score, live
+        self._script, self._record, self._score, self._live, self._robot = script, record, score, live, robot
+
+    def team(self) -> Mapping[str, World]:
+        """Return the robots that are recorded."""
+        names = self._record.run.get("robots", ())
+        live = {} if self._live is None else self._live.team()
+        if self._live is not None and set(names) != set(live):
+            has = f"the robots {', '.join(live)}" if live else "one robot"
+            raise UserError(
+                f"{self._record.name}: has the robots {', '.join(names) or '(one)'}, and the world has {has}"
+            )
+        return {name: ScriptedWorld(self._script, self._record, self._score, live.get(name), name) for name in names}
+
+    def use(self, skill: str) -> Use:
+        """Say what a skill needs: along the record nothing, since that says what came when."""
+        return self._live.use(skill) if self._live is not None and self._script.live else Use()
+
+    def aside(self) -> str:
+        """See :meth:`World.aside`."""
+        return self._live.aside() if self._live is not None and self._script.live else ""
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         """Nothing is reset."""
@@ -341,19 +393,22 @@ class ScriptedWorld(World):
 
     def observe(self) -> Pending[Observation]:
         """See :meth:`World.observe`."""
-        return self._script.ask(("observe", ""), lambda: _live(self._live).observe(), beside="look around")
+        return self._ask("observe", lambda live: live.observe(), beside="look around")
 
     def survey(self) -> Pending[Observation]:
         """See :meth:`World.survey`."""
-        return self._script.ask(("survey", ""), lambda: _live(self._live).survey())
+        return self._ask("survey", lambda live: live.survey())
 
     def available_skills(self) -> Pending[Sequence[str]]:
         """See :meth:`World.available_skills`."""
-        return self._script.ask(("skills", ""), lambda: _live(self._live).available_skills())
+        return self._ask("skills", lambda live: live.available_skills())
 
     def execute(self, skill: str) -> Pending[Observation]:
         """See :meth:`World.execute`."""
-        return self._script.ask(("execute", ""), lambda: _live(self._live).execute(skill), beside=skill)
+        return self._ask("execute", lambda live: live.execute(skill), beside=skill)
+
+    def _ask(self, of: str, ask: Callable[[World], Pending[T]], *, beside: str = "") -> Pending[T]:
+        return self._script.ask((of, self._robot), lambda: ask(_live(self._live)), beside=beside)
 
     def score(self) -> Pending[Score | None]:
         """See :meth:`World.score`."""
@@ -361,7 +416,9 @@ class ScriptedWorld(World):
 
     def halted(self) -> str:
         """See :meth:`World.halted`."""
-        return self._script.halted or (self._live.halted() if self._live is not None and self._script.live else "")
+        if self._script.live:
+            return self._script.halted or (self._live.halted() if self._live is not None else "")
+        return self._script.held.get(self._robot, "") or self._script.halted
 
     def at_rest(self) -> Pending[None]:
         """See :meth:`World.at_rest`."""
@@ -467,7 +524,7 @@ def make_episode(
         )
     except (KeyError, TypeError, ValidationError) as error:
         raise RecordError(f"{record.name}: what the run is cannot be used: {' '.join(str(error).split())}") from error
-    episode.context.world = world  # what takes how long is as it is recorded
+    episode.context.enter(world)  # what takes how long is as it is recorded
     script.begin(episode.context)
     return episode
 
@@ -535,32 +592,24 @@ def recorded_score(events: Sequence[Event]) -> Callable[[], Pending[Score | None
     return score
 
 
-def _key(event: Event) -> Key:
-    """Return what an event is the answer to; nothing that is asked for where it is none, or came late."""
-    kind = event["e"]
-    if kind == "reply":
-        return "reply", event["id"]
-    if kind == "failed":
-        return "" if event.get("late") else event["of"], event.get("id", "")
-    if kind == "observation":
-        return event["of"], ""
-    return {"skills": ("skills", ""), "retrieved": ("examples", "")}.get(kind, ("", ""))
-
-
 def _difference(expected: Event, event: Event) -> str:
     """Say how two events differ in more than their times; empty where they do not."""
     own = ("t", *_OWN.get(expected["e"], ()))
     recorded = {name: value for name, value in expected.items() if name not in own}
     now = {name: value for name, value in event.items() if name not in own}
     if expected["e"] == "end" and event["e"] == "end":
-        recorded["result"] = {**recorded["result"], "seconds": None}
-        now["result"] = {**now["result"], "seconds": None}
+        recorded["result"], now["result"] = _counted(recorded["result"]), _counted(now["result"], recorded["result"])
     if recorded == now or recorded == (now := json.loads(encoded(now))):
         return ""
     name = next(name for name in {**recorded, **now} if recorded.get(name) != now.get(name))
     if name == "e":
         return f"now {encoded(now)[:200]} instead of {encoded(recorded)[:200]}"
     return f"{name} is {_shown(now.get(name))}, recorded {_shown(recorded.get(name))}"
+
+
+def _counted(result: Event, names: Iterable[str] | None = None) -> Event:
+    """Return of a result what does not depend on when things came, and was recorded in its time."""
+    return {name: result.get(name) for name in (names or result) if name not in ("seconds", "makespan")}
 
 
 def _shown(value: Any) -> str:

@@ -171,7 +171,7 @@ class Recorder(Listener):
         self._texts: dict[tuple[Turn, ...], int] = {}
         self._turns: dict[GoalNode, int] = {}  # how many of its turns are written
         self._last_text: tuple[tuple[Turn, ...], int] = (), -1
-        self._skills: Sequence[str] = ()
+        self._skills: dict[str, Sequence[str]] = {}  # what each robot could do when that was said last
         self._counted: list[int] = []
         self._pictures = 0  # bytes of those that are recorded
         self._leaves_out = False
@@ -199,11 +199,14 @@ class Recorder(Listener):
                 "recallable": list(context.world.recallable),
                 "options": self._options,
                 "limits": {"decisions": budget.max_decisions, "steps": budget.max_steps},
+                **({} if context.team.alone else {"robots": [robot.name for robot in context.team.robots]}),
                 **self._about,
                 "parent": self._parent,
             }
         )
         self._grow(episode.root, None)
+        if not context.team.alone:
+            self.manned(None, context.team.post.robot.name)
         self._flush()
         episode.tree.add_post_tick_handler(self._after_tick)
 
@@ -237,6 +240,11 @@ class Recorder(Listener):
             )
         else:
             self._grow(subtree, above)
+
+    def manned(self, behaviour: Behaviour | None, robot: str) -> None:
+        """See :meth:`Listener.manned`."""
+        number = 0 if behaviour is None else self._numbers[behaviour]
+        self._write({"e": "robot", "node": number, "robot": robot})
 
     def _number_of(self, behaviour: Behaviour) -> int:
         """Give a behaviour that appears its number."""
@@ -334,7 +342,7 @@ class Recorder(Listener):
     def held(self, node: GoalNode, reason: str) -> None:
         """See :meth:`Listener.held`."""
         self._touch_leaf(node)  # it was stopped
-        self._write({"e": "held", "node": self._numbers[node], "reason": reason})
+        self._write({"e": "held", "node": self._numbers[node], "reason": reason, **_robot(node)})
 
     def node_ended(self, node: GoalNode) -> None:
         """See :meth:`Listener.node_ended`."""
@@ -387,7 +395,7 @@ class Recorder(Listener):
     def sent(self, node: GoalNode, skill: str) -> None:
         """See :meth:`Listener.sent`."""
         self._touch_leaf(node)
-        self._write({"e": "skill", "node": self._numbers[node], "skill": skill})
+        self._write({"e": "skill", "node": self._numbers[node], "skill": skill, **_robot(node)})
         self._flush()
 
     def came(self, node: GoalNode, call: Call, answer: Any) -> None:
@@ -396,8 +404,9 @@ class Recorder(Listener):
         if call.of == "reply":
             self._write({"e": "reply", "node": number, "id": call.id, **reply_to_dict(answer)})
         elif call.of == "skills":
-            event = {"e": "skills", **skills_difference(self._skills, answer)}
-            self._skills = answer
+            robot = node.post.robot.name
+            event = {"e": "skills", **_robot(node), **skills_difference(self._skills.get(robot, ()), answer)}
+            self._skills[robot] = answer
             self._write(event)
         elif call.of == "examples":
             found = [experience_to_dict(experience) for experience in answer]
@@ -405,7 +414,8 @@ class Recorder(Listener):
         else:
             self._touch_leaf(node)  # of the skill that it is of, or that was stopped before
             kept = self._with_a_picture_that_fits(answer)
-            self._write({"e": "observation", "node": number, "of": call.of, **observation_to_dict(kept)})
+            event = {"e": "observation", "node": number, "of": call.of, **_robot(node)}
+            self._write(event | observation_to_dict(kept))
 
     def _with_a_picture_that_fits(self, observation: Observation) -> Observation:
         """Return an observation without its picture where that is too large, or the record has enough of them."""
@@ -427,7 +437,7 @@ class Recorder(Listener):
     def call_failed(self, node: GoalNode, call: Call, error: Exception, *, late: bool = False) -> None:
         """See :meth:`Listener.call_failed`."""
         self._touch_leaf(node)
-        event = {"e": "failed", "node": self._numbers[node], "of": call.of, **error_to_dict(error)}
+        event = {"e": "failed", "node": self._numbers[node], "of": call.of, **_robot(node), **error_to_dict(error)}
         if call.id:
             event["id"] = call.id
         self._write(event | {"late": True} if late else event)
@@ -449,6 +459,12 @@ class Recorder(Listener):
             self._write({"e": "counted", "tokens": counted})
         event["t"] = int((self._clock() - self._begin) * 1000) / 1000
         self._send(event)
+
+
+def _robot(node: GoalNode) -> Event:
+    """Say which of several robots a goal node has; nothing where there is one."""
+    name = node.post.robot.name
+    return {"robot": name} if name else {}
 
 
 def _is_start(turn: Turn) -> bool:

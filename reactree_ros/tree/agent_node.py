@@ -19,10 +19,10 @@ from reactree_ros.agent.turns import Prompt, Said, Saw, Turn
 from reactree_ros.llm.port import Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.control_flow import control_flow
+from reactree_ros.tree.control_flow import Concurrent, control_flow
 from reactree_ros.tree.failure import Failure, FailureKind
 from reactree_ros.tree.goal_node import OK, GoalNode, Grow, Program, Step
-from reactree_ros.tree.options import DEEPEST
+from reactree_ros.tree.options import DEEPEST, ParallelPolicy
 from reactree_ros.world.port import Observation
 
 #: The longest round of skills that is noticed.
@@ -242,8 +242,17 @@ class AgentNode(GoalNode):
             AgentNode(subgoal, self._context, self._abilities, siblings=siblings, parent=self)
             for subgoal in expand.subgoals
         ]
-        expansion = control_flow(expand.control_flow, children, self._context.options.parallel)
+        expansion = self.composite(expand.control_flow, children)
         return (yield from self.expand(said.text, expand, reply, expansion))
+
+    def composite(self, flow: ControlFlow, children: Sequence[Behaviour]) -> Composite:
+        """Build what carries out a control flow over goal nodes, with as many robots as there are."""
+        policy = self._context.options.parallel
+        if policy is not ParallelPolicy.CONCURRENT:
+            return control_flow(flow, children, policy)
+        if flow is ControlFlow.PARALLEL and not self._context.team.alone:
+            return Concurrent(flow.value, children, self, self._context)
+        return control_flow(flow, children, ParallelPolicy.MAJORITY)
 
     def expand(self, said: str, expand: Expand, reply: Reply, expansion: Composite) -> Program:
         """Let a composite of goal nodes grow; the node's end is theirs."""

@@ -22,7 +22,8 @@ from reactree_ros.pending import Pending
 from reactree_ros.tree.failure import Failure, FailureKind
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import GONE, Observation, World
+from reactree_ros.tree.team import Robot, Team
+from reactree_ros.world.port import GONE, Observation, Seen, World
 
 if TYPE_CHECKING:
     from reactree_ros.tree.goal_node import GoalNode
@@ -87,6 +88,9 @@ class Listener:
     def grown(self, parent: Behaviour, subtree: Behaviour) -> None:
         """The tree has grown."""
 
+    def manned(self, behaviour: Behaviour | None, robot: str) -> None:
+        """A behaviour, with what grows under it, has a robot from now on, of several; None: the whole tree."""
+
     def counted(self, tokens: int) -> None:
         """The language model's tokenizer has counted the tokens of a text."""
 
@@ -132,6 +136,7 @@ class RunContext:
         failures: What ended goal nodes before their programs did, in order, whatever became of the run.
         fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
         paused: Why a person has the run hold; empty: none has.
+        team: The robots of the world.
     """
 
     model: LanguageModel
@@ -152,15 +157,25 @@ class RunContext:
     failures: list[Failure] = field(default_factory=list)
     fatal: Failure | None = None
     paused: str = ""
+    team: Team = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.enter(self.world)
+
+    def enter(self, world: World) -> None:
+        """Have the run in a world, with its robots."""
+        self.world, self.team = world, Team(world)
 
     @property
     def household(self) -> Household:
         """What the world's skills, wording, naming and limits are."""
         return self.world.household
 
-    def held(self) -> str:
-        """Say why nothing is decided or done now; empty where the run goes on."""
-        return self.paused or self.world.halted()
+    def forget(self, seen: Seen) -> str:
+        """Forget a thing that is gone with whoever held it; returns what it is called."""
+        if self.working_memory is not None:
+            self.working_memory.forget(seen.word, seen.instance)
+        return self.household.name_of(seen.word, seen.instance)
 
     def count_tokens(self, text: str) -> int:
         """Count tokens with the model's tokenizer, or, where it is not at hand, about as many."""
@@ -177,9 +192,10 @@ class RunContext:
         if failure.ends_the_tree and self.fatal is None:
             self.fatal = failure
 
-    def remember(self, observation: Observation) -> None:
-        """Take an observation in; working memory does, where there is one."""
+    def remember(self, observation: Observation, robot: Robot) -> None:
+        """Take an observation of a robot in; working memory does, where there is one."""
         self.listener.saw(observation)
+        robot.saw(observation)
         if self.working_memory is None:
             return
         now = self.clock()
@@ -189,7 +205,14 @@ class RunContext:
                 continue
             name = self.household.name_of(seen.word, seen.instance)
             self.working_memory.see(
-                seen.word, seen.instance, name=name, room=seen.room, place=seen.place, held=seen.held, time=now
+                seen.word,
+                seen.instance,
+                name=name,
+                room=seen.room,
+                place=seen.place,
+                held=seen.held,
+                robot=robot.name,
+                time=now,
             )
         if observation.looked_into is not None:
             self.working_memory.looked_into(observation.looked_into, time=now)

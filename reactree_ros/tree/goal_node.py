@@ -27,7 +27,8 @@ from reactree_ros.pending import Pending
 from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.tree.failure import EndedBelow, Failure, FailureKind, Held, LimitReached, MemoryGone, failure_of
 from reactree_ros.tree.skill_leaf import SkillLeaf
-from reactree_ros.world.port import Observation, Outcome, WorldError
+from reactree_ros.tree.team import Post, Robot
+from reactree_ros.world.port import Observation, Outcome, World, WorldError
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -90,6 +91,10 @@ class _BrokenOff(Held):
     """What a program waits for was cancelled, because the run is held."""
 
 
+class _RobotLost(_BrokenOff):
+    """The robot that was to do what a program waits for is gone; another one goes on."""
+
+
 def _is_broken_off(step: Step | None) -> bool:
     """Whether a step is not to go on while the run is held."""
     return isinstance(step, Execute) or (isinstance(step, Wait) and not step.while_held)
@@ -134,6 +139,8 @@ class GoalNode(Composite, abc.ABC):
         self.depth: int = 1 if parent is None else parent.depth + 2
         self.index = self.start = 0
         self._context = context
+        self._above = parent
+        self._post: Post | None = None
         self._clear()
 
     def _clear(self) -> None:
@@ -152,10 +159,38 @@ class GoalNode(Composite, abc.ABC):
         self._program: Program | None = None
         self._step: Step | None = None
         self._deadline = 0.0
+        self._looked_as: Robot | None = None  # as which it looked around last
         self._missed: tuple[Exception | None, str] = (None, "")  # what was raised instead of what the program waits for
 
     def setup(self, **kwargs: Any) -> None:
         """Nothing to set up: model and world are there."""
+
+    @property
+    def post(self) -> Post:
+        """What robot it has: one of its own, or that of the goal node that it grew under."""
+        if self._post is not None:
+            return self._post
+        return self._context.team.post if self._above is None else self._above.post
+
+    @post.setter
+    def post(self, post: Post) -> None:
+        self._post = post
+
+    @property
+    def world(self) -> World:
+        """The world as its robot sees it and acts in it."""
+        return self.post.robot.world
+
+    def _held(self) -> str:
+        """Say why nothing is decided or done now; empty where the node goes on."""
+        return self._context.paused or self._without_robot() or self.world.halted()
+
+    def _without_robot(self) -> str:
+        before = self.post.robot
+        reason = self._context.team.vacancy(self.post)
+        if self.post.robot is not before:
+            self._context.listener.manned(self.post.top, self.post.robot.name)
+        return reason
 
     @property
     def text(self) -> str:
@@ -343,14 +378,17 @@ class GoalNode(Composite, abc.ABC):
             Held: It was held for too long.
             WorldError: The world failed.
         """
-        while reason := self._context.held():
-            seen = yield from self._after_hold(f"You had to wait: {reason}.")
+        while (reason := self._held()) or self._looked_as not in (None, self.post.robot):
+            seen = yield from self._after_hold(f"You had to wait: {reason}." if reason else "")
             yield from self.resumed(seen)
 
     def _after_hold(self, words: str) -> Generator[Step, Any, Observation]:
+        before = self._looked_as
         yield Hold()
         seen = yield from self.look_around()
-        return replace(seen, text=f"{words} You may go on. {seen.text}", outcome=Outcome.HALTED)
+        now = f"You are {self.post.robot.name} now." if self.post.robot is not before else ""
+        told = " ".join(filter(None, (words, now, "You may go on.", seen.text)))
+        return replace(seen, text=told, outcome=Outcome.HALTED)
 
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
         """Take in what is to be seen after a hold in which nothing was under way; by default as an observation."""
@@ -411,9 +449,9 @@ class GoalNode(Composite, abc.ABC):
         Raises:
             WorldError: The world failed.
         """
-        asked = self._context.world.observe()
-        observation: Observation = yield Wait("observation", asked, WorldError, call=Call("observe"))
-        self._context.remember(observation)
+        observation = yield from self._ask_world("observation", "observe", lambda world: world.observe())
+        self._looked_as = self.post.robot
+        self._context.remember(observation, self._looked_as)
         return observation
 
     def survey(self) -> Generator[Step, Any, Observation]:
@@ -422,9 +460,20 @@ class GoalNode(Composite, abc.ABC):
         Raises:
             WorldError: The world cannot say that, or failed.
         """
-        asked = self._context.world.survey()
-        survey: Observation = yield Wait("description of the world", asked, WorldError, call=Call("survey"))
-        return survey
+        return (yield from self._ask_world("description of the world", "survey", lambda world: world.survey()))
+
+    def _ask_world(
+        self, what: str, of: str, ask: Callable[[World], Pending[Observation]]
+    ) -> Generator[Step, Any, Observation]:
+        """Ask the robot, and where it is gone the one that goes on."""
+        while True:
+            try:
+                asked = _asked(partial(ask, self.world))
+                observation: Observation = yield Wait(what, asked, WorldError, call=Call(of))
+            except _RobotLost:
+                yield Hold()
+            else:
+                return observation
 
     def available_skills(self) -> Generator[Step, Any, Sequence[str]]:
         """Return the world's skills that may be tried now.
@@ -432,14 +481,19 @@ class GoalNode(Composite, abc.ABC):
         Raises:
             WorldError: The world failed.
         """
-        yield from self.hold()
-        asked = self._context.world.available_skills()
-        skills: Sequence[str] = yield Wait("skills", asked, WorldError, call=Call("skills"))
-        return skills
+        while True:
+            yield from self.hold()
+            asked = _asked(self.world.available_skills)
+            try:
+                skills: Sequence[str] = yield Wait("skills", asked, WorldError, call=Call("skills"))
+            except _RobotLost as lost:
+                self.see((yield from self._after_hold(f"You could not go on: {lost}.")))
+            else:
+                return skills
 
     def own_actions(self) -> list[str]:
         """Return what may be done beside the world's skills: the ends, and what working memory may be asked."""
-        recall = self._context.world.recallable if self._context.working_memory is not None else ()
+        recall = self.world.recallable if self._context.working_memory is not None else ()
         return [DONE, FAILURE, *(RECALL + word for word in recall)]
 
     def find_examples(self) -> Generator[Step, Any, tuple[Experience, ...]]:
@@ -467,8 +521,10 @@ class GoalNode(Composite, abc.ABC):
             WorldError: The world failed.
         """
         context = self._context
+        self.post.robot.elapsed += 1
         if context.working_memory is not None and skill.startswith(RECALL):
-            observation = Observation(context.working_memory.recall(skill.removeprefix(RECALL)))
+            word, robot = skill.removeprefix(RECALL), self.post.robot.name
+            observation = Observation(context.working_memory.recall(word, robot))
             context.listener.came(self, Call("recall"), observation)
         else:
             try:
@@ -477,7 +533,7 @@ class GoalNode(Composite, abc.ABC):
                 observation = Observation(f"You were stopped before you had done it: {held}.", Outcome.HALTED)
             if observation.outcome is Outcome.HALTED:
                 observation = yield from self._after_hold(observation.text)
-            context.remember(observation)
+            context.remember(observation, self.post.robot)
         context.listener.observed(self, observation)
         return observation
 
@@ -508,7 +564,7 @@ class GoalNode(Composite, abc.ABC):
             self._begin()
         elif isinstance(self._step, Hold):
             self._look_whether_held()
-        elif (held := self._context.held()) and _is_broken_off(self._step):
+        elif _is_broken_off(self._step) and (held := self._held()):
             self._break_off(held)
         elif isinstance(self._step, Wait):
             self._look(self._step)
@@ -573,7 +629,8 @@ class GoalNode(Composite, abc.ABC):
         elif leaf.error is not None:
             error = leaf.error
             self._missed = error, f"'{leaf.name}' failed"
-            self._go_on(lambda: program.throw(error))
+            raised = self._lost(error)
+            self._go_on(lambda: program.throw(raised))
         else:
             self._go_on(lambda: program.send(leaf.observation))
 
@@ -587,12 +644,13 @@ class GoalNode(Composite, abc.ABC):
                 self._context.listener.call_failed(self, step.call, late, late=True)
             assert self._program is not None  # it waits
             program = self._program
-            self._go_on(lambda: program.throw(late))
+            raised = self._lost(late)
+            self._go_on(lambda: program.throw(raised))
 
     def _look_whether_held(self) -> None:
         context, program = self._context, self._program
         assert program is not None  # it waits
-        held = context.held()
+        held = self._held()
         if held and context.clock() < self._deadline:
             self._say_held(held)
             return
@@ -636,7 +694,20 @@ class GoalNode(Composite, abc.ABC):
         if step.call is not None:
             listener.call_failed(self, step.call, thrown)
         self._missed = thrown, f"no {step.what}"
-        return lambda: program.throw(thrown)
+        raised = self._lost(thrown)
+        return lambda: program.throw(raised)
+
+    def _lost(self, error: Exception) -> Exception:
+        """Return what is raised where a robot failed: its loss, where another one is left, else the failure itself."""
+        team, robot = self._context.team, self.post.robot
+        if not isinstance(error, WorldError) or team.alone:
+            return error
+        robot.lose(str(error) or type(error).__name__)
+        if not team.left:
+            return error
+        held = [self._context.forget(seen) for seen in robot.holds]
+        lost = f"; what it held is lost with it: {', '.join(held)}" if held else ""
+        return _RobotLost(f"{robot.name} is gone: {robot.gone.rstrip('.')}{lost}")
 
     def _go_on(self, resume: Callable[[], Step]) -> None:
         """Let the program run to where it has to wait."""
@@ -655,7 +726,7 @@ class GoalNode(Composite, abc.ABC):
             if isinstance(step, Wait) and not step.next_tick and step.pending.done():
                 resume = self._outcome_of(step)
                 continue
-            if isinstance(step, Hold) and not self._context.held():
+            if isinstance(step, Hold) and not self._held():
                 program = self._program
                 assert program is not None  # it has not ended
                 resume = partial(next, program)
@@ -672,7 +743,7 @@ class GoalNode(Composite, abc.ABC):
             return
         if isinstance(step, Hold):
             self._deadline = context.clock() + context.options.hold_timeout
-            self._say_held(context.held())
+            self._say_held(self._held())
             return
         if isinstance(step, Execute):
             self._add_leaf(step.skill)

@@ -13,9 +13,11 @@ class ParallelPolicy(enum.Enum):
     """When a parallel, all of whose children have ended, succeeds."""
 
     MAJORITY = "majority"
-    """More than half of the children succeeded (paper, section 4.1)."""
+    """More than half of the children succeeded (paper, section 4.1); they take turns."""
     ALL = "all"
-    """Every child succeeded (the authors' code)."""
+    """Every child succeeded (the authors' code); they take turns."""
+    CONCURRENT = "concurrent"
+    """As ``majority``; with several robots the children run at the same time, each by a robot of its own."""
 
 
 #: The deepest agent node of all: a hundred in one another. Every tick goes through all of them, by Python's stack, and
@@ -39,7 +41,10 @@ class RunOptions(Settings):
     max_tokens: int = Field(default=512, ge=1, description="longest decision, in tokens of the language model")
     temperature: float = Field(default=0.0, ge=0, description="sampling temperature of the language model")
     seed: int = Field(default=0, description="seed of the language model, and of the choice among similar examples")
-    parallel: ParallelPolicy = Field(default=ParallelPolicy.MAJORITY, description="when a parallel succeeds")
+    parallel: ParallelPolicy = Field(
+        default=ParallelPolicy.CONCURRENT,
+        description="when a parallel succeeds, and whether its children run at the same time where there are robots",
+    )
     answer_repeats: bool = Field(
         default=True, description="tell an agent node that has the same thought again that it had it already"
     )

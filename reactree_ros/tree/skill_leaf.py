@@ -53,7 +53,8 @@ class SkillLeaf(Behaviour):
         self.observation, self.error, self.feedback_message = None, None, ""
         self._context.listener.sent(self._node, self.name)
         try:
-            self._pending = self._context.world.execute(self.name)
+            context, robot = self._context, self._node.post.robot
+            self._pending = context.team.execute(robot, self.name, context.options.skill_timeout)
         except Exception as error:
             self._pending = Pending.failed(error)
         if not self._pending.done():

@@ -12,13 +12,45 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
 from reactree_ros.pending import Pending
 
-__all__ = ["GONE", "Household", "Observation", "Outcome", "Score", "Seen", "World", "WorldError"]
+__all__ = [
+    "GONE",
+    "Household",
+    "Observation",
+    "Outcome",
+    "RobotGone",
+    "Score",
+    "Seen",
+    "Use",
+    "World",
+    "WorldError",
+]
 
 _World = TypeVar("_World", bound="World")
 
 
 class WorldError(Exception):
     """The world could not do what was asked for a reason that is not a refusal (it is gone, it broke)."""
+
+
+class RobotGone(WorldError):
+    """A robot can do nothing more: its battery is empty, it does not answer, it did not stop."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a skill needs for its robot alone, by names as in skills, where several robots share a world.
+
+    Attributes:
+        things: What it goes for; whoever does so first has it until its subgoal has ended.
+        places: Where the robot stands from now on, until it moves away.
+        ways: What it passes: it has them as long as the skill lasts.
+        moves: Whether the robot leaves where it stands.
+    """
+
+    things: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    ways: tuple[str, ...] = ()
+    moves: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,6 +114,22 @@ class World(abc.ABC):
     @abc.abstractmethod
     def score(self) -> Pending[Score | None]:
         """Say how far the goal is reached; None where the world knows no goal."""
+
+    def team(self) -> Mapping[str, World]:
+        """Return its robots by name, each a world of its own: the same place as that robot sees it and acts in it.
+
+        It is asked once. Empty: there is one robot, which is the world's own. Of the others :meth:`reset`,
+        :meth:`score` and :meth:`close` are not asked.
+        """
+        return {}
+
+    def use(self, skill: str) -> Use:
+        """Say what a skill needs for its robot alone; asked at once before it, where several robots share a world."""
+        return Use()
+
+    def aside(self) -> str:
+        """Name a skill that leads the robot away from where it stands, e.g. ``go to kitchen 1``; empty: none does."""
+        return ""
 
     def halted(self) -> str:
         """Say why nothing may move now, e.g. because of an emergency stop; empty where something may.

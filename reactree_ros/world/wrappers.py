@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
 from reactree_ros.pending import Pending, give_up_after, mapped, pass_on, settle_as, where_late
-from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
+from reactree_ros.world.port import Household, Observation, Outcome, Score, Use, World, WorldError
 from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict
 
 T = TypeVar("T")
@@ -65,6 +65,22 @@ class WorldWrapper(World):
         """See :meth:`World.score`."""
         return self.inner.score()
 
+    def team(self) -> Mapping[str, World]:
+        """See :meth:`World.team`; each of its robots is wrapped, too."""
+        return {name: self.around(world) for name, world in self.inner.team().items()}
+
+    def around(self, world: World) -> World:
+        """Wrap one of the robots likewise; to be overridden where more is needed for it than the robot."""
+        return type(self)(world)
+
+    def use(self, skill: str) -> Use:
+        """See :meth:`World.use`."""
+        return self.inner.use(skill)
+
+    def aside(self) -> str:
+        """See :meth:`World.aside`."""
+        return self.inner.aside()
+
     def halted(self) -> str:
         """See :meth:`World.halted`."""
         return self.inner.halted()
@@ -105,6 +121,10 @@ class SkillTimeLimit(WorldWrapper):
         super().__init__(inner)
         self._seconds, self._stop_seconds, self._answer_seconds = seconds, stop_seconds, answer_seconds
         self._ending = ""  # the skill that was cancelled and may not have ended yet
+
+    def around(self, world: World) -> World:
+        """Limit one of the robots likewise."""
+        return SkillTimeLimit(world, self._seconds, self._stop_seconds, answer_seconds=self._answer_seconds)
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         """See :meth:`World.reset`; waits for what was cancelled, and goes on where nobody knows that it has ended."""
@@ -247,6 +267,10 @@ class PolicyGuard(WorldWrapper):
     def __init__(self, inner: World, policy: SkillPolicy, confirm: Callable[[str, str], Pending[str]]) -> None:
         super().__init__(inner)
         self._policy, self._confirm = policy, confirm
+
+    def around(self, world: World) -> World:
+        """Guard one of the robots likewise."""
+        return PolicyGuard(world, self._policy, self._confirm)
 
     @property
     def household(self) -> Household:  # type: ignore[override]

@@ -59,7 +59,15 @@ def test_the_latest_sighting_has_its_order_and_time() -> None:
     memory.see("juice", 1, room="kitchen 1", place="fridge 1", time=2.5)
     assert memory.sightings("juice") == (
         Sighting(
-            word="juice", instance=1, name="juice 1", room="kitchen 1", place="fridge 1", held=False, order=2, time=2.5
+            word="juice",
+            instance=1,
+            name="juice 1",
+            room="kitchen 1",
+            place="fridge 1",
+            held=False,
+            robot="",
+            order=2,
+            time=2.5,
         ),
     )
     assert memory.sightings("wine") == ()

@@ -278,7 +278,7 @@ def test_a_moment_is_what_the_run_had_come_to() -> None:
     assert (moment.decisions, moment.steps) == (result.decisions, result.steps)
     assert [request.prompt for request in moment.requests.values()] == [tuple(one.turns) for one in model.requests]
     assert experiences_of(moment) == episode.experiences()
-    assert moment.skills == list(episode.context.world.available_skills().take())
+    assert moment.skills[""] == list(episode.context.world.available_skills().take())
 
 
 def test_every_moment_holds_what_was_known_by_then() -> None:

@@ -68,6 +68,7 @@ def test_the_symbolic_world_keeps_to_the_port(house: str) -> None:
     for task in load_tasks(HOUSES[house]):
         assert check_world(SymbolicWorld(task), tries=60) == []
         assert check_world(SymbolicWorld(task, scored=False)) == []
+        assert check_world(SymbolicWorld(task, robots=2)) == []
 
 
 def test_a_world_of_somebody_else_keeps_to_the_port() -> None:

@@ -6,7 +6,7 @@ import gc
 import math
 import queue
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError
 
 import pytest
@@ -381,3 +381,38 @@ def test_a_world_that_says_its_words_late_is_not_touched_by_a_policy_that_does_n
     assert refused.outcome is Outcome.REFUSED_BY_POLICY
     assert "the skill policy: rules.0.object: 'stove' is nothing here; did you mean 'oven'?" in refused.text
     assert inner.skills == ["go to kitchen 1"]
+
+
+# ---------------------------------------------------------------------- several robots
+
+
+class Crew(Slow):
+    """A world of two robots."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.robots = {"one": Slow(), "two": Slow()}
+
+    def team(self) -> Mapping[str, World]:
+        return self.robots
+
+
+def test_what_the_policy_denies_reaches_no_robot() -> None:
+    crew = Crew()
+    guarded = SkillTimeLimit(PolicyGuard(crew, POLICY, Person()), SHORT).team()
+    assert list(guarded) == ["one", "two"]
+    for name, robot in guarded.items():
+        assert robot.execute("turn on tv 1").take().outcome is Outcome.REFUSED_BY_POLICY
+        assert crew.robots[name].skills == []
+        robot.execute("go to kitchen 1")
+        assert crew.robots[name].skills == ["go to kitchen 1"]
+
+
+def test_a_wrapper_that_does_not_say_how_robots_are_wrapped_is_none_around_them() -> None:
+    class Strict(WorldWrapper):
+        def __init__(self, inner: World, rule: str) -> None:
+            super().__init__(inner)
+
+    with pytest.raises(TypeError):
+        Strict(Crew(), "nothing").team()
+    assert Strict(Slow(), "nothing").team() == {}

@@ -59,7 +59,8 @@ export class NodePanel {
     const started = latest(node.started, moment);
     const tokens = latest(node.tokens, moment);
     const end = latest(node.ends, moment);
-    const key = JSON.stringify([node.id, status, message, started, tokens?.n, end?.n, latest(node.retrieved, moment)?.n]);
+    const robot = record.robot(node, moment);
+    const key = JSON.stringify([node.id, robot, status, message, started, tokens?.n, end?.n, latest(node.retrieved, moment)?.n]);
     if (key === this._key) return;
     this._key = key;
     const facts = [
@@ -69,6 +70,7 @@ export class NodePanel {
       ["Replies", tokens && [tokens.replies, tokens.seconds >= 0.001 ? `, ${seconds(tokens.seconds)}` : ""].join("")],
       ["Tokens", tokens?.prompt ? tokenWords(tokens) : ""],
       ["Policy", node.policy],
+      ["Robot", robot],
       ["Ended", end && [end.failure ? `${end.failure.kind}: ${end.failure.message}` : (end.end ?? "")]],
     ].filter(([, value]) => value || value === 0);
     this._head.replaceChildren(

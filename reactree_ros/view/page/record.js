@@ -30,6 +30,7 @@ class Node {
     this.name = String(values.subgoal || values.name || "");
     this.depth = values.depth ?? null;
     this.policy = values.policy ?? "";
+    this.robots = []; // {n, robot}: those of several that it has, with what is below it
     this.born = born;
     this.children = [];
     this.statuses = []; // {n, status, message}
@@ -94,6 +95,15 @@ export class Record {
     return low;
   }
 
+  /** Return which of several robots a behaviour has; empty where there is one. */
+  robot(node, moment) {
+    for (let one = node; one; one = this.byId.get(one.parent)) {
+      const last = latest(one.robots, moment);
+      if (last) return last.robot;
+    }
+    return "";
+  }
+
   status(node, moment) {
     return latest(node.statuses, moment)?.status ?? "";
   }
@@ -147,6 +157,10 @@ export class Record {
       this.nodes.push(node);
       this.byId.get(node.parent)?.children.push(node);
     }
+  }
+
+  _robot(event, n) {
+    this.byId.get(event.node)?.robots.push({ n, robot: event.robot });
   }
 
   _status(event, n) {
@@ -218,7 +232,7 @@ export class Record {
   }
 
   _skill(event, n) {
-    this.byId.get(event.node)?.doing.push({ n, skill: event.skill });
+    this.byId.get(event.node)?.doing.push({ n, skill: event.robot ? `${event.robot}: ${event.skill}` : event.skill });
   }
 
   _turn(event, n) {

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import TypeVar
 
 from reactree_ros.world.virtualhome.tasks import AGENT_CLASS, ROOMS, Graph, Node
 from reactree_ros.world.virtualhome.vocabulary import CLASSES
 
 HANDS = 2
+AnyScene = TypeVar("AnyScene", bound="Scene")
 
 
 class Thing:
@@ -118,6 +121,12 @@ class Scene:
                 self._container[edge.from_id] = edge.to_id
             elif edge.relation_type == "ON":
                 self._surface[edge.from_id] = edge.to_id
+
+    def for_another(self: AnyScene) -> AnyScene:
+        """Return the same house as another agent has it, who is in the same room and holds nothing."""
+        other = copy.copy(self)
+        other.held, other.close = [], []
+        return other
 
     def container_of(self, thing: Thing) -> Thing | None:
         """Return what the thing is inside of, other than a room."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import Field, model_validator
 
 from reactree_ros.errors import UserError
 from reactree_ros.pending import Pending
-from reactree_ros.world.port import Observation, Outcome, Score, World
+from reactree_ros.world.port import Observation, Outcome, Score, Use, World
 from reactree_ros.world.spec import WorldSettings, WorldSpec
 from reactree_ros.world.virtualhome import rules
 from reactree_ros.world.virtualhome.household import WAH_NL
@@ -36,13 +38,14 @@ class SymbolicWorld(World):
         scored: Whether the task's goal is what is asked for; otherwise there is no score.
         honour_quirks: Do as the simulator did where the task records that it reported a skill as done but nothing
             changed; for replays of recordings.
+        robots: How many agents there are. All start in the same room; each has its own hands and eyes.
     """
 
     household = WAH_NL
     recallable = RECALLABLE
     words = WORDS
 
-    def __init__(self, task: Task, *, scored: bool = True, honour_quirks: bool = False) -> None:
+    def __init__(self, task: Task, *, scored: bool = True, honour_quirks: bool = False, robots: int = 1) -> None:
         self._task = task
         self._scored = scored
         self._quirks = task.recorded_quirks if honour_quirks else Quirks()
@@ -50,15 +53,41 @@ class SymbolicWorld(World):
         for edge in task.init_graph.edges:
             if edge.relation_type == "CLOSE" and edge.to_id not in self._neighbours[edge.from_id]:
                 self._neighbours[edge.from_id].append(edge.to_id)
+        self._team: dict[str, SymbolicWorld] = {}
+        if robots > 1:
+            self._team |= {f"robot_{number}": copy.copy(self) for number in range(2, robots + 1)}
+            self._team = {"robot_1": self, **self._team}
+            for other in self._team.values():
+                other._team = self._team
         self._start()
 
     def _start(self) -> None:
-        self.scene = Scene(self._task.init_graph, init_room=self._task.init_room)
-        self.scene.close = []  # nothing is taken to be close before the first walk, as recorded
-        self._moved: dict[int, Thing] = {}  # what was put down, by id, with its receptacle
-        self._taken: set[int] = set()  # ids of what was picked up: it has left its first place
+        scene = Scene(self._task.init_graph, init_room=self._task.init_room)
+        scene.close = []  # nothing is taken to be close before the first walk, as recorded
+        moved: dict[int, Thing] = {}  # what was put down, by id, with its receptacle
+        taken: set[int] = set()  # ids of what was picked up: it has left its first place
+        self._enter(scene, moved, taken)
+        for other in self._team.values():
+            if other is not self:
+                other._enter(scene.for_another(), moved, taken)
+
+    def _enter(self, scene: Scene, moved: dict[int, Thing], taken: set[int]) -> None:
+        self.scene, self._moved, self._taken = scene, moved, taken
         self._anchor: Thing | None = None  # where the agent stands; None: in the middle of a room
         self._receptacle: Thing | None = None  # where a put down goes
+
+    def team(self) -> Mapping[str, World]:
+        """Return the agents, where there are several."""
+        return self._team
+
+    def use(self, skill: str) -> Use:
+        """Say what a skill needs for its agent alone: a thing that is carried, or where it stands."""
+        parsed = rules.parse_skill(skill, self.scene)
+        return Use() if isinstance(parsed, str) else rules.use(parsed)
+
+    def aside(self) -> str:
+        """Name the skill that leads to the middle of the room."""
+        return f"go to {self.scene.agent_room.name}"
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         """Bring the house back to where its task starts; nothing in it is random."""
@@ -67,7 +96,7 @@ class SymbolicWorld(World):
 
     def observe(self) -> Pending[Observation]:
         """Look around the room the agent is in."""
-        return Pending.of(rules.look_around(self.scene))
+        return Pending.of(self._with_others(rules.look_around(self.scene)))
 
     def survey(self) -> Pending[Observation]:
         """Tell all rooms, receptacles and objects of the house."""
@@ -89,7 +118,17 @@ class SymbolicWorld(World):
         outcome, text = rules.check(parsed, scene=self.scene, receptacle=self._receptacle)
         if outcome is Outcome.DONE:
             self._apply(parsed)
-        return Pending.of(self._observation(parsed, outcome, text))
+        observation = self._observation(parsed, outcome, text)
+        return Pending.of(self._with_others(observation) if parsed.thing.is_room else observation)
+
+    def _with_others(self, observation: Observation) -> Observation:
+        """Tell of the other agents in the room."""
+        told = [
+            f" {name} is here, too{_with(other.scene)}."
+            for name, other in self._team.items()
+            if other is not self and other.scene.agent_room is self.scene.agent_room
+        ]
+        return replace(observation, text=observation.text + "".join(told)) if told else observation
 
     def _apply(self, skill: Skill) -> None:
         thing = skill.thing
@@ -169,6 +208,10 @@ class SymbolicWorld(World):
         return thing.observed and not thing.is_room and not self.scene.hidden(thing)
 
 
+def _with(scene: Scene) -> str:
+    return "".join(f", with {thing.name}" for thing in rules.held(scene))
+
+
 class VirtualHomeSettings(WorldSettings):
     """Which household task of VirtualHome."""
 
@@ -177,6 +220,7 @@ class VirtualHomeSettings(WorldSettings):
         description=f"a shipped house ({', '.join(HOUSES)}; empty: the first) or a file of `reactree house`",
     )
     tasks: str = Field(default="", description="a task file in the WAH-NL schema, instead of a house")
+    robots: int = Field(default=1, ge=1, le=8, description="how many robots there are, for a planner that shares out")
 
     @property
     def of_many(self) -> bool:
@@ -204,7 +248,7 @@ def tasks_of(settings: VirtualHomeSettings) -> dict[int, Task]:
 
 
 def _make(settings: VirtualHomeSettings, task: Task, *, scored: bool = True) -> SymbolicWorld:
-    return SymbolicWorld(task, scored=scored)
+    return SymbolicWorld(task, scored=scored, robots=settings.robots)
 
 
 SPEC = WorldSpec(
@@ -214,5 +258,5 @@ SPEC = WorldSpec(
     household=WAH_NL,
     load_tasks=tasks_of,
     make=_make,
-    flags=("house", "tasks", "task_id"),
+    flags=("house", "tasks", "task_id", "robots"),
 )

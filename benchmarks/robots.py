@@ -1,0 +1,149 @@
+"""Several robots against one in the symbolic household, and what becomes of runs whose robots fail.
+
+python benchmarks/robots.py [--tasks 50] [--failures 500]
+
+The expert decides. The tasks are of generated houses, for things of several kinds, so that their subgoals may be worked
+on at the same time. Time is counted in steps, those of robots that work at the same time once (``makespan``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from reactree_ros.episode import Episode
+from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.pending import Pending
+from reactree_ros.planners.spec import planner
+from reactree_ros.tree.control_flow import Parallel
+from reactree_ros.world.port import Observation, RobotGone, World
+from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import Task, parse_tasks
+from reactree_ros.world.wrappers import WorldWrapper
+
+T = TypeVar("T")
+#: Ticks after which a run is taken for one that stands still; those that end need some hundreds.
+STUCK = 5000
+
+
+class Failing(WorldWrapper):
+    """A robot that is gone after it was asked so many things.
+
+    Args:
+        inner: The robot.
+        asked: How many.
+    """
+
+    def __init__(self, inner: World, asked: int) -> None:
+        super().__init__(inner)
+        self._left = asked
+
+    def _ask(self, ask: Callable[[], Pending[T]]) -> Pending[T]:
+        self._left -= 1
+        return Pending.failed(RobotGone("its battery is empty")) if self._left < 0 else ask()
+
+    def observe(self) -> Pending[Observation]:
+        return self._ask(self.inner.observe)
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        return self._ask(self.inner.available_skills)
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        return self._ask(lambda: self.inner.execute(skill))
+
+
+class FailingTeam(WorldWrapper):
+    """A world some of whose robots fail.
+
+    Args:
+        inner: The world.
+        rng: Says which, and when.
+    """
+
+    def __init__(self, inner: World, rng: random.Random) -> None:
+        super().__init__(inner)
+        self._rng = rng
+
+    def team(self) -> Mapping[str, World]:
+        robots, rng = self.inner.team(), self._rng
+        kept = rng.choice([*robots, *robots, ""])
+        return {name: robot if name == kept else Failing(robot, rng.randrange(1, 60)) for name, robot in robots.items()}
+
+
+def tasks(first: int) -> Iterator[Task]:
+    """Generate tasks for things of several kinds."""
+    seed = first
+    while True:
+        for task in parse_tasks(generate_house(seed=seed, tasks=2)):
+            if len({condition.item for condition in task.goal if condition.item}) > 1:
+                yield task
+        seed += 1
+
+
+def episode(task: Task, world: World) -> Episode:
+    return Episode(task.instruction, world=world, model=ExpertModel(), planner=planner("reactree_wm"))
+
+
+def compare(count: int) -> None:
+    """Carry tasks out with one, two and three robots."""
+    reached, steps, spans, claims = Counter[int](), Counter[int](), Counter[int](), Counter[str]()
+    done = 0
+    for task in tasks(5100000):
+        if done == count:
+            break
+        for robots in (1, 2, 3):
+            run = episode(task, SymbolicWorld(task, robots=robots))
+            result = run.run()
+            if not any(isinstance(one, Parallel) for one in run.root.iterate()):
+                break
+            reached[robots] += result.gsr == 1.0
+            steps[robots] += result.steps
+            spans[robots] += result.makespan
+            claims.update(run.context.team.claims.counts)
+            done += robots == 1
+    for robots in (1, 2, 3):
+        ratio = spans[robots] / spans[1]
+        print(
+            f"{robots} robots: GSR {reached[robots] / count:.3f} of {count}, {steps[robots]} steps, "
+            f"{spans[robots]} one after the other: {ratio:.2f} of one robot's"
+        )
+    print("claims: " + ", ".join(f"{number} {name}" for name, number in sorted(claims.items())))
+
+
+def fail(count: int) -> None:
+    """Carry tasks out with robots that fail."""
+    ends, lost, stuck = Counter[str](), 0, 0
+    for number, task in zip(range(count), tasks(5200000), strict=False):
+        rng = random.Random(number)
+        run = episode(task, FailingTeam(SymbolicWorld(task, robots=rng.choice((2, 3))), rng))
+        for _ in range(STUCK):
+            if run.finished:
+                break
+            run.tick()
+        if not run.finished:
+            stuck += 1
+            continue
+        result, team = run.scored(), run.context.team
+        lost += sum(bool(robot.gone) for robot in team.robots)
+        left = "a robot is left" if team.left else "no robot is left"
+        ends[f"{left}: {result.end}, goal {'reached' if result.gsr == 1.0 else 'not reached'}"] += 1
+    print(f"{count} runs, {lost} robots lost in them: {stuck} stood still")
+    for end, number in sorted(ends.items()):
+        print(f"  {end}: {number}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", type=int, default=50, help="how many tasks are compared")
+    parser.add_argument("--failures", type=int, default=500, help="how many runs have robots that fail")
+    options = parser.parse_args()
+    compare(options.tasks)
+    fail(options.failures)
+
+
+if __name__ == "__main__":
+    main()

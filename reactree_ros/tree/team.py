@@ -1,0 +1,207 @@
+"""The robots of a run: which subtree has which, and who goes on where one is gone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from py_trees.behaviour import Behaviour
+
+from reactree_ros.agent.observation import Observation, Seen
+from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.pending import Pending
+from reactree_ros.tree.claims import Claimant, ClaimedSkill, Claims
+from reactree_ros.world.port import Outcome, World
+
+
+@dataclass(eq=False)
+class Robot(Claimant):
+    """A robot.
+
+    Attributes:
+        world: The world as it sees it and acts in it.
+        claims: What the robots have for themselves.
+        room: Where it saw something last; empty before.
+        holds: What it holds.
+        gone: Why it can do nothing more; empty as long as it can.
+        post: What it works on; None: nothing.
+        moving: How it makes way for another robot; None: it does not.
+    """
+
+    world: World = field(kw_only=True)
+    claims: Claims = field(kw_only=True)
+    room: str = ""
+    holds: tuple[Seen, ...] = ()
+    gone: str = ""
+    post: Post | None = None
+    moving: Pending[Observation] | None = None
+
+    def make_way(self) -> None:
+        """Move away from where it stands, once; where it cannot, it stays, and the others wait as long as they may."""
+        self.idle = False
+        if aside := self.world.aside():
+            self.moving = self.world.execute(aside)
+            self.moving.add_done_callback(self._made_way)
+
+    def _made_way(self, done: Future[Observation]) -> None:
+        self.moving = None
+        if done.cancelled() or (error := done.exception()) is not None:
+            self.lose("it did not make way" if done.cancelled() else str(error))
+        elif done.result().outcome is Outcome.DONE:
+            self.claims.keep(self, ())
+
+    def lose(self, reason: str) -> None:
+        """Note that it can do nothing more."""
+        self.gone = reason
+        self.claims.release(self)
+
+    def saw(self, observation: Observation) -> None:
+        """Take in where it is, and what it holds."""
+        self.holds = tuple(seen for seen in observation.seen if seen.held)
+        self.room = next((seen.room for seen in observation.seen if seen.room), self.room)
+
+
+@dataclass(eq=False)
+class Post:
+    """A subtree's robot: it keeps it to its end, or gets another one where it is gone.
+
+    Attributes:
+        robot: The robot.
+        above: The post of what the subtree grew under; None for the root's.
+        before: What the robot did before and goes on with; None: it is free then.
+        top: The subtree; None: the whole tree.
+    """
+
+    robot: Robot
+    above: Post | None = None
+    before: Post | None = None
+    top: Behaviour | None = None
+
+    def get(self, robot: Robot) -> None:
+        """Have a robot from now on; it is as far as the one that it stands in for."""
+        robot.elapsed = max(robot.elapsed, self.robot.elapsed)
+        self.robot, self.before, robot.post, robot.idle = robot, robot.post, self, False
+
+    def is_above(self, post: Post | None) -> bool:
+        """Whether it is another post, or stands above it: then its robot waits for what grew."""
+        while post is not None and post is not self:
+            post = post.above
+        return post is self
+
+
+class Team:
+    """The robots of a run.
+
+    Args:
+        world: The world that they are in.
+
+    Attributes:
+        robots: The robots; the root begins with the first.
+        claims: What they have for themselves.
+        post: The root's.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.claims = Claims()
+        worlds = world.team() or {"": world}
+        self.robots = tuple(Robot(name, idle=True, world=own, claims=self.claims) for name, own in worlds.items())
+        self.post = Post(self.robots[0])
+        self.post.get(self.robots[0])
+
+    def execute(self, robot: Robot, skill: str, patience: float) -> Pending[Observation]:
+        """Let a robot carry a skill out as soon as it has for itself what that needs.
+
+        Args:
+            robot: The robot.
+            skill: The skill.
+            patience: Longest wait for other robots, in seconds.
+        """
+        if self.alone:
+            return robot.world.execute(skill)
+        return ClaimedSkill(skill, robot.world, robot, self.claims, patience).pending
+
+    def lend(self, post: Post) -> None:
+        """Note that a robot has nothing to do itself until what grew under its post has ended."""
+        self.claims.rest(post.robot)
+
+    def resume(self, post: Post, elapsed: int) -> None:
+        """Note that a robot goes on, after so many steps of others."""
+        post.robot.idle, post.robot.elapsed = False, max(post.robot.elapsed, elapsed)
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is one robot only."""
+        return len(self.robots) == 1
+
+    @property
+    def left(self) -> bool:
+        """Whether a robot is left."""
+        return not all(robot.gone for robot in self.robots)
+
+    @property
+    def makespan(self) -> int:
+        """How many steps the run takes where what is done at the same time is counted once."""
+        return max(robot.elapsed for robot in self.robots)
+
+    def send(self, top: Behaviour, subgoal: str, above: Post, memory: WorkingMemory | None) -> Post | None:
+        """Give a subtree a robot: one that can do it, that holds or is near to what it names; None: it has to wait.
+
+        Args:
+            top: The subtree.
+            subgoal: What it is for.
+            above: The post of what it grew under, whose robot may have it.
+            memory: What is known of where things are.
+        """
+        if not self.left:
+            return Post(above.robot, above, top=top)
+        able = [robot for robot in self.robots if not robot.gone and self._can(robot, subgoal)]
+        robot = self._best(able or [robot for robot in self.robots if not robot.gone], subgoal, above, memory)
+        if robot is None:
+            return None
+        post = Post(robot, above, top=top)
+        post.get(robot)
+        return post
+
+    def ended(self, post: Post) -> None:
+        """Take a robot back whose subtree has ended; what that went for is free."""
+        robot, above = post.robot, post.above
+        if robot.gone or robot.post is not post:
+            return
+        robot.post = post.before
+        if post.before is None and above is not None and above.robot.gone:
+            above.get(robot)
+        self.claims.finish(robot)
+
+    def vacancy(self, post: Post) -> str:
+        """Say why a post's robot cannot go on; empty where it can. In place of one that is gone it gets a free one."""
+        if post.robot.moving is not None:
+            return f"{post.robot.name} makes way for another robot"
+        if not post.robot.gone:
+            return ""
+        if (robot := self._best(self.robots, "", post, None)) is not None:
+            post.get(robot)
+            return ""
+        return f"{post.robot.name} is gone, and no other robot is free"
+
+    def _best(self, robots: Iterable[Robot], subgoal: str, above: Post, memory: WorkingMemory | None) -> Robot | None:
+        there = [robot for robot in robots if not robot.gone and robot.moving is None]
+        free = [robot for robot in there if robot.post is None or robot.post.is_above(above)]
+        return max(free, key=lambda robot: _fitness(robot, subgoal, memory), default=None)
+
+    def _can(self, robot: Robot, subgoal: str) -> bool:
+        """Whether a robot has each of the verbs of the team that a subgoal names."""
+        verbs = {verb for other in self.robots for verb in other.world.household.actions}
+        return {verb for verb in verbs if _names(subgoal, verb)} <= set(robot.world.household.actions)
+
+
+def _fitness(robot: Robot, subgoal: str, memory: WorkingMemory | None) -> tuple[bool, bool]:
+    """Rate a robot for a subgoal: whether it holds what that names, and whether it is where such a thing was seen."""
+    named = [word for word in memory.words if _names(subgoal, word)] if memory is not None else []
+    rooms = {sighting.room for word in named for sighting in memory.sightings(word)} if memory is not None else set()
+    return any(_names(subgoal, seen.word) for seen in robot.holds), bool(robot.room) and robot.room in rooms
+
+
+def _names(subgoal: str, word: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", subgoal, re.IGNORECASE) is not None
