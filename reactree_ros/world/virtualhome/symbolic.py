@@ -220,7 +220,6 @@ class VirtualHomeSettings(WorldSettings):
         description=f"a shipped house ({', '.join(HOUSES)}; empty: the first) or a file of `reactree house`",
     )
     tasks: str = Field(default="", description="a task file in the WAH-NL schema, instead of a house")
-    robots: int = Field(default=1, ge=1, le=8, description="how many robots there are, for a planner that shares out")
 
     @property
     def of_many(self) -> bool:
@@ -232,6 +231,12 @@ class VirtualHomeSettings(WorldSettings):
         if self.house and self.tasks:
             raise ValueError("house and tasks exclude each other; give one of them")
         return self
+
+
+class SymbolicSettings(VirtualHomeSettings):
+    """Which household task, and how many there are to carry it out."""
+
+    robots: int = Field(default=1, ge=1, le=8, description="how many robots there are, for a planner that shares out")
 
 
 def tasks_of(settings: VirtualHomeSettings) -> dict[int, Task]:
@@ -247,14 +252,14 @@ def tasks_of(settings: VirtualHomeSettings) -> dict[int, Task]:
     return {task.task_id: task for task in load_tasks(path)}
 
 
-def _make(settings: VirtualHomeSettings, task: Task, *, scored: bool = True) -> SymbolicWorld:
+def _make(settings: SymbolicSettings, task: Task, *, scored: bool = True) -> SymbolicWorld:
     return SymbolicWorld(task, scored=scored, robots=settings.robots)
 
 
 SPEC = WorldSpec(
     name="virtualhome",
     summary="VirtualHome's households on their scene graphs, without a simulator",
-    settings=VirtualHomeSettings,
+    settings=SymbolicSettings,
     household=WAH_NL,
     load_tasks=tasks_of,
     make=_make,
