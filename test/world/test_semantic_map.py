@@ -13,7 +13,7 @@ from reactree_ros.agent.observation import Spot
 from reactree_ros.errors import UserError
 from reactree_ros.world.port import Outcome
 from reactree_ros.world.robot.config import SkillEntry, error_code, load_robot
-from reactree_ros.world.robot.map_file import load_map, map_of
+from reactree_ros.world.robot.map_file import Source, load_map, map_of, parse_yaml
 from reactree_ros.world.robot.poses import Pose
 from reactree_ros.world.robot.semantic_map import VERBS, Detection, SemanticMap
 from reactree_ros.world.virtualhome.rules import Skill
@@ -25,7 +25,7 @@ ON_TABLE, IN_FRIDGE, ON_FLOOR = (7.6, 3.1, 0.8), (9.6, 1.0, 0.9), (8.5, 2.0, 0.0
 @pytest.fixture
 def map() -> SemanticMap:
     values = yaml.safe_load((CONFIG / "semantic_map.yaml").read_text())
-    return SemanticMap(map_of(values | {"expected": []}, where="map"))
+    return SemanticMap(map_of(Source(values | {"expected": []}, "map")))
 
 
 def see(map: SemanticMap, stamp: float, *seen: tuple[str, tuple[float, float, float]]) -> None:
@@ -61,7 +61,7 @@ def test_the_examples_are_right() -> None:
         (("start",), "attic 1", "start: there is no room 'attic 1'; there are living room 1, kitchen 1"),
         (("rooms", 0, "name"), "kitchen", "rooms.0.name: a name is a word and a number, e.g. 'kitchen table 1'"),
         (("rooms", 0, "outline"), [[0, 0]], "rooms.0.outline: list should have at least 3 items"),
-        (("rooms", 0, "name"), "kitchen 1", "the name 'kitchen 1' occurs 2 times"),
+        (("rooms", 0, "name"), "kitchen 1", "rooms.1.name: the name 'kitchen 1' occurs 2 times"),
         (("receptacles", 0, "room"), "attic 1", "receptacles.0.room: there is no room 'attic 1'"),
         (("receptacles", 0, "name"), "tabel 1", "receptacles.0.name: the word 'tabel' is not known; use one of"),
         (("receptacles", 0, "open"), True, "receptacles.0.open: a coffee table cannot be opened"),
@@ -82,7 +82,7 @@ def test_a_map_that_is_wrong_is_refused_in_one_line(path: tuple[Any, ...], value
         at = at[step]
     at[path[-1]] = value
     with pytest.raises(UserError) as error:
-        map_of(values, where="map.yaml")
+        map_of(Source(values, "map.yaml"))
     assert str(error.value).startswith(f"map.yaml: {said}")
     assert "\n" not in str(error.value)
 
@@ -108,8 +108,57 @@ def test_a_robot_that_is_wrong_is_refused_in_one_line(tmp_path: Path, text: str 
         file.write_text(text)
     with pytest.raises(UserError) as error:
         load_robot(file)
-    assert str(error.value).startswith(f"{file}: {said}")
+    assert str(error.value).startswith(f"{file}: {said}" if text is None else f"{file}:1: {said}")
     assert "\n" not in str(error.value)
+
+
+LINES = """\
+frame: map
+start: hall 1
+rooms:
+  - name: hall 1
+    pose: {x: 1, y: 1}
+    outline: [[0, 0], [2, 0], [2, 2]]
+    own: hall
+receptacles:
+  - name: desk 1
+    room: hall 1
+    own: desk
+    pose:
+      x: 1.0
+      y: 0.5
+    approach: {x: 1, y: 1}
+objects:
+  classes:
+    apple: apple
+"""
+
+
+@pytest.mark.parametrize(
+    ("this", "is_that", "said"),
+    [
+        ("      y: 0.5", "      y: here", "map.yaml:14: receptacles.0.pose.y: input should be a valid number"),
+        ("      y: 0.5\n", "", "map.yaml:12: receptacles.0.pose.y: field required"),
+        ("    room: hall 1", "    room: hall 2", "map.yaml:10: receptacles.0.room: there is no room 'hall 2'"),
+        ("    own: desk", "    owm: desk", "map.yaml:11: receptacles.0.owm: extra inputs are not permitted"),
+        ("name: desk 1", "name: hall 1", "map.yaml:9: receptacles.0.name: the name 'hall 1' occurs 2 times"),
+        ("own: desk", "own: hall", "map.yaml:11: receptacles.0.own: the robot's own name 'hall' occurs 2 times"),
+        ("    apple: apple", "    7: aple", "map.yaml:18: objects.classes.7: the word 'aple' is not known"),
+        ("start: hall 1", "start: hall 1\nframe: odom", "map.yaml:3: 'frame' is said 2 times; leave one"),
+        ("      x: 1.0", "      x: [1.0", "map.yaml:14: is no YAML: while parsing a flow sequence"),
+    ],
+)
+def test_an_error_names_line_and_field(this: str, is_that: str, said: str) -> None:
+    assert LINES.count(this) == 1
+    with pytest.raises(UserError) as error:
+        map_of(parse_yaml(LINES.replace(this, is_that), where="map.yaml"))
+    assert str(error.value).startswith(said)
+    assert map_of(parse_yaml(LINES, where="map.yaml")).rooms[0].own == "hall"
+
+
+def test_a_file_that_refers_to_itself_is_refused_and_not_followed_for_ever() -> None:
+    with pytest.raises(UserError, match=r"map\.yaml:?\d*: .*"):
+        map_of(parse_yaml("rooms: &a [*a]", where="map.yaml"))
 
 
 def test_no_robot_says_which_parameter_names_one() -> None:
@@ -121,7 +170,7 @@ def test_words_that_nobody_knows_can_be_described() -> None:
     values = yaml.safe_load((CONFIG / "semantic_map.yaml").read_text())
     values["words"] = {"dog bowl": ["GRABBABLE"]}
     values["objects"]["classes"] = {17: "dog bowl"}
-    map = SemanticMap(map_of(values, where="map"))
+    map = SemanticMap(map_of(Source(values, "map")))
     see(map, 1.0, ("dog bowl", ON_TABLE))
     do(map, "go to kitchen table 1")
     assert do(map, "pick up dog bowl 1") == "You pick up dog bowl. You hold dog bowl (1)."
@@ -214,6 +263,88 @@ def test_what_was_put_down_keeps_its_number_when_it_is_detected_there(map: Seman
     see(map, 5.0, ("apple", (2.3, 3.5, 0.5)))
     assert names(map) == {"apple 1": "coffee table 1"}
     assert do(map, "pick up apple 1", 5.5) == "You pick up apple. You hold apple (1)."
+
+
+def test_what_is_still_detected_where_it_was_was_not_picked_up(map: SemanticMap) -> None:
+    see(map, 1.0, ("apple", ON_TABLE))
+    do(map, "go to kitchen table 1")
+    assert do(map, "pick up apple 1", 2.0) == "You pick up apple. You hold apple (1)."
+    see(map, 3.0, ("apple", (7.61, 3.1, 0.8)))
+    skill = map.parse("pick up apple 1", VERBS)
+    assert isinstance(skill, Skill)
+    assert map.not_as_reported(skill) == "the apple is still detected at the kitchen table (1)"
+    assert (map.held, names(map)) == ([], {"apple 1": "kitchen table 1"})
+    assert do(map, "pick up apple 1", 4.0) == "You pick up apple. You hold apple (1)."
+
+
+def test_a_detection_that_comes_and_goes_is_one_object_and_tells_of_a_grasp_late(map: SemanticMap) -> None:
+    for second in range(1, 20, 2):
+        see(map, float(second), ("apple", ON_TABLE))
+        see(map, second + 1.0)
+    assert names(map) == {"apple 1": "kitchen table 1"}
+    do(map, "go to kitchen table 1", 21.0)
+    do(map, "pick up apple 1", 22.0)
+    see(map, 23.0)
+    assert map.held
+    see(map, 24.0, ("apple", ON_TABLE))
+    assert (map.held, names(map)) == ([], {"apple 1": "kitchen table 1"})
+
+
+def test_what_is_lifted_in_the_hand_is_held_and_another_one_elsewhere_is_another(map: SemanticMap) -> None:
+    map.robot_is_at(Pose("map", 7.5, 2.5))
+    see(map, 1.0, ("apple", ON_TABLE))
+    do(map, "go to kitchen table 1")
+    do(map, "pick up apple 1", 2.0)
+    see(map, 3.0, ("apple", (7.6, 3.1, 0.95)), ("apple", IN_FRIDGE))
+    assert [map.things[id].name for id in map.held] == ["apple 1"]
+    assert names(map) == {"apple 1": "", "apple 2": "fridge 1"}
+    do(map, "go to bed 1", 4.0)
+    see(map, 5.0, ("apple", ON_TABLE))  # somebody has put another one there
+    assert [map.things[id].name for id in map.held] == ["apple 1"]
+
+
+def test_what_the_detector_has_a_name_for_is_known_again_wherever_it_is(map: SemanticMap) -> None:
+    def see_own(stamp: float, *seen: tuple[str, tuple[float, float, float]]) -> None:
+        map.take_in([Detection("apple", Pose("map", *at), own) for own, at in seen], stamp)
+
+    see_own(1.0, ("gala", ON_TABLE), ("fuji", (7.61, 3.1, 0.8)))
+    assert {item.own: item.name for item in map.items()} == {"gala": "apple 1", "fuji": "apple 2"}
+    see_own(2.0, ("fuji", ON_TABLE), ("gala", ON_FLOOR))
+    assert names(map) == {"apple 1": "", "apple 2": "kitchen table 1"}
+    do(map, "go to kitchen table 1", 3.0)
+    do(map, "pick up apple 2", 4.0)
+    see_own(5.0, ("fuji", IN_FRIDGE))
+    assert (map.held, names(map)["apple 2"]) == ([], "fridge 1")
+
+
+def test_what_was_put_down_and_is_detected_elsewhere_is_said(map: SemanticMap) -> None:
+    see(map, 1.0, ("apple", ON_TABLE))
+    for second, skill in enumerate(("go to kitchen table 1", "pick up apple 1", "go to coffee table 1")):
+        do(map, skill, 2.0 + second)
+    do(map, "put down apple 1", 5.0)
+    skill = Skill("put down", map.by_name["apple 1"])
+    assert map.not_as_reported(skill) == ""
+    map.by_name["apple 1"].own, map.by_name["apple 1"].tracked = "gala", True
+    map.take_in([Detection("apple", Pose("map", 2.5, 2.0, 0.0), "gala")], 6.0)
+    assert map.not_as_reported(skill) == "the apple is detected on the floor"
+
+
+@pytest.mark.parametrize(
+    ("name", "robot", "distance"),
+    [
+        ("kitchen table 1", (7.5, 2.3), 0.0),
+        ("kitchen table 1", (7.5, 4.2), 0.5),  # on another side of it
+        ("kitchen table 1", (2.5, 2.0), 4.6),
+        ("kitchen 1", (5.1, 3.9), 0.0),
+        ("kitchen 1", (2.5, 2.0), 5.0),
+    ],
+)
+def test_how_far_the_robot_is_from_where_it_was_to_go(
+    map: SemanticMap, name: str, robot: tuple[float, float], distance: float
+) -> None:
+    assert map.away_from(map.by_name[name]) is None
+    map.robot_is_at(Pose("map", *robot))
+    assert map.away_from(map.by_name[name]) == pytest.approx(distance, abs=0.01)
 
 
 def test_what_is_in_a_closed_receptacle_is_not_seen(map: SemanticMap) -> None:

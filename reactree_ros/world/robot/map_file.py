@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -56,11 +57,13 @@ class RoomEntry(Document):
 
     Attributes:
         name: E.g. ``kitchen 1``.
+        own: What the robot's own servers call it; empty: the name.
         pose: Where the robot stands to look around.
         outline: Corners on the floor in the map's frame, in order.
     """
 
     name: Name
+    own: str = ""
     pose: PoseEntry
     outline: Annotated[list[tuple[FiniteFloat, FiniteFloat]], Field(min_length=3)]
 
@@ -70,6 +73,7 @@ class ReceptacleEntry(Document):
 
     Attributes:
         name: E.g. ``fridge 1``.
+        own: What the robot's own servers call it; empty: the name.
         room: The room it is in.
         pose: Middle of its footprint, on the floor or at its lower edge.
         size: Depth along its x axis, width along its y axis, height, in metres.
@@ -79,6 +83,7 @@ class ReceptacleEntry(Document):
     """
 
     name: Name
+    own: str = ""
     room: Name
     pose: PoseEntry
     size: tuple[Length, Length, Length] = (0.6, 0.6, 0.8)
@@ -104,6 +109,7 @@ class TrackingEntry(Document):
         forget_after: What has not been detected for so long is forgotten, in seconds.
         fresh_for: What is to be picked up must have been detected within this time, in seconds.
         in_hand_within: What the robot holds is not taken for a new object this near to the robot, in metres.
+        still_within: What was picked up and is detected this near to where it lay was not picked up, in metres.
     """
 
     classes: Annotated[dict[ClassId, str], Field(min_length=1)]
@@ -112,6 +118,7 @@ class TrackingEntry(Document):
     forget_after: Annotated[FiniteFloat, Field(gt=0)] = 600.0
     fresh_for: Annotated[FiniteFloat, Field(gt=0)] = 10.0
     in_hand_within: Annotated[FiniteFloat, Field(ge=0)] = 0.7
+    still_within: Annotated[FiniteFloat, Field(ge=0)] = 0.05
 
 
 class MapDocument(Document):
@@ -147,7 +154,44 @@ class MapDocument(Document):
 D = TypeVar("D", bound=Document)
 
 
-def read_yaml(path: str | Path) -> Any:
+@dataclass(frozen=True)
+class Source:
+    """YAML that was read.
+
+    Attributes:
+        values: What it says.
+        where: The file, or whatever else it comes from; errors begin with it.
+        node: Its parts with the lines that they are on; None where nobody knows.
+    """
+
+    values: Any
+    where: str
+    node: yaml.Node | None = None
+
+    def at(self, *path: str | int) -> str:
+        """Say where a part is, e.g. ``map.yaml:12: rooms.0.name``; of what is missing, the line of what lacks it."""
+        line = "" if self.node is None else f":{_line(self.node, path)}"
+        return f"{self.where}{line}: {'.'.join(map(str, path)) or 'the document'}"
+
+
+def _line(node: yaml.Node, path: Sequence[str | int]) -> int:
+    line = node.start_mark.line
+    for step in path:
+        if isinstance(node, yaml.MappingNode):
+            found = [(key, value) for key, value in node.value if key.value == str(step)]
+            if not found:
+                break
+            key, node = found[0]
+            line = key.start_mark.line
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
+            line = node.start_mark.line
+        else:
+            break
+    return int(line) + 1
+
+
+def read_yaml(path: str | Path) -> Source:
     """Read a YAML file.
 
     Raises:
@@ -159,70 +203,109 @@ def read_yaml(path: str | Path) -> Any:
         raise UserError(f"{path}: cannot be read: {error}") from None
 
 
-def parse_yaml(text: str, *, where: str) -> Any:
+def parse_yaml(text: str, *, where: str) -> Source:
     """Read YAML.
 
     Raises:
-        UserError: It is none; the message begins with `where`.
+        UserError: It is none, or has a key twice; the message begins with `where` and the line.
     """
     try:
-        return yaml.safe_load(text)
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if node is not None:
+            _refuse_twice(node, where)
+        return Source(None if node is None else loader.construct_document(node), where, node)
     except (yaml.YAMLError, RecursionError) as error:
-        raise UserError(f"{where}: is no YAML: {' '.join(str(error).split())}") from None
+        mark = getattr(error, "problem_mark", None)
+        line = "" if mark is None else f":{mark.line + 1}"
+        raise UserError(f"{where}{line}: is no YAML: {' '.join(str(error).split())}") from None
 
 
-def checked(kind: type[D], values: Any, *, where: str) -> D:
+def _refuse_twice(node: yaml.Node, where: str) -> None:
+    """Refuse a key that a mapping has twice: YAML would take the last one without a word."""
+    if isinstance(node, yaml.MappingNode):
+        for name, times in Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)).items():
+            if times > 1:
+                last = [key for key, _ in node.value if key.value == name][-1]
+                raise UserError(f"{where}:{last.start_mark.line + 1}: '{name}' is said {times} times; leave one")
+        for _, value in node.value:
+            _refuse_twice(value, where)
+    elif isinstance(node, yaml.SequenceNode):
+        for value in node.value:
+            _refuse_twice(value, where)
+
+
+def checked(kind: type[D], source: Source) -> D:
     """Check what was read from YAML.
 
     Raises:
-        UserError: A field is wrong; the message begins with `where` and names field and value.
+        UserError: A field is wrong; the message says file and line, and names field and value.
     """
     try:
-        return kind.model_validate(values)
+        return kind.model_validate(source.values)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the document"
         message = first["msg"].removeprefix("Value error, ")
         value = "" if first["type"] == "missing" else f", not {str(first['input'])[:60]!r}"
-        raise UserError(f"{where}: {place}: {message[0].lower()}{message[1:]}{value}") from None
+        raise UserError(f"{source.at(*first['loc'])}: {message[0].lower()}{message[1:]}{value}") from None
 
 
 def load_map(path: str | Path) -> MapDocument:
     """Read a semantic map from a YAML file.
 
     Raises:
-        UserError: The file cannot be used; the message names file, field and value.
+        UserError: The file cannot be used; the message names file, line, field and value.
     """
-    return map_of(read_yaml(path), where=str(path))
+    return map_of(read_yaml(path))
 
 
-def map_of(values: Any, *, where: str) -> MapDocument:
+def map_of(source: Source) -> MapDocument:
     """Check a semantic map.
 
     Raises:
-        UserError: It cannot be used; the message begins with `where` and names field and value.
+        UserError: It cannot be used; the message says where it is from and names line, field and value.
     """
-    document = checked(MapDocument, values, where=where)
+    document = checked(MapDocument, source)
+    _named_once(document, source)
     rooms, receptacles = [room.name for room in document.rooms], [one.name for one in document.receptacles]
-    names = [*rooms, *receptacles, *(one.name for one in document.expected)]
-    for name, times in Counter(names).items():
-        if times > 1:
-            raise UserError(f"{where}: the name '{name}' occurs {times} times")
-    _known(document.start, rooms, f"{where}: start", "room")
+    _known(document.start, rooms, source.at("start"), "room")
     for index, receptacle in enumerate(document.receptacles):
-        place = f"{where}: receptacles.{index}"
-        _known(receptacle.room, rooms, f"{place}.room", "room")
-        properties = _properties(document, receptacle.name.rpartition(" ")[0], f"{place}.name")
+        place = "receptacles", index
+        _known(receptacle.room, rooms, source.at(*place, "room"), "room")
+        word = receptacle.name.rpartition(" ")[0]
+        properties = _properties(document, word, source.at(*place, "name"))
         if receptacle.open and "CAN_OPEN" not in properties:
-            raise UserError(f"{place}.open: a {receptacle.name.rpartition(' ')[0]} cannot be opened")
+            raise UserError(f"{source.at(*place, 'open')}: a {word} cannot be opened")
         if receptacle.turned_on and "HAS_SWITCH" not in properties:
-            raise UserError(f"{place}.turned_on: a {receptacle.name.rpartition(' ')[0]} has no switch")
+            raise UserError(f"{source.at(*place, 'turned_on')}: a {word} has no switch")
     for id, word in document.objects.classes.items():
-        _properties(document, word, f"{where}: objects.classes.{id}")
+        _properties(document, word, source.at("objects", "classes", id))
     for index, expected in enumerate(document.expected):
-        _known(expected.at, receptacles, f"{where}: expected.{index}.at", "receptacle")
-        _properties(document, expected.name.rpartition(" ")[0], f"{where}: expected.{index}.name")
+        _known(expected.at, receptacles, source.at("expected", index, "at"), "receptacle")
+        _properties(document, expected.name.rpartition(" ")[0], source.at("expected", index, "name"))
     return document
+
+
+def _named_once(document: MapDocument, source: Source) -> None:
+    """Refuse a name that two things have, also one that the robot's own servers know two of them by."""
+    named = [
+        (entry.name, (part, index, "name"))
+        for part in ("rooms", "receptacles", "expected")
+        for index, entry in enumerate(getattr(document, part))
+    ]
+    owned = [
+        (entry.own, (part, index, "own"))
+        for part in ("rooms", "receptacles")
+        for index, entry in enumerate(getattr(document, part))
+        if entry.own
+    ]
+    for names, what in ((named, "the name"), (owned, "the robot's own name")):
+        places: dict[str, tuple[str | int, ...]] = {}
+        for name, place in names:
+            if name in places:
+                times = sum(one == name for one, _ in names)
+                raise UserError(f"{source.at(*place)}: {what} '{name}' occurs {times} times")
+            places[name] = place
 
 
 def _known(name: str, names: Sequence[str], place: str, kind: str) -> None:

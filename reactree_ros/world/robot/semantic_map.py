@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reactree_ros.agent.household import split_skill
@@ -31,16 +31,20 @@ class MapThing(Thing):
 
     Attributes:
         pose: Where it is; None where that is not known.
+        own: What the robot's own servers call it.
     """
 
-    __slots__ = ("pose",)
+    __slots__ = ("own", "pose")
 
-    def __init__(self, id: int, word: str, number: int, properties: frozenset[str], pose: Pose | None) -> None:
+    def __init__(
+        self, id: int, word: str, number: int, properties: frozenset[str], pose: Pose | None, own: str = ""
+    ) -> None:
         self.id = id
         self.class_name = word.replace(" ", "").lower()
         self.word = word
         self.number = number
         self.name = f"{word} {number}"
+        self.own = own or self.name
         self.properties = properties
         self.states = set[str]()
         self.is_room = False
@@ -61,7 +65,7 @@ class Room(MapThing):
 
     def __init__(self, id: int, entry: RoomEntry, frame: str) -> None:
         word, _, number = entry.name.rpartition(" ")
-        super().__init__(id, word, int(number), frozenset(), entry.pose.pose(frame))
+        super().__init__(id, word, int(number), frozenset(), entry.pose.pose(frame), entry.own)
         self.outline = entry.outline
         self.is_room = True
 
@@ -87,7 +91,7 @@ class Receptacle(MapThing):
 
     def __init__(self, id: int, entry: ReceptacleEntry, room: Room, frame: str, properties: frozenset[str]) -> None:
         word, _, number = entry.name.rpartition(" ")
-        super().__init__(id, word, int(number), properties, entry.pose.pose(frame))
+        super().__init__(id, word, int(number), properties, entry.pose.pose(frame), entry.own)
         self.room = room
         self.approach = entry.approach.pose(frame)
         self.size = entry.size
@@ -111,10 +115,16 @@ class Receptacle(MapThing):
 
     def carries(self, at: Pose, own: Pose) -> bool:
         """Whether something at a position is in or on it where the receptacle itself is at another one."""
+        ahead, left = self._outside(at, own)
+        return max(ahead, left) <= MARGIN and -MARGIN <= at.z - own.z <= self.size[2] + ABOVE
+
+    def distance(self, at: Pose, own: Pose) -> float:
+        """Return how far a position is from its footprint as seen from above, in metres; 0 over it."""
+        return math.hypot(*(max(0.0, one) for one in self._outside(at, own)))
+
+    def _outside(self, at: Pose, own: Pose) -> tuple[float, float]:
         ahead, left = own.seen_from_above(at)
-        depth, width, height = self.size
-        within = abs(ahead) <= depth / 2 + MARGIN and abs(left) <= width / 2 + MARGIN
-        return within and -MARGIN <= at.z - own.z <= height + ABOVE
+        return abs(ahead) - self.size[0] / 2, abs(left) - self.size[1] / 2
 
 
 class Item(MapThing):
@@ -123,16 +133,27 @@ class Item(MapThing):
     Attributes:
         seen: When it was detected last, in seconds; None where it was not detected since it was put where it is.
         since: When it was detected or put where it is, in seconds.
+        tracked: Whether the robot's detector has a name of its own for it.
+        taken_from: Where it was picked up, until the robot has gone somewhere else.
     """
 
-    __slots__ = ("seen", "since")
+    __slots__ = ("seen", "since", "taken_from", "tracked")
 
     def __init__(
-        self, id: int, word: str, number: int, properties: frozenset[str], pose: Pose | None, since: float
+        self,
+        id: int,
+        word: str,
+        number: int,
+        properties: frozenset[str],
+        pose: Pose | None,
+        since: float,
+        own: str = "",
     ) -> None:
-        super().__init__(id, word, number, properties, pose)
+        super().__init__(id, word, number, properties, pose, own)
         self.seen: float | None = None
         self.since = since
+        self.tracked = bool(own)
+        self.taken_from: Pose | None = None
 
 
 @dataclass(frozen=True)
@@ -142,10 +163,12 @@ class Detection:
     Attributes:
         word: Its class in words.
         pose: Where, in the map's frame.
+        own: The robot's own name for it; empty: it has none.
     """
 
     word: str
     pose: Pose
+    own: str = ""
 
 
 class SemanticMap(Scene):
@@ -215,8 +238,9 @@ class SemanticMap(Scene):
         if before.agent_room.name in self.by_name:
             self.agent_room = self.by_name[before.agent_room.name]
         for old in before.items():
-            item = Item(next(self._ids), old.word, old.number, old.properties, old.pose, old.since)
-            item.seen = old.seen
+            own = old.own if old.tracked else ""
+            item = Item(next(self._ids), old.word, old.number, old.properties, old.pose, old.since, own)
+            item.seen, item.taken_from = old.seen, old.taken_from
             at = before.place_of(old)
             if item.name in self.by_name:
                 continue
@@ -246,7 +270,7 @@ class SemanticMap(Scene):
     def target(self, skill: Skill) -> Receptacle | None:
         """Return the receptacle that a skill is about: of a put down, the one that the robot stands at."""
         if skill.verb == "put down":
-            return None if self._anchor is None else self.place_of(self._anchor)
+            return self._stands_at()
         return self.place_of(skill.thing)
 
     def pose_of(self, thing: Thing) -> Pose | None:
@@ -268,6 +292,42 @@ class SemanticMap(Scene):
         start = self.robot or (room.pose if isinstance(room, Room) else None)
         return pose if start is None else _before(pose, start)
 
+    def away_from(self, thing: Thing) -> float | None:
+        """Return how far the robot is from where it stands for a thing, in metres; None where nobody knows.
+
+        Before a receptacle it may stand on any side, and in a room anywhere.
+        """
+        place, room = self.place_of(thing), thing
+        target = self.approach(thing)
+        at = None if target is None else self.in_map(target)
+        if self.robot is None or at is None:
+            return None
+        distance = self.robot.floor_distance(at)
+        if isinstance(room, Room):
+            return 0.0 if room.surrounds(self.robot) else distance
+        own = None if place is None or place.pose is None else self.in_map(place.pose)
+        return distance if place is None or own is None else min(distance, place.distance(self.robot, own))
+
+    def not_as_reported(self, skill: Skill) -> str:
+        """Say what is seen that speaks against a skill which was reported to be done; empty where nothing does."""
+        thing, item = skill.thing, skill.thing if isinstance(skill.thing, Item) else None
+        if item is None or item.seen is None:  # a grasp or a release that went well leaves it unseen
+            return ""
+        place, target = self.place_of(item), self._stands_at()
+        where = "on the floor" if place is None else f"at the {place.word} ({place.number})"
+        if skill.verb == "pick up" and item.id not in self.held:
+            return f"the {thing.word} is still detected {where}"
+        if skill.verb == "put down" and target is not None and not self._carried(target, item):
+            return f"the {thing.word} is detected {where}"
+        return ""
+
+    def _carried(self, receptacle: Receptacle, item: Item) -> bool:
+        own = None if receptacle.pose is None else self.in_map(receptacle.pose)
+        return own is None or item.pose is None or receptacle.carries(item.pose, own)
+
+    def _stands_at(self) -> Receptacle | None:
+        return None if self._anchor is None else self.place_of(self._anchor)
+
     def robot_is_at(self, pose: Pose) -> None:
         """Take in where the robot is, in the map's frame."""
         self.robot = pose
@@ -285,51 +345,97 @@ class SemanticMap(Scene):
         """Take in what was detected at one time; objects keep their numbers by where they are."""
         if stamp <= self._changed:
             return
-        by_word: dict[str, list[Detection]] = defaultdict(list)
+        held, by_word = list(self.held), defaultdict[str, list[Detection]](list)
         for detection in detections:
             by_word[detection.word].append(detection)
         for word, found in by_word.items():
             for detection, item in self._matched(word, found):
-                self._seen(item, detection.pose, stamp)
+                self._seen(item, detection, stamp)
+        if self.held != held:  # what was not held after all is next to the robot
+            self.look()
 
     def _matched(self, word: str, found: list[Detection]) -> Iterator[tuple[Detection, Item]]:
-        """Yield every detection of a word with the object that it is, the nearest ones first."""
-        tracking, free = self.document.objects, {item for item in self.items() if item.word == word}
+        """Yield every detection of a word with the object that it is: by its own name, or the nearest ones first."""
+        free, left = {item for item in self.items() if item.word == word}, dict(enumerate(found))
         held = {item for item in free if item.id in self.held}
+        for index, item in (*self._known_again(left, free), *self._not_taken(left, held)):
+            free.discard(item)
+            detection = left.pop(index)
+            if item.id not in self.held or self._lost(item, detection):
+                yield detection, item
         free -= held
-        pairs = sorted(
-            (
-                (detection.pose.distance(item.pose), index, item.id)
-                for index, detection in enumerate(found)
-                for item in free
-                if item.pose is not None
-            ),
-        )
-        left = dict(enumerate(found))
-        for distance, index, id in pairs:
-            item = self.things[id]
-            if distance <= tracking.same_within and index in left and isinstance(item, Item) and item in free:
-                free.remove(item)
-                yield left.pop(index), item
+        for index, item in self._nearest(left, free):
+            free.remove(item)
+            yield left.pop(index), item
         for detection in left.values():
             place = self._receptacle_at(detection.pose)
-            unseen = sorted((i for i in free if i.seen is None and self.place_of(i) is place), key=lambda i: i.id)
+            unseen = sorted(
+                (i for i in free if i.seen is None and not i.tracked and self.place_of(i) is place),
+                key=lambda i: i.id,
+            )
             if place is not None and unseen:
                 free.remove(unseen[0])
                 yield detection, unseen[0]
             elif not (held and self._in_hand(detection.pose)):
-                self._numbers[word] += 1
-                item = Item(
-                    next(self._ids), word, self._numbers[word], self.document.properties(word), detection.pose, 0.0
-                )
-                self._add(item)
-                yield detection, item
+                yield detection, self._new(word, detection)
+
+    def _known_again(self, found: Mapping[int, Detection], items: Iterable[Item]) -> list[tuple[int, Item]]:
+        by_own = {item.own: item for item in items if item.tracked}
+        return [(index, by_own[one.own]) for index, one in found.items() if one.own in by_own]
+
+    def _not_taken(self, found: Mapping[int, Detection], held: Iterable[Item]) -> list[tuple[int, Item]]:
+        """Return detections of what is taken to be held and lies where it lay."""
+        lying = {
+            index: item
+            for item in held
+            if not item.tracked
+            for index, one in found.items()
+            if not one.own and self._lies_where_it_lay(item, one)
+        }
+        return [(index, item) for item, index in {item: index for index, item in lying.items()}.items()]  # one each
+
+    def _lies_where_it_lay(self, item: Item, detection: Detection) -> bool:
+        within = self.document.objects.still_within
+        return item.taken_from is not None and item.taken_from.distance(detection.pose) <= within
+
+    def _lost(self, item: Item, detection: Detection) -> bool:
+        """Take in that something which is taken to be held was detected; returns whether it is not held after all."""
+        lost = self._lies_where_it_lay(item, detection) or not self._in_hand(detection.pose)
+        if lost:
+            self.held.remove(item.id)
+            item.taken_from = None
+        return lost
+
+    def _nearest(self, found: Mapping[int, Detection], items: Iterable[Item]) -> Iterator[tuple[int, Item]]:
+        pairs = sorted(
+            (one.pose.distance(item.pose), index, item.id)
+            for index, one in found.items()
+            for item in items
+            if item.pose is not None and not (one.own and item.tracked)
+        )
+        indices, ids = set[int](), set[int]()
+        for distance, index, id in pairs:
+            item = self.things[id]
+            near = distance <= self.document.objects.same_within
+            if near and index not in indices and id not in ids and isinstance(item, Item):
+                indices.add(index)
+                ids.add(id)
+                yield index, item
+
+    def _new(self, word: str, detection: Detection) -> Item:
+        self._numbers[word] += 1
+        properties = self.document.properties(word)
+        item = Item(next(self._ids), word, self._numbers[word], properties, detection.pose, 0.0, detection.own)
+        self._add(item)
+        return item
 
     def _in_hand(self, pose: Pose) -> bool:
         return self.robot is not None and self.robot.floor_distance(pose) <= self.document.objects.in_hand_within
 
-    def _seen(self, item: Item, pose: Pose, stamp: float) -> None:
-        item.pose, item.seen, item.since = pose, stamp, stamp
+    def _seen(self, item: Item, detection: Detection, stamp: float) -> None:
+        item.pose, item.seen, item.since = detection.pose, stamp, stamp
+        if detection.own:
+            item.own, item.tracked = detection.own, True
         self._locate(item)
 
     def _locate(self, item: Item) -> None:
@@ -427,10 +533,11 @@ class SemanticMap(Scene):
         self._changed = now
         if skill.verb == "pick up" and isinstance(thing, Item):
             self.take(thing)
+            thing.taken_from = thing.pose
             thing.pose = thing.seen = None
         elif skill.verb == "put down" and isinstance(thing, Item) and receptacle is not None:
             self._put(thing, receptacle)
-            thing.since = now
+            thing.since, thing.taken_from = now, None
         elif skill.verb in ("open", "close"):
             thing.states = thing.states - {"OPEN", "CLOSED"} | {"OPEN" if skill.verb == "open" else "CLOSED"}
         elif skill.verb in ("turn on", "turn off"):
@@ -442,6 +549,8 @@ class SemanticMap(Scene):
         if room is not None:
             self.agent_room = room
         self._anchor = thing if isinstance(thing, MapThing) and not thing.is_room else None
+        for item in self.items():
+            item.taken_from = None
         self.look()
 
     def look(self) -> list[Thing]:
