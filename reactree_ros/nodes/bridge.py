@@ -28,7 +28,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.action_server import ActionServer
 from reactree_ros.nodes.calls import Calls
-from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report
+from reactree_ros.nodes.diagnostics import ERROR, OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.lifecycle import ManagedNode, told
 from reactree_ros.nodes.messages import OUTCOME_CODES, as_json, household_to_msg, observation_to_msg, picture_to_msg
@@ -395,6 +395,8 @@ class Bridge(ManagedNode):
         }
         if not self._active:
             return Report(STALE, "not active", values)
+        if emergency := "" if hosted is None else hosted.emergency():
+            return Report(ERROR, f"emergency: {emergency}", values)
         if halted:
             return Report(WARN, halted, values)
         if lacks := self.lacks():

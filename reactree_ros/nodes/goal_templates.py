@@ -31,8 +31,8 @@ NAMES: Mapping[str, type] = {
     "receptacle.top": Pose,
     **{
         f"{thing}.{name}": kind
-        for thing in ("object", "receptacle", "room")
-        for name, kind in (("name", str), ("word", str), ("number", int), ("pose", Pose))
+        for thing in ("object", "receptacle", "room", "place")
+        for name, kind in (("name", str), ("own", str), ("word", str), ("number", int), ("pose", Pose))
     },
 }
 _AXES = ("x", "y", "z", "yaw")
@@ -107,7 +107,7 @@ def compiled(kind: Any, entries: Mapping[str, Any], where: str) -> Fill:
         for depth, step in enumerate(steps):
             slot = _slot(owner, step, f"{where}: field '{'.'.join(steps[: depth + 1])}'")
             if depth < len(steps) - 1:
-                owner = _message_class(slot, f"{where}: field '{'.'.join(steps[: depth + 1])}'")
+                owner = message_class(slot, f"{where}: field '{'.'.join(steps[: depth + 1])}'")
         setters.append((steps, _filler(slot, value, f"{where}: field '{path}'")))
 
     def fill(values: Values) -> Any:
@@ -133,7 +133,7 @@ def reader(kind: Any, path: str, where: str) -> tuple[Callable[[Any], Any], Any]
         at = f"{where}: field '{'.'.join(steps[: depth + 1])}'"
         slot = _slot(owner, step, at)
         if depth < len(steps) - 1:
-            owner = _message_class(slot, at)
+            owner = message_class(slot, at)
 
     def read(message: Any) -> Any:
         for step in steps:
@@ -141,6 +141,15 @@ def reader(kind: Any, path: str, where: str) -> tuple[Callable[[Any], Any], Any]
         return message
 
     return read, slot
+
+
+def constants(kind: Any, path: str) -> Mapping[int, str]:
+    """Return the names that a message type gives the numbers which a field of it may hold, e.g. of error codes."""
+    owner = kind
+    for step in path.split(".")[:-1]:
+        owner = message_class(_slot(owner, step, path), path)
+    named = getattr(type(owner), f"_{type(owner).__name__}__constants", {})
+    return {value: name for name, value in reversed(named.items()) if type(value) is int}
 
 
 def is_text(slot: Any) -> bool:
@@ -153,30 +162,42 @@ def is_whole_number(slot: Any) -> bool:
     return isinstance(slot, BasicType) and slot.typename in _INTEGERS
 
 
+def is_number(slot: Any) -> bool:
+    """Whether a field holds a number."""
+    return isinstance(slot, BasicType) and (slot.typename in _INTEGERS or slot.typename in ("float", "double"))
+
+
 def _slot(owner: Any, name: str, where: str) -> Any:
     fields = dict(zip(owner.get_fields_and_field_types(), owner.SLOT_TYPES, strict=True))
     if name not in fields:
         there = ", ".join(fields) or "none"
-        raise UserError(f"{where}: {_type_name(owner)} has no field '{name}'; its fields are {there}")
+        raise UserError(f"{where}: {type_name(owner)} has no field '{name}'; its fields are {there}")
     return fields[name]
 
 
-def _type_name(kind: Any) -> str:
+def type_name(kind: Any) -> str:
+    """Return the name of a message class as ROS writes it, e.g. ``std_msgs/msg/Bool``."""
     package = kind.__module__.split(".")
     return f"{package[0]}/{package[1]}/{kind.__name__}"
 
 
-def _message_class(slot: Any, where: str) -> Any:
+def message_class(slot: Any, where: str) -> Any:
+    """Return the class of the messages that a field holds.
+
+    Raises:
+        UserError: It holds none.
+    """
     if not isinstance(slot, NamespacedType):
-        raise UserError(f"{where}: {_described(slot)} has no fields of its own")
+        raise UserError(f"{where}: {described(slot)} has no fields of its own")
     return import_message_from_namespaced_type(slot)
 
 
-def _described(slot: Any) -> str:
+def described(slot: Any) -> str:
+    """Say what a field holds, e.g. ``a list of geometry_msgs/msg/Pose``."""
     if isinstance(slot, NamespacedType):
         return "/".join(slot.namespaced_name())
     if isinstance(slot, AbstractNestedType):
-        return f"a list of {_described(slot.value_type)}"
+        return f"a list of {described(slot.value_type)}"
     return slot.typename if isinstance(slot, BasicType) else "a string"
 
 
@@ -190,7 +211,7 @@ def _filler(slot: Any, value: Any, where: str) -> Fill:
         return _template(slot, value, where)
     if isinstance(slot, NamespacedType):
         if not isinstance(value, Mapping):
-            raise UserError(f"{where}: {_described(slot)} cannot be {value!r}; give its fields or a template")
+            raise UserError(f"{where}: {described(slot)} cannot be {value!r}; give its fields or a template")
         return compiled(import_message_from_namespaced_type(slot), value, where)
     fixed = constant(slot, value, where)
     return lambda values: fixed
@@ -198,7 +219,7 @@ def _filler(slot: Any, value: Any, where: str) -> Fill:
 
 def _list_filler(slot: Any, value: Any, where: str) -> Fill:
     if not isinstance(value, list):
-        raise UserError(f"{where}: {_described(slot)} cannot be {value!r}; give a list")
+        raise UserError(f"{where}: {described(slot)} cannot be {value!r}; give a list")
     size = slot.size if isinstance(slot, Array) else None
     most = slot.maximum_size if isinstance(slot, BoundedSequence) else None
     if (size is not None and len(value) != size) or (most is not None and len(value) > most):
@@ -213,7 +234,7 @@ def constant(slot: Any, value: Any, where: str) -> Any:
     Raises:
         UserError: It does not fit the type.
     """
-    wrong = UserError(f"{where}: {_described(slot)} cannot be {value!r}")
+    wrong = UserError(f"{where}: {described(slot)} cannot be {value!r}")
     if isinstance(slot, AbstractString | AbstractWString):
         longest = getattr(slot, "maximum_size", None)
         if not isinstance(value, str) or (longest is not None and len(value) > longest):
@@ -247,7 +268,7 @@ def _template(slot: Any, text: str, where: str) -> Fill:
         return lambda values: _PLACEHOLDER.sub(lambda match: _written(_value(values, match[1])), text)
     kind = kinds[names[0]]
     if whole and isinstance(slot, NamespacedType) and kind is Pose:
-        name = _described(slot)
+        name = described(slot)
         if name in _POSES:
             make, message = _POSES[name], import_message_from_namespaced_type(slot)
             return lambda values: make(message(), _value(values, names[0]))
@@ -257,8 +278,8 @@ def _template(slot: Any, text: str, where: str) -> Fill:
         if kind is int:
             return lambda values: _value(values, names[0])
     if not whole:
-        raise UserError(f"{where}: {_described(slot)} cannot be the text {text!r}")
-    raise UserError(f"{where}: {_described(slot)} cannot be '{text}', which is {_WORDS[kind]}")
+        raise UserError(f"{where}: {described(slot)} cannot be the text {text!r}")
+    raise UserError(f"{where}: {described(slot)} cannot be '{text}', which is {_WORDS[kind]}")
 
 
 def _kind(name: str, text: str, where: str) -> type:

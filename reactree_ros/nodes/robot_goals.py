@@ -29,6 +29,7 @@ class Underway:
             restarted (``ServerLost``), is not there or stays away (``ServerGone``).
         sent_at: When it was sent, in seconds (:func:`steady.now`); None: not yet.
         accepted: Whether the server has taken it on; a service need not say so.
+        stop_since: When it was told to stop first, in seconds (:func:`steady.now`); None: it was not.
         over: Whether the server has ended it, or never began with it: nothing of it moves.
     """
 
@@ -39,8 +40,15 @@ class Underway:
         self.accepted = False
         self.over = False
         self.stopping = False
+        self.stop_since: float | None = None
         self.told = float("-inf")  # when it was told to stop last
         self.away = False  # the server has gone since
+
+    def told_to_stop(self) -> None:
+        """Note that it is told to stop."""
+        self.stopping, self.told = True, steady.now()
+        if self.stop_since is None:
+            self.stop_since = self.told
 
 
 class Rejected(Exception):
@@ -179,7 +187,7 @@ class ActionOf(Server):
 
     def stop(self, underway: Underway) -> None:
         """Have a goal stopped; also one that was not accepted yet."""
-        underway.stopping, underway.told = True, steady.now()
+        underway.told_to_stop()
         if underway.sent_at is None:
             underway.over = True
             underway.result.cancel()
@@ -238,7 +246,7 @@ class ServiceOf(Server):
 
     def stop(self, underway: Underway) -> None:
         """Have a request forgotten that was not sent yet."""
-        underway.stopping, underway.told = True, steady.now()
+        underway.told_to_stop()
         if underway.sent_at is None:
             underway.over = True
             underway.result.cancel()

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from typing import Any
 
-from geometry_msgs.msg import Pose as PoseMsg
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from rclpy.time import Time
 from std_msgs.msg import String
 from tf2_ros import Buffer, TransformException, TransformListener
-from vision_msgs.msg import Detection3D, Detection3DArray
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.goal_templates import check_name
 from reactree_ros.nodes.qos import LATCHED
+from reactree_ros.nodes.robot_readings import Detector, Whereabouts
 from reactree_ros.world.robot.config import RobotConfig
 from reactree_ros.world.robot.map_file import MapDocument, map_of, parse_yaml
 from reactree_ros.world.robot.poses import Pose
@@ -38,15 +36,22 @@ class Senses:
         where: What errors begin with.
 
     Raises:
-        UserError: The name of a topic is not one that ROS allows.
+        UserError: The name of a topic is not one that ROS allows, or a type does not fit.
+
+    Attributes:
+        map: The map; None where there is none yet.
+        detector: What reads detections; None where there are none.
+        detected: Stamp of the newest detections that were taken in, in seconds.
     """
 
     def __init__(self, node: Node, config: RobotConfig, document: MapDocument | None, *, where: str) -> None:
         self._node, self._config = node, config
-        for topic in filter(None, (config.map_topic, config.detections)):
-            check_name(topic, where)
+        if config.map_topic:
+            check_name(config.map_topic, where)
+        self.detector = None if config.detections is None else Detector(config.detections, f"{where}: detections")
+        self._whereabouts = None if config.pose is None else Whereabouts(node, config.pose, where=where)
         self.map: SemanticMap | None = None
-        self.detected = float("-inf")  # stamp of the newest detections that were taken in
+        self.detected = float("-inf")
         self._waiting: deque[tuple[float, Any]] = deque(maxlen=20)
         self._buffer = Buffer()
         self._listener = TransformListener(self._buffer, node)
@@ -55,8 +60,8 @@ class Senses:
             self._take_map(document)
         else:
             self._listen(String, config.map_topic, self._read_map, LATCHED)
-        if config.detections:
-            self._listen(Detection3DArray, config.detections, self._note, qos_profile_sensor_data)
+        if self.detector is not None and self.detector.entry.topic:
+            self._listen(self.detector.kind, self.detector.entry.topic, self.note, qos_profile_sensor_data)
 
     def _listen(self, kind: Any, topic: str, callback: Any, qos: QoSProfile) -> None:
         self._subscriptions.append(self._node.create_subscription(kind, topic, callback, qos))
@@ -73,7 +78,7 @@ class Senses:
     def _read_map(self, msg: String) -> None:
         where = f"the map on {self._config.map_topic}"
         try:
-            self._take_map(map_of(parse_yaml(msg.data, where=where), where=where))
+            self._take_map(map_of(parse_yaml(msg.data, where=where)))
         except UserError as error:
             kept = "" if self.map is None else "; the map from before is kept"
             self._node.get_logger().error(f"{error}{kept}")
@@ -109,8 +114,14 @@ class Senses:
 
     # ------------------------------------------------------------------ detections
 
-    def _note(self, msg: Detection3DArray) -> None:
+    def note(self, msg: Any) -> None:
+        """Note what a detector has said; it is taken in with the next look."""
         self._waiting.append((self.now(), msg))
+
+    def looked(self) -> None:
+        """Take in that a look has come to its end, also where it has shown nothing."""
+        self.look(forget=False)
+        self.detected = max(self.detected, self.now())
 
     def look(self, *, forget: bool) -> None:
         """Take in where the robot is and what was detected; to be called regularly.
@@ -120,8 +131,7 @@ class Senses:
         """
         if self.map is None:
             return
-        robot = self.in_frame(self.map.frame, Pose(self._config.base_frame, 0.0, 0.0))
-        if robot is not None:
+        if (robot := self._robot(self.map.frame)) is not None:
             self.map.robot_is_at(robot)
         still_waiting = [(since, msg) for since, msg in self._waiting if not self._taken(self.map, since, msg)]
         self._waiting.clear()
@@ -129,29 +139,32 @@ class Senses:
         if forget:
             self.map.forget(self.now())
 
-    def _taken(self, map: SemanticMap, since: float, msg: Detection3DArray) -> bool:
+    def _robot(self, frame: str) -> Pose | None:
+        """Return where the robot is in a frame; None where nobody knows."""
+        if self._whereabouts is None:
+            return self.in_frame(frame, Pose(self._config.base_frame, 0.0, 0.0))
+        said = self._whereabouts.pose(frame)
+        return None if said is None else self.in_frame(frame, said)
+
+    def _taken(self, map: SemanticMap, since: float, msg: Any) -> bool:
         """Take detections in; returns False where their transform may come yet."""
-        stamp = Time.from_msg(msg.header.stamp)
+        assert self.detector is not None  # it has read them
+        source = self.detector.entry.source
+        stamp = Time.from_msg(msg.header.stamp) if hasattr(msg, "header") else Time()
         seconds = stamp.nanoseconds / 1e9 or since
         detections = []
-        for one in msg.detections:
-            frame = msg.header.frame_id or one.header.frame_id
-            found = _best(one, map.document)
-            if found is None:
-                continue
-            word, pose_msg = found
-            pose = _pose(frame, pose_msg)
-            in_map = None if pose is None else self.in_frame(map.frame, pose, stamp)
+        for one in self.detector.found(msg, map.document.objects, frame=map.frame):
+            in_map = None if one.pose is None else self.in_frame(map.frame, one.pose, stamp)
             if in_map is not None:
-                detections.append(Detection(word, in_map))
-            elif pose is None:
-                self._warn(f"{self._config.detections}: the pose of '{word}' is no pose; it is ignored")
+                detections.append(Detection(one.word, in_map, one.own))
+            elif one.pose is None:
+                self._warn(f"{source}: the pose of '{one.word}' is no pose; it is ignored")
             elif self.now() - since <= LATE:
                 return False
             else:
                 self._warn(
-                    f"{self._config.detections}: there is no transform from '{frame}' to '{map.frame}' at the time of "
-                    "the detections; they are ignored"
+                    f"{source}: there is no transform from '{one.frame}' to '{map.frame}' at the time of the "
+                    "detections; they are ignored"
                 )
                 return True
         map.take_in(detections, seconds)
@@ -161,29 +174,7 @@ class Senses:
     def close(self) -> None:
         """Take the subscriptions out of the node."""
         self._listener.unregister()
+        if self._whereabouts is not None:
+            self._whereabouts.close()
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
-
-
-def _best(detection: Detection3D, document: MapDocument) -> tuple[str, PoseMsg] | None:
-    """Return word and pose of what a detection most likely is; None where that is uncertain or of no interest."""
-    tracking = document.objects
-    best = max(detection.results, key=lambda result: result.hypothesis.score, default=None)
-    if best is None or not best.hypothesis.score >= tracking.min_score:
-        return None
-    word = tracking.classes.get(best.hypothesis.class_id)
-    if word is None:
-        return None
-    at = best.pose.pose.position
-    only_box = not (at.x or at.y or at.z)  # many detectors leave the hypothesis's pose empty
-    return word, detection.bbox.center if only_box else best.pose.pose
-
-
-def _pose(frame: str, msg: PoseMsg) -> Pose | None:
-    at, turn = msg.position, msg.orientation
-    values = (at.x, at.y, at.z, turn.x, turn.y, turn.z, turn.w)
-    if not frame or not all(map(math.isfinite, values)):
-        return None
-    length = math.hypot(*values[3:])
-    x, y, z, w = (value / length for value in values[3:]) if length > 0.0 else (0.0, 0.0, 0.0, 1.0)
-    return Pose(frame, at.x, at.y, at.z, (x, y, z, w))

@@ -23,6 +23,7 @@ from reactree_ros.nodes.goal_templates import (
     check_name,
     compiled,
     constant,
+    constants,
     is_text,
     is_whole_number,
     reader,
@@ -30,6 +31,8 @@ from reactree_ros.nodes.goal_templates import (
 )
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.robot_goals import ActionOf, Rejected, Server, ServiceOf, Underway
+from reactree_ros.nodes.robot_looks import Looks
+from reactree_ros.nodes.robot_readings import Battery
 from reactree_ros.nodes.robot_senses import Senses
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.pending import Pending, pass_on
@@ -37,7 +40,7 @@ from reactree_ros.world.port import Observation, Outcome, Score, World, WorldErr
 from reactree_ros.world.robot.config import RobotConfig, SkillEntry, Verb, error_code
 from reactree_ros.world.robot.map_file import load_map
 from reactree_ros.world.robot.poses import Pose
-from reactree_ros.world.robot.semantic_map import SemanticMap
+from reactree_ros.world.robot.semantic_map import MapThing, SemanticMap
 from reactree_ros.world.virtualhome.household import WAH_NL
 from reactree_ros.world.virtualhome.rules import Skill
 from reactree_ros.world.virtualhome.vocabulary import RECALLABLE, WORDS
@@ -49,8 +52,10 @@ PERIOD = 0.05
 AGAIN = 0.5
 #: For how long a server that has ended a goal without a word may turn out to be ending itself, in seconds.
 LAST_WORDS = 1.0
+#: For how long the robot may seem to be away from where it has arrived: tf is behind, in seconds.
+ARRIVING = 1.0
 #: After these the robot looks what is before it.
-_LOOKING = ("go to", "open")
+_LOOKING = ("go to", "open", "pick up", "put down")
 #: These may be tried again where nobody knows how far they got.
 _REPEATABLE = ("go to",)
 
@@ -77,6 +82,7 @@ class MappedSkill:
             read, slot = reader(result, path, f"{where}: success")
             self._success.append((path, read, constant(slot, value, f"{where}: success: field '{path}'")))
         self._code = _reader(result, entry.code, "error_code", is_whole_number, f"{where}: code")
+        self._codes = constants(result, entry.code)
         self._text = _reader(result, entry.text, "error_msg", is_text, f"{where}: text")
 
     def verdict(self, status: int, result: Any) -> tuple[Outcome, str, bool]:
@@ -89,7 +95,7 @@ class MappedSkill:
         code = int(self._code(result)) if self._code is not None else 0
         known = error_code(self.entry, code)
         reasons = [
-            known.name,
+            known.name or (self._codes.get(code, "") if code else ""),
             f"error code {code}" if code else "",
             str(self._text(result)) if self._text is not None else "",
         ]
@@ -180,14 +186,18 @@ class RobotWorld(World):
         document = load_map(config.map) if config.map else None
         self._stop = EmergencyStop(node, config.emergency_stop, where=where)
         self._senses = Senses(node, config, document, where=where)
+        self._battery = Battery(node, config.battery, where=where)
         self._stop.listen()
+        self._battery.listen()
         self._calls = Calls(node, patience=server_timeout)
+        self._looks = self._detector(heartbeat)
         self._servers: dict[tuple[str, str], Server] = {}  # by name and type: several skills may share one
         for mapped in () if dry_run else self._mapped.values():
             entry = mapped.entry
             if (entry.server, entry.type) not in self._servers:
                 of = (node, self._calls, entry.server, mapped.type)
                 self._servers[entry.server, entry.type] = ActionOf(*of, heartbeat) if entry.action else ServiceOf(*of)
+        self._emergency = ""
         self._errand: _Errand | None = None
         self._next: _Next | None = None
         self._underway: list[tuple[Server, Underway]] = []
@@ -197,6 +207,13 @@ class RobotWorld(World):
         self.recallable = RECALLABLE
         self._timer = steady.every(node, PERIOD, self._look_after)
         self._wake = Wake(node, self._look_after)
+
+    def _detector(self, heartbeat: Heartbeat) -> Looks | None:
+        """Return what asks the robot's detector; None where that speaks by itself, or there is none."""
+        senses, detector = self._senses, self._senses.detector
+        if self._dry_run or detector is None or detector.entry.topic:
+            return None
+        return Looks(self._node, self._calls, detector, heartbeat, heard=senses.note, ended=senses.looked)
 
     # ------------------------------------------------------------------ the port
 
@@ -236,6 +253,8 @@ class RobotWorld(World):
             return Pending.of(Observation(parsed, Outcome.UNKNOWN_SKILL))
         if halted := self.halted():
             return Pending.of(map.after(parsed, Outcome.HALTED, f"You cannot {skill} now: {halted}."))
+        if low := "" if self._dry_run else self._battery.too_low():
+            return Pending.of(map.after(parsed, Outcome.PRECONDITION, f"You cannot {skill} now: {low}."))
         if self._obstacle():
             self._next = _Next(skill, Pending(), steady.now() + self._stop_timeout)
             return self._next.pending
@@ -264,18 +283,32 @@ class RobotWorld(World):
     def lacks(self) -> str:
         """Say which of the robot's servers are not there, and whether a map is missing."""
         away = [f"{name} ({kind}) is not there" for (name, kind), server in self._servers.items() if not server.ready()]
+        if self._looks is not None and not self._looks.server.ready():
+            away.append(f"{self._looks.server.name} (of the detector) is not there")
         if self._senses.map is None:
             away.append(f"there is no semantic map on {self._config.map_topic} yet")
         return "; ".join(away)
 
     def status(self) -> Mapping[str, str]:
-        """Say how emergency stop, servers and map are."""
+        """Say how emergency stop, battery, servers and map are."""
         return {
             "dry run": "yes" if self._dry_run else "no",
             "emergency stop": self._stop.in_words(),
+            "battery": self._battery.in_words(),
             **{server.name: "there" if server.ready() else "away" for server in self._servers.values()},
             "map": "there is none yet" if self._senses.map is None else f"in frame '{self._senses.map.frame}'",
         }
+
+    def emergency(self) -> str:
+        """Say what was told to stop and has not, for longer than it may take; nobody but a person can stop it then."""
+        now = steady.now()
+        for server, underway in self._underway:
+            if underway.stop_since is not None and now - underway.stop_since > self._stop_timeout and not underway.over:
+                return (
+                    f"'{underway.what}' was told to stop and {server.name} has not ended it within "
+                    f"{self._stop_timeout:g} s: the robot may still move; stop it by hand"
+                )
+        return ""
 
     def at_rest(self) -> Pending[None]:
         """Settle when the robot's servers have ended everything that was sent to them."""
@@ -297,6 +330,9 @@ class RobotWorld(World):
             self._next.pending.cancel()
         self._senses.close()
         self._stop.close()
+        self._battery.close()
+        if self._looks is not None:
+            self._looks.close()
         for server in self._servers.values():
             server.close()
 
@@ -357,13 +393,24 @@ class RobotWorld(World):
         self._calls.watch()
         for server, underway in self._underway:
             server.watch(underway)
+        if self._looks is not None:
+            self._looks.watch()
         self._underway = [(server, underway) for server, underway in self._underway if not underway.over]
         while self._resting and not self._underway:
             self._resting.popleft().succeed(None)
+        self._say_emergency()
         self._begin_next()
         self._senses.look(forget=self._errand is None)
         if self._errand is not None:
             self._step(self._errand)
+
+    def _say_emergency(self) -> None:
+        """Say once that the robot does not stop, and that it has stopped after all."""
+        before, self._emergency = self._emergency, self.emergency()
+        if self._emergency and not before:
+            self._node.get_logger().fatal(f"emergency: {self._emergency}")
+        elif before and not self._emergency:
+            self._node.get_logger().warning("the emergency is over: what did not stop has ended")
 
     def _begin_next(self) -> None:
         """Begin the skill that waits as soon as nothing is in its way any more; it fails where that lasts too long."""
@@ -386,8 +433,7 @@ class RobotWorld(World):
             return
         now, entry, underway = steady.now(), errand.mapped.entry, errand.underway
         if errand.done is not None:
-            if self._senses.detected > errand.done or now - errand.done_since >= self._config.look_time:
-                self._finish(errand, Outcome.DONE, errand.words)
+            self._look_around(errand)
             return
         if errand.end is not None:
             if underway.over:
@@ -402,6 +448,8 @@ class RobotWorld(World):
             self._ended(errand)
         elif stopped := self._stop.engaged():
             self._end(errand, Outcome.HALTED, stopped)
+        elif low := self._battery.too_low():
+            self._end(errand, Outcome.EXECUTION, f"{low}; it was stopped")
         elif underway.accepted and errand.trouble is not None:
             errand.trouble = None
         elif now - errand.began > entry.time_limit:
@@ -441,11 +489,10 @@ class RobotWorld(World):
         map, now = self._map(), self._senses.now()
         if outcome is Outcome.DONE:
             map.apply(errand.skill, now)
-            if self._config.detections and errand.skill.verb in _LOOKING:
-                errand.done, errand.done_since = now, steady.now()
-                self._step(errand)
-            else:
-                self._finish(errand, outcome, errand.words)
+            errand.done, errand.done_since = now, steady.now()
+            if self._looks is not None and errand.skill.verb in _LOOKING:
+                self._looks.begin()
+            self._step(errand)
         elif outcome is Outcome.WORLD_UNAVAILABLE:
             self._fail(errand, _failed(errand.skill, reason))
         elif outcome is Outcome.EXECUTION and errand.tries <= errand.mapped.entry.retries:
@@ -454,6 +501,32 @@ class RobotWorld(World):
             self._send_again(errand)
         else:
             self._finish(errand, outcome, _failed(errand.skill, reason))
+
+    def _look_around(self, errand: _Errand) -> None:
+        """End a skill that was reported to be done when it is seen whether it is, or was looked for long enough."""
+        map, skill, since = self._map(), errand.skill, steady.now() - errand.done_since
+        assert errand.done is not None
+        if skill.verb == "go to" and (away := self._away(map, skill)):
+            if since >= ARRIVING:
+                map.leave()
+                self._contradicted(errand, f"the robot is {away:.1f} m from there")
+            return
+        if self._config.detections is not None and skill.verb in _LOOKING:
+            if self._senses.detected <= errand.done and since < self._config.look_time:
+                return
+            if seen := map.not_as_reported(skill):
+                self._contradicted(errand, seen)
+                return
+        self._finish(errand, Outcome.DONE, errand.words)
+
+    def _away(self, map: SemanticMap, skill: Skill) -> float:
+        """Return how far the robot is from where it is said to have arrived, in metres; 0 where that is near enough."""
+        within, away = self._config.arrived_within, map.away_from(skill.thing)
+        return away if within and away is not None and away > within else 0.0
+
+    def _contradicted(self, errand: _Errand, seen: str) -> None:
+        reason = f"{errand.mapped.entry.server} reported success, but {seen}"
+        self._finish(errand, Outcome.POSTCONDITION, _failed(errand.skill, reason))
 
     def _send_again(self, errand: _Errand) -> None:
         self._note_departure(errand)
@@ -500,6 +573,8 @@ class RobotWorld(World):
 
     def _finish(self, errand: _Errand, outcome: Outcome, words: str) -> None:
         self._errand = None
+        if self._looks is not None:
+            self._looks.stop()
         if outcome is not Outcome.DONE:
             self._note_departure(errand)
         errand.pending.succeed(self._map().after(errand.skill, outcome, words))
@@ -541,22 +616,26 @@ def _failed(skill: Skill, reason: str) -> str:
 def _poses(map: SemanticMap, skill: Skill) -> dict[str, Pose | None]:
     """Return the poses that templates may name, as the map has them."""
     receptacle, room = map.target(skill), map.room_of(skill.thing)
+    place = receptacle or room
     return {
         "pose": map.approach(skill.thing if receptacle is None else receptacle),
         "object.pose": map.pose_of(skill.thing),
         "receptacle.pose": None if receptacle is None else receptacle.pose,
         "receptacle.top": None if receptacle is None else receptacle.top,
         "room.pose": None if room is None else map.pose_of(room),
+        "place.pose": None if place is None else map.pose_of(place),
     }
 
 
 def _values(map: SemanticMap, skill: Skill, text: str) -> Values:
     """Return what templates may name, poses in the map's frame."""
     values: dict[str, Any] = {"skill": text, "verb": skill.verb}
-    named = {"object": skill.thing, "receptacle": map.target(skill), "room": map.room_of(skill.thing)}
+    receptacle, room = map.target(skill), map.room_of(skill.thing)
+    named = {"object": skill.thing, "receptacle": receptacle, "room": room, "place": receptacle or room}
     for name, thing in named.items():
-        if thing is not None:
+        if isinstance(thing, MapThing):
             values |= {f"{name}.name": thing.name, f"{name}.word": thing.word, f"{name}.number": thing.number}
+            values[f"{name}.own"] = thing.own
     values |= {name: None if pose is None else map.in_map(pose) for name, pose in _poses(map, skill).items()}
     return values
 

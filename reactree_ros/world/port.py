@@ -138,6 +138,10 @@ class World(abc.ABC):
         """
         return ""
 
+    def emergency(self) -> str:
+        """Say what a person has to see to at once, e.g. a robot that does not stop; empty where there is nothing."""
+        return ""
+
     def lacks(self) -> str:
         """Say what it needs and is not there, e.g. a server of a robot; empty where it has everything."""
         return ""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from reactree_ros.errors import UserError
 from reactree_ros.world.robot.config import load_robot
@@ -20,25 +18,21 @@ if NAV2:
     from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
     from rcl_interfaces.msg import Log
     from rclpy.lifecycle import TransitionCallbackReturn
-    from rclpy.parameter import Parameter
     from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
     from reactree_interfaces.action import ExecuteSkill
     from reactree_interfaces.srv import AvailableSkills, Observe, ResetWorld
-    from robot_servers import LATCHED, Robot
-    from ros_graph import activate, entities
+    from robot_house import House, Result, in_skill
+    from robot_servers import LATCHED
+    from ros_graph import entities
     from std_msgs.msg import Bool, String
 
-    from reactree_ros.nodes.robot_bridge_node import RobotBridgeNode
-
-    Result = ExecuteSkill.Result
-
 if TYPE_CHECKING:
-    from ros_graph import Goal, Graph
+    from robot_house import Change
+    from ros_graph import Graph
 
 pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
 
 CONFIG = Path(__file__).parents[2] / "config"
-Change = Callable[[dict[str, Any]], Any]
 #: How many of the bridge's subscriptions hear a publisher of the emergency stop.
 HEARD_BY = {
     ("RELIABLE", "TRANSIENT_LOCAL"): 3,
@@ -46,81 +40,6 @@ HEARD_BY = {
     ("BEST_EFFORT", "TRANSIENT_LOCAL"): 1,
     ("BEST_EFFORT", "VOLATILE"): 1,
 }
-
-
-class House:
-    """A robot and its bridge in a test's graph."""
-
-    def __init__(self, graph: Graph, folder: Path) -> None:
-        self.graph, self._folder = graph, folder
-        self.robot: Any = None
-        self.button: Any = None
-        self.bridge: Any = None
-
-    def config(self, change: Change = lambda config: None) -> Path:
-        """Write a changed config/robot.yaml with the example's map beside it."""
-        config = yaml.safe_load((CONFIG / "robot.yaml").read_text())
-        change(config)
-        (self._folder / "robot.yaml").write_text(yaml.safe_dump(config))
-        if not (self._folder / "semantic_map.yaml").exists():
-            (self._folder / "semantic_map.yaml").write_text((CONFIG / "semantic_map.yaml").read_text())
-        return self._folder / "robot.yaml"
-
-    def change_map(self, change: Change) -> None:
-        values = yaml.safe_load((CONFIG / "semantic_map.yaml").read_text())
-        change(values)
-        (self._folder / "semantic_map.yaml").write_text(yaml.safe_dump(values))
-
-    def add_robot(self, *, alone: bool = False, **kwargs: Any) -> Any:
-        self.robot = self.graph.add(Robot(context=self.graph.context, button=False, **kwargs), alone=alone)
-        if self.button is None:
-            self.button = self.graph.probe.create_publisher(Bool, "/emergency_stop", LATCHED)
-            self.press(False)
-        return self.robot
-
-    def press(self, pressed: bool) -> None:
-        """Press the emergency stop, or release it."""
-        self.button.publish(Bool(data=pressed))
-
-    def make_bridge(self, change: Change = lambda config: None, **parameters: Any) -> Any:
-        parameters = {"robot_config": str(self.config(change)), "server_timeout": 1.0, "stop_timeout": 1.0} | parameters
-        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
-        return RobotBridgeNode(context=self.graph.context, parameter_overrides=overrides)
-
-    def start(self, change: Change = lambda config: None, *, stop_heard: bool = True, **parameters: Any) -> Any:
-        """Bring the bridge up; waits until it knows by tf where the robot is, and has heard its emergency stop."""
-        self.bridge = self.graph.add(activate(self.make_bridge(change, **parameters)))
-        if self.robot is not None:
-            self.graph.until(lambda: self.map is None or self.map.robot, "tf is there")
-            unheard = "has not been heard yet"
-            self.graph.until(lambda: not (stop_heard and unheard in self.stop.engaged()), "the stop is heard")
-        return self.bridge
-
-    @property
-    def stop(self) -> Any:
-        return self.bridge._hosted._stop
-
-    @property
-    def map(self) -> Any:
-        return self.bridge._hosted._senses.map
-
-    def skill(self, skill: str) -> Goal:
-        return self.graph.skill(skill, to="robot_bridge")
-
-    def does(self, *skills: str) -> Any:
-        """Carry skills out, each with success; returns the last result."""
-        for skill in skills:
-            result = self.skill(skill).result
-            assert result.outcome == Result.DONE, (skill, result.message)
-        return result
-
-    def goes(self, behaviour: str) -> Goal:
-        """Send the robot off with Nav2 behaving somehow; returns when it is on its way."""
-        self.robot.behave["navigate_to_pose"] = [behaviour]
-        before = len(self.robot.log)
-        goal = self.skill("go to bed 1")
-        self.graph.until(lambda: f"navigate_to_pose: {behaviour}" in self.robot.log[before:], "the robot is on its way")
-        return goal
 
 
 @pytest.fixture
@@ -131,10 +50,6 @@ def house(graph: Graph, tmp_path: Path) -> House:
 def warnings(said: list[Log], text: str) -> list[str]:
     """What was warned of with these words."""
     return [log.msg for log in said if log.level == 30 and text in log.msg]  # 30: rcl_interfaces/Log.WARN, a byte
-
-
-def in_skill(verb: str, **entries: Any) -> Change:
-    return lambda config: config["skills"][verb].update(entries)
 
 
 # ---------------------------------------------------------------------- what goes well
