@@ -63,5 +63,6 @@ setup(
         (f"share/{NAME}/hook", ["resource/virtual_environment.dsv"]),  # sourced with the workspace: `colcon.pkg`
         share("launch", "*.launch.py"),
         share("config", "*.yaml"),
+        share("config/robots", "*.yaml"),
     ],
 )

@@ -32,6 +32,7 @@ COMMANDS = {
     "eval": "evaluating",
     "view": "view",
     "house": "house",
+    "robot": "robot",
     "llm": "llm",
     "memory": "memory",
 }

