@@ -1,8 +1,8 @@
 """Brings up planner, robot bridge and inference node; with an instruction, carries it out and ends with 0 or 1.
 
-The robot's own nodes (Nav2, its arm, its detector) are started by the robot, or where its configuration names them under
-`start`; `robot:=pyrobosim` is such a robot. The launch ends when one of its nodes does. With `dry_run:=true` every goal is
-logged and none is sent.
+The robot's own nodes (Nav2, its arm, its detector) are started by the robot, or by this launch where its configuration
+names them under `start`, as that of `robot:=pyrobosim` does. The launch ends when one of its nodes does. With
+`dry_run:=true` every goal is logged and none is sent.
 """
 
 from functools import partial

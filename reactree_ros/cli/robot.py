@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import enum
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from reactree_ros.cli import NOT_ACHIEVED
+from reactree_ros.cli.opening import no_ros
 from reactree_ros.errors import UserError
 from reactree_ros.whole_file import write_whole
+from reactree_ros.world.robot.findings import Verdict
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after a robot's map and configuration.")
 HEADER = "# The semantic map of {source}, made by `reactree robot map --from {kind}`. Metres; yaw in radians.\n"
@@ -60,6 +66,22 @@ def robot_map(
 @app.command("check")
 def robot_check(
     config: Annotated[Path, typer.Argument(help="The robot's configuration, a file like robot.yaml.")],
+    patience: Annotated[float, typer.Option(min=0.1, help="Longest wait for whatever should be there, in s.")] = 5.0,
+    namespace: Annotated[str, typer.Option(help="The robot's namespace.")] = "",
 ) -> None:
-    """Walk through what a robot needs before it is driven, and say what is wrong and how to mend it."""
-    print(config)
+    """Walk through what a robot needs before it is driven, and say what is wrong and how to mend it.
+
+    Nothing moves. Exit code 0 only if nothing is wrong, else 1.
+    """
+    try:
+        from reactree_ros.nodes.robot_check import check_robot
+    except ImportError as error:
+        raise no_ros(error, "reactree robot check") from error
+    found = check_robot(config, patience=patience, namespace=namespace, args=[])
+    table = Table("what", "", "found", "how to mend it", box=None)
+    for one in found:
+        table.add_row(*(Text(text) for text in (one.what, one.verdict.value, one.said, one.mend)))
+    Console(soft_wrap=not sys.stdout.isatty()).print(table)
+    wrong = sum(one.verdict is Verdict.WRONG for one in found)
+    typer.echo(f"{wrong} of {len(found)} wrong" if wrong else "nothing is wrong")
+    raise typer.Exit(NOT_ACHIEVED if wrong else 0)

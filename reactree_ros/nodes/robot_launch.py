@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ament_index_python.packages import get_package_share_directory
 from launch import LaunchContext  # type: ignore[attr-defined]  # not the folder launch/
 from launch_ros.actions import Node
+from launch_ros.substitutions import FindPackageShare
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.launching import Arguments, Beside, NodeArguments
@@ -26,7 +26,7 @@ def robot_beside(context: LaunchContext, arguments: Arguments, bridge: NodeArgum
     name, given = arguments.own(context, ROBOT[0]), arguments.given(context, bridge).get("robot_config", "")
     if name and given:
         raise ValueError(f"robot is '{name}' and robot_config is '{given}'; give one of them")
-    path = _config_of(name) if name else given
+    path = _config_of(name, Path(FindPackageShare("reactree_ros").perform(context))) if name else given
     if not path:
         return Beside()
     try:
@@ -37,8 +37,8 @@ def robot_beside(context: LaunchContext, arguments: Arguments, bridge: NodeArgum
     return Beside({"robot_config": str(path)} if name else {}, nodes)
 
 
-def _config_of(name: str) -> Path:
-    folder = Path(get_package_share_directory("reactree_ros"), "config", "robots")
+def _config_of(name: str, share: Path) -> Path:
+    folder = share / "config" / "robots"
     path = folder / f"{name}.yaml"
     known = sorted(one.stem for one in folder.glob("*.yaml") if not one.stem.endswith("_map"))
     if name not in known:

@@ -148,6 +148,10 @@ class Detector:
         """Whether an answer says that it could look."""
         return all(read(answer) == wanted for read, wanted in self._success)
 
+    def classes(self, msg: Any) -> list[str]:
+        """Return the classes of what a message or an answer says to be there, also those of no interest."""
+        return [kind for kind, *_ in self._read(msg, "")]
+
     def found(self, msg: Any, tracking: TrackingEntry, *, frame: str) -> list[Found]:
         """Return what a message or an answer says to be there, of what is of interest.
 

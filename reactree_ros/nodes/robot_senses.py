@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import Any
 
@@ -111,6 +112,15 @@ class Senses:
             (found.rotation.x, found.rotation.y, found.rotation.z, found.rotation.w),
         )
         return by.placed(pose)
+
+    def reaches(self, frame: str, other: str) -> bool:
+        """Whether tf can bring a pose in one frame to another."""
+        return self.in_frame(other, Pose(frame, 0.0, 0.0)) is not None
+
+    def frames(self) -> list[str]:
+        """Return the frames that tf knows."""
+        found = re.findall(r"^Frame (\S+) exists", self._buffer.all_frames_as_string(), re.MULTILINE)
+        return sorted(found)
 
     # ------------------------------------------------------------------ detections
 

@@ -261,7 +261,7 @@ class RobotWorld(World):
         outcome, words = map.check(parsed, now, unseen=self._dry_run)
         if outcome is not Outcome.DONE:
             return Pending.of(map.after(parsed, outcome, words))
-        mapped, values = self._mapped[parsed.verb], _values(map, parsed, skill)
+        mapped, values = self._mapped[parsed.verb], values_of(map, parsed, skill)
         try:
             goal = mapped.fill(values)
         except NoValue as error:
@@ -531,7 +531,7 @@ class RobotWorld(World):
     def _send_again(self, errand: _Errand) -> None:
         self._note_departure(errand)
         with suppress(NoValue):  # what it is done to may have been detected anew
-            errand.goal = errand.mapped.fill(_values(self._map(), errand.skill, errand.text))
+            errand.goal = errand.mapped.fill(values_of(self._map(), errand.skill, errand.text))
         errand.underway = self._send(errand.server, errand.text, errand.goal)
         self._follow(errand)
 
@@ -627,7 +627,7 @@ def _poses(map: SemanticMap, skill: Skill) -> dict[str, Pose | None]:
     }
 
 
-def _values(map: SemanticMap, skill: Skill, text: str) -> Values:
+def values_of(map: SemanticMap, skill: Skill, text: str) -> Values:
     """Return what templates may name, poses in the map's frame."""
     values: dict[str, Any] = {"skill": text, "verb": skill.verb}
     receptacle, room = map.target(skill), map.room_of(skill.thing)

@@ -1,0 +1,373 @@
+"""Walks through what a robot needs before anything drives it: its servers, types, frames, topics, places and its stop.
+
+Nothing moves: it is listened to what is published, the detector is asked what it sees, and paths are planned.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import rclpy
+from action_msgs.msg import GoalStatus
+from rclpy.action import ActionClient, get_action_names_and_types
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
+
+from reactree_ros.errors import UserError
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.emergency_stop import EmergencyStop
+from reactree_ros.nodes.goal_templates import NoValue
+from reactree_ros.nodes.robot_readings import Battery, Detector, frame_of
+from reactree_ros.nodes.robot_senses import Senses
+from reactree_ros.nodes.robot_world import MappedSkill, values_of
+from reactree_ros.nodes.spinning import Spinner, interruptible
+from reactree_ros.world.robot.config import RobotConfig, SkillEntry, StopEntry, load_robot
+from reactree_ros.world.robot.findings import Finding, Verdict
+from reactree_ros.world.robot.map_file import load_map
+from reactree_ros.world.robot.semantic_map import SemanticMap
+from reactree_ros.world.virtualhome.rules import Skill
+
+#: Lets the node run until something is so, at most for some seconds; returns whether it is.
+Until = Callable[[Callable[[], bool], float], bool]
+RIGHT, NOTE, WRONG = Verdict.RIGHT, Verdict.NOTE, Verdict.WRONG
+
+
+def check_robot(
+    path: Path, *, patience: float = 5.0, namespace: str = "", args: Sequence[str] | None = None
+) -> list[Finding]:
+    """Walk through what a robot needs, by a node of its own.
+
+    Args:
+        path: The robot's configuration.
+        patience: Longest wait for whatever should be there, in seconds.
+        namespace: The robot's namespace.
+        args: ROS arguments of the process.
+    """
+    with interruptible(args) as asked:
+        node = rclpy.create_node("robot_check", namespace=namespace)
+        with Spinner(node, asked) as spinner:
+            found = Walk(node, lambda done, seconds: spinner.spin_until(done, seconds=seconds), patience).walk(path)
+        if asked:
+            raise KeyboardInterrupt
+    return found
+
+
+class Walk:
+    """One walk through what a robot needs.
+
+    Args:
+        node: Whose clients and subscriptions are used; it is in the robot's namespace.
+        until: Lets the node run.
+        patience: Longest wait for whatever should be there, in seconds.
+    """
+
+    def __init__(self, node: Node, until: Until, patience: float) -> None:
+        self._node, self._until, self._patience = node, until, patience
+        self._calls = Calls(node, patience=patience)
+        self._found: list[Finding] = []
+
+    def walk(self, path: Path) -> list[Finding]:
+        """Look at everything that a configuration names, and say how each is."""
+        config = self._or_wrong("configuration", lambda: load_robot(path), "correct that line")
+        if config is None:
+            return self._found
+        self._add("configuration", RIGHT, f"{path}: {len(config.skills)} skills")
+        document = None
+        if config.map:
+            document = self._or_wrong("map", lambda: load_map(config.map), "correct that line")
+            if document is None:
+                return self._found
+        for verb, entry in config.skills.items():
+            self._skill(verb, entry, where=str(path))
+        self._stop(config.emergency_stop, where=str(path))
+        self._battery(config, where=str(path))
+        senses = self._or_wrong(
+            "what it senses", lambda: Senses(self._node, config, document, where=str(path)), "correct that entry"
+        )
+        if senses is not None:
+            try:
+                self._senses(config, senses, where=str(path))
+            finally:
+                senses.close()
+        return self._found
+
+    def _add(self, what: str, verdict: Verdict, said: str, mend: str = "") -> None:
+        self._found.append(Finding(what, verdict, said, mend))
+
+    def _or_wrong(self, what: str, make: Callable[[], Any], mend: str) -> Any:
+        try:
+            return make()
+        except UserError as error:
+            self._add(what, WRONG, str(error), mend)
+            return None
+
+    # ------------------------------------------------------------------ servers
+
+    def _skill(self, verb: str, entry: SkillEntry, *, where: str) -> None:
+        what = f"skill '{verb}'"
+        if self._or_wrong(what, lambda: MappedSkill(entry, f"{where}: skills.{verb}"), "correct that entry"):
+            self._server(what, entry.action, entry.service, entry.type)
+
+    def _server(self, what: str, action: str, service: str, kind: str) -> bool:
+        """Look whether one server of a type answers to a name."""
+        full = self._node.resolve_topic_name(action) if action else self._node.resolve_service_name(service)
+        word = "action" if action else "service"
+        self._until(lambda: full in self._offered(action), self._patience)
+        offered = self._offered(action)
+        if full not in offered:
+            mend = _perhaps(full, [name for name, kinds in offered.items() if kind in kinds])
+            self._add(what, WRONG, f"there is no {word} {full} (for {self._patience:g} s)", f"start its server{mend}")
+        elif kind not in offered[full]:
+            other = ", ".join(offered[full])
+            self._add(what, WRONG, f"{full} is of type {other}, not {kind}", f"write type: {other}, with its fields")
+        elif (answering := self._calls.count(f"{full}/_action/send_goal" if action else full)) > 1:
+            self._add(what, WRONG, f"{answering} servers answer to {full}", "end all but one, or use namespaces")
+        else:
+            self._add(what, RIGHT, f"{full} ({kind})")
+            return True
+        return False
+
+    def _offered(self, action: str) -> Mapping[str, Sequence[str]]:
+        listed = get_action_names_and_types(self._node) if action else self._node.get_service_names_and_types()
+        return dict(listed)
+
+    # ------------------------------------------------------------------ topics
+
+    def _published(self, what: str, topic: str, kind: str) -> list[Any]:
+        """Return who publishes a topic with its type; whatever else is found is wrong."""
+        full = self._node.resolve_topic_name(topic)
+        self._until(lambda: bool(self._node.get_publishers_info_by_topic(full)), self._patience)
+        publishers = self._node.get_publishers_info_by_topic(full)
+        if not publishers:
+            topics = dict(self._node.get_topic_names_and_types())
+            alike = [name for name, kinds in topics.items() if kind in kinds and self._node.count_publishers(name)]
+            said = f"nobody publishes {full} (for {self._patience:g} s)"
+            self._add(what, WRONG, said, f"start who publishes it{_perhaps(full, alike)}")
+            return []
+        others = sorted({one.topic_type for one in publishers} - {kind})
+        if others:
+            said = f"{full} is of type {', '.join(others)}, not {kind}"
+            self._add(what, WRONG, said, f"write type: {others[0]}, with its field")
+            return []
+        return list(publishers)
+
+    def _stop(self, entry: StopEntry | None, *, where: str) -> None:
+        what = "emergency stop"
+        if entry is None:
+            self._add(what, NOTE, "there is none: nothing but a cancel stops the robot")
+            return
+        stop = self._or_wrong(what, lambda: EmergencyStop(self._node, entry, where=where), "correct that entry")
+        if stop is None:
+            return
+        stop.listen()
+        try:
+            self._heard_stop(stop, entry)
+        finally:
+            stop.close()
+
+    def _heard_stop(self, stop: EmergencyStop, entry: StopEntry) -> None:
+        what, full = "emergency stop", self._node.resolve_topic_name(entry.topic)
+        if entry.fail_open and not self._node.count_publishers(full):
+            self._add(what, NOTE, f"nobody publishes {full}, and fail_open lets the robot move all the same")
+            return
+        publishers = self._published(what, entry.topic, entry.type)
+        if not publishers:
+            return
+        if entry.latched and (volatile := [one for one in publishers if not _latched(one.qos_profile)]):
+            who = ", ".join(sorted({one.node_name for one in volatile}))
+            mend = "publish it reliable and transient local, or write silent_for: SECONDS instead of latched: true"
+            self._add(what, WRONG, f"{full} is not latched by {who}: a press before the start would be missed", mend)
+            return
+        self._until(lambda: "not been heard yet" not in stop.engaged(), self._patience)
+        if entry.silent_for:
+            self._until(lambda: False, min(2 * entry.silent_for, self._patience))
+        engaged = stop.engaged()
+        if "silent" in engaged or "not been heard" in engaged:
+            self._add(what, WRONG, engaged, "have it published more often than silent_for, or raise that")
+        elif engaged:
+            self._add(what, NOTE, f"{engaged}: nothing moves until it is released")
+        else:
+            self._add(what, RIGHT, f"{full}: released")
+
+    def _battery(self, config: RobotConfig, *, where: str) -> None:
+        what, entry = "battery", config.battery
+        battery = self._or_wrong(what, lambda: Battery(self._node, entry, where=where), "correct that entry")
+        if entry is None or battery is None or not self._published(what, entry.topic, entry.type):
+            return
+        battery.listen()
+        heard = self._until(lambda: "not heard" not in battery.in_words(), self._patience)
+        low, level = battery.too_low(), battery.in_words()
+        battery.close()
+        if not heard:
+            self._add(
+                what, WRONG, f"{entry.topic} says no level for {self._patience:g} s", "name its field, or leave it out"
+            )
+        elif low:
+            self._add(what, WRONG, low, "charge it, or lower least")
+        else:
+            self._add(what, RIGHT, f"{level}, {entry.least:g} is too little")
+
+    # ------------------------------------------------------------------ where things are
+
+    def _senses(self, config: RobotConfig, senses: Senses, *, where: str) -> None:
+        if config.map_topic and not self._map_comes(config, senses):
+            return
+        map = senses.map
+        assert map is not None
+        places = f"{len(map.rooms)} rooms, {len(list(map.receptacles()))} receptacles in frame '{map.frame}'"
+        self._add("map", RIGHT, places)
+        self._robot(config, senses, map)
+        self._detections(config, senses, map)
+        if config.reach is None:
+            self._add("places", NOTE, "not looked at: reach names nobody who plans a path")
+            return
+        entry = SkillEntry(**config.reach.model_dump(exclude_defaults=True))
+        mapped = self._or_wrong("places", lambda: MappedSkill(entry, f"{where}: reach"), "correct that entry")
+        if mapped is not None and self._server("path planner", entry.action, entry.service, entry.type):
+            self._places(mapped, senses, map)
+
+    def _map_comes(self, config: RobotConfig, senses: Senses) -> bool:
+        publishers = self._published("map", config.map_topic, "std_msgs/msg/String")
+        if not publishers:
+            return False
+        if not all(_latched(one.qos_profile) for one in publishers):
+            mend = "publish it reliable and transient local"
+            self._add("map", WRONG, f"{config.map_topic} is not latched: the bridge would wait for the next one", mend)
+            return False
+        if not self._until(lambda: senses.map is not None, self._patience):
+            self._add("map", WRONG, f"what {config.map_topic} says is no map; the log says why", "correct the map")
+            return False
+        return True
+
+    def _robot(self, config: RobotConfig, senses: Senses, map: SemanticMap) -> None:
+        """Look whether it is known where the robot is, and whether that is on the map."""
+        what = "where it is"
+        if config.pose is not None and not self._published(what, config.pose.topic, config.pose.type):
+            return
+        begin = steady.now()
+
+        def known() -> bool:
+            senses.look(forget=False)
+            return map.robot is not None
+
+        if not self._until(known, self._patience):
+            if config.pose is None:
+                frames = ", ".join(senses.frames()) or "none"
+                said = f"tf has no transform from '{config.base_frame}' to '{map.frame}'; its frames are {frames}"
+                self._add(what, WRONG, said, "start localization, or correct base_frame or the map's frame")
+            else:
+                said = f"{config.pose.topic} says no pose that tf can bring to '{map.frame}'"
+                self._add(what, WRONG, said, "name the pose's field and frame")
+            return
+        at = map.robot
+        assert at is not None
+        place = f"x {at.x:.2f}, y {at.y:.2f}, known after {steady.now() - begin:.1f} s"
+        if any(room.surrounds(at) for room in map.rooms if hasattr(room, "surrounds")):
+            self._add(what, RIGHT, f"{place}, in the {map.agent_room.name}")
+        else:
+            mend = "localize it, or correct the rooms' outlines, unless it stands in a hallway"
+            self._add(what, NOTE, f"{place}: in no room of the map", mend)
+
+    def _detections(self, config: RobotConfig, senses: Senses, map: SemanticMap) -> None:
+        what, detector = "detections", senses.detector
+        if detector is None or config.detections is None:
+            self._add(what, NOTE, "there are none: only what the map expects is known")
+            return
+        entry = config.detections
+        if not entry.topic:
+            self._server(what, entry.action, entry.service, entry.type)
+            return
+        if not self._published(what, entry.topic, entry.type):
+            return
+        heard: list[Any] = []
+        hears = self._node.create_subscription(detector.kind, entry.topic, heard.append, qos_profile_sensor_data)
+        self._until(lambda: bool(heard), self._patience)
+        self._node.destroy_subscription(hears)
+        if not heard:
+            said = f"{entry.topic} was silent for {self._patience:g} s"
+            self._add(what, WRONG, said, "see whether the camera and the detector run")
+            return
+        self._heard_detections(detector, heard[-1], senses, map)
+
+    def _heard_detections(self, detector: Detector, msg: Any, senses: Senses, map: SemanticMap) -> None:
+        what, topic = "detections", detector.entry.source
+        tracking, frame = map.document.objects, detector.entry.frame or frame_of(msg) or map.frame
+        classes = sorted(set(detector.classes(msg)))
+        unknown = [one for one in classes if one not in tracking.classes]
+        away = [
+            one.frame for one in detector.found(msg, tracking, frame=frame) if not senses.reaches(one.frame, map.frame)
+        ]
+        if away:
+            mend = f"publish that transform, or correct the frame: there are {', '.join(senses.frames()) or 'none'}"
+            self._add(what, WRONG, f"{topic}: tf has no transform from '{away[0]}' to '{map.frame}'", mend)
+        elif classes and unknown == classes:
+            mend = "write them under objects.classes of the map, each with a word"
+            self._add(what, WRONG, f"{topic}: the map has a word for none of its classes {', '.join(classes)}", mend)
+        else:
+            more = f"; of no interest: {', '.join(unknown)}" if unknown else ""
+            self._add(what, RIGHT, f"{topic}: {', '.join(classes) or 'nothing'} seen now{more}")
+
+    # ------------------------------------------------------------------ places
+
+    def _places(self, mapped: MappedSkill, senses: Senses, map: SemanticMap) -> None:
+        """Have a path planned to every room and receptacle."""
+        name = mapped.entry.server
+        action = bool(mapped.entry.action)
+        client: Any = (
+            ActionClient(self._node, mapped.type, name) if action else self._node.create_client(mapped.type, name)
+        )
+        self._until(client.server_is_ready if action else client.service_is_ready, self._patience)
+        things = [*map.rooms, *map.receptacles()]
+        try:
+            for thing in things:
+                try:
+                    goal = mapped.fill(values_of(map, Skill("go to", thing), f"go to {thing.name}"))
+                except NoValue as error:
+                    mend = "publish the transform of its frame, or correct the place"
+                    self._add(f"place '{thing.name}'", WRONG, f"nobody can say its {error}", mend)
+                    continue
+                reason = self._planned(client, mapped, goal)
+                if reason:
+                    mend = "correct its pose or its approach on the map, or what the planner takes for an obstacle"
+                    self._add(f"place '{thing.name}'", WRONG, f"no path: {reason}", mend)
+        finally:
+            client.destroy() if action else self._node.destroy_client(client)
+        if not any(one.what.startswith("place '") for one in self._found):
+            self._add("places", RIGHT, f"{name} plans a path to each of the {len(things)}")
+
+    def _planned(self, client: Any, mapped: MappedSkill, goal: Any) -> str:
+        """Return why there is no path; empty where there is one."""
+        limit = mapped.entry.time_limit
+        if mapped.entry.service:
+            answered = client.call_async(goal)
+            if not self._until(answered.done, limit):
+                return f"{mapped.entry.server} did not answer within {limit:g} s"
+            return mapped.verdict(GoalStatus.STATUS_SUCCEEDED, answered.result())[1]
+        asked = client.send_goal_async(goal)
+        if not self._until(asked.done, limit):
+            return f"{mapped.entry.server} did not answer within {limit:g} s"
+        handle = asked.result()
+        if not handle.accepted:
+            return f"{mapped.entry.server} rejected the goal"
+        result = handle.get_result_async()
+        if not self._until(result.done, limit):
+            handle.cancel_goal_async()
+            return f"{mapped.entry.server} did not end within {limit:g} s"
+        answer = result.result()
+        return mapped.verdict(answer.status, answer.result)[1]
+
+
+def _perhaps(name: str, others: Sequence[str]) -> str:
+    """Say which of other names may be meant; empty where none is like it."""
+    last = name.rpartition("/")[2]
+    alike = [one for one in others if one.rpartition("/")[2] == last] or difflib.get_close_matches(name, others)
+    return f", or write its name: {' or '.join(sorted(alike)[:3])}" if alike else ""
+
+
+def _latched(offer: QoSProfile) -> bool:
+    reliable = offer.reliability is ReliabilityPolicy.RELIABLE
+    return reliable and offer.durability is DurabilityPolicy.TRANSIENT_LOCAL
