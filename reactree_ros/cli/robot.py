@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from reactree_ros.cli import NOT_ACHIEVED
@@ -78,7 +78,7 @@ def robot_check(
     except ImportError as error:
         raise no_ros(error, "reactree robot check") from error
     found = check_robot(config, patience=patience, namespace=namespace, args=[])
-    table = Table("what", "", "found", "how to mend it", box=None)
+    table = Table(*(Column(name, overflow="fold") for name in ("what", "", "found", "how to mend it")), box=None)
     for one in found:
         table.add_row(*(Text(text) for text in (one.what, one.verdict.value, one.said, one.mend)))
     Console(soft_wrap=not sys.stdout.isatty()).print(table)

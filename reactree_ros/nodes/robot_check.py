@@ -68,6 +68,7 @@ class Walk:
     def __init__(self, node: Node, until: Until, patience: float) -> None:
         self._node, self._until, self._patience = node, until, patience
         self._calls = Calls(node, patience=patience)
+        self._begun = steady.now()
         self._found: list[Finding] = []
 
     def walk(self, path: Path) -> list[Finding]:
@@ -98,6 +99,10 @@ class Walk:
     def _add(self, what: str, verdict: Verdict, said: str, mend: str = "") -> None:
         self._found.append(Finding(what, verdict, said, mend))
 
+    def _appears(self, there: Callable[[], bool]) -> None:
+        """Wait for something that should be there; all that is not there is waited for at the same time."""
+        self._until(there, max(0.0, self._patience - (steady.now() - self._begun)))
+
     def _or_wrong(self, what: str, make: Callable[[], Any], mend: str) -> Any:
         try:
             return make()
@@ -116,7 +121,7 @@ class Walk:
         """Look whether one server of a type answers to a name."""
         full = self._node.resolve_topic_name(action) if action else self._node.resolve_service_name(service)
         word = "action" if action else "service"
-        self._until(lambda: full in self._offered(action), self._patience)
+        self._appears(lambda: full in self._offered(action))
         offered = self._offered(action)
         if full not in offered:
             mend = _perhaps(full, [name for name, kinds in offered.items() if kind in kinds])
@@ -140,7 +145,7 @@ class Walk:
     def _published(self, what: str, topic: str, kind: str) -> list[Any]:
         """Return who publishes a topic with its type; whatever else is found is wrong."""
         full = self._node.resolve_topic_name(topic)
-        self._until(lambda: bool(self._node.get_publishers_info_by_topic(full)), self._patience)
+        self._appears(lambda: bool(self._node.get_publishers_info_by_topic(full)))
         publishers = self._node.get_publishers_info_by_topic(full)
         if not publishers:
             topics = dict(self._node.get_topic_names_and_types())

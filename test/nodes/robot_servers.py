@@ -167,6 +167,7 @@ class Robot(Node):
         self.log: list[str] = []
         self.switched: list[bool] = []
         self.blind = False
+        self.drift = (0.0, 0.0)  # how far localization is off, in metres
         self._running: list[tuple[Any, Future]] = []
         self.heartbeat = Heartbeat(self)
         self._tf, self._static = TransformBroadcaster(self), StaticTransformBroadcaster(self)
@@ -327,7 +328,7 @@ class Robot(Node):
                 future.set_result("canceled" if canceled else "done")
             elif isinstance(handle.request, NavigateToPose.Goal):
                 handle.publish_feedback(NavigateToPose.Feedback(distance_remaining=float(self._left())))
-        self._stamped(self._tf, "map", "base_link", self.x, self.y, 0.0, self.yaw)
+        self._stamped(self._tf, "map", "base_link", self.x + self.drift[0], self.y + self.drift[1], 0.0, self.yaw)
         if not self.blind:
             self.see(self.house.visible(self.x, self.y))
 

@@ -1,0 +1,209 @@
+"""`reactree robot check`: a robot that is all right, and configurations and robots that are each wrong in one way."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reactree_ros.world.robot.findings import Finding, Verdict
+
+NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
+if NAV2:
+    from nav2_msgs.action import ComputePathToPose
+    from rclpy.action import ActionServer
+    from robot_house import House, in_skill
+    from std_msgs.msg import Bool
+
+    from reactree_ros.nodes.robot_check import Walk
+
+if TYPE_CHECKING:
+    from robot_house import Change
+    from ros_graph import Graph
+
+pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
+
+
+@pytest.fixture
+def house(graph: Graph, tmp_path: Path) -> House:
+    house = House(graph, tmp_path)
+    house.add_robot()
+    return house
+
+
+def plans_paths(house: House, but: tuple[float, float] = (-99.0, -99.0)) -> None:
+    """Let the robot have a planner of paths, which finds none to one position."""
+
+    def plan(handle: Any) -> ComputePathToPose.Result:
+        at = handle.request.goal.pose.position
+        if (round(at.x, 2), round(at.y, 2)) == but:
+            handle.abort()
+            return ComputePathToPose.Result(error_code=208)
+        handle.succeed()
+        return ComputePathToPose.Result()
+
+    ActionServer(house.robot, ComputePathToPose, "compute_path_to_pose", plan)
+
+
+def checked(house: House, change: Change = lambda config: None, *, patience: float = 0.6) -> list[Finding]:
+    """Walk through what a changed robot.yaml names."""
+
+    def until(done: Callable[[], bool], seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while not done():
+            if time.monotonic() > end:
+                return False
+            house.graph.step()
+        return True
+
+    return Walk(house.graph.add_node("robot_check"), until, patience).walk(house.config(change))
+
+
+def wrong(found: list[Finding]) -> list[Finding]:
+    return [one for one in found if one.verdict is Verdict.WRONG]
+
+
+def test_a_robot_that_has_everything_is_all_right(house: House) -> None:
+    plans_paths(house)
+    found = checked(house, patience=5.0)
+    assert wrong(found) == []
+    said = {one.what: one for one in found}
+    assert said["places"].said == "compute_path_to_pose plans a path to each of the 14"
+    assert said["emergency stop"].said == "/emergency_stop: released"
+    assert said["where it is"].said.endswith("in the living room 1")
+    assert all(one.verdict is Verdict.RIGHT for one in found), found
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "said", "mend"),
+    [
+        (lambda config: config.update(hand=1), "configuration", "hand: extra inputs are not permitted", "that line"),
+        (lambda config: config.update(map="none.yaml"), "map", "none.yaml: cannot be read", "that line"),
+        (
+            lambda config: config["skills"]["open"].update(type="arm_msgs/action/Open"),
+            "skill 'open'",
+            "there is no package 'arm_msgs' with actions; install it",
+            "that entry",
+        ),
+        (
+            lambda config: config["skills"]["go to"].update(goal={"poze": "{pose}"}),
+            "skill 'go to'",
+            "field 'poze': nav2_msgs/action/NavigateToPose_Goal has no field 'poze'; its fields are pose,",
+            "that entry",
+        ),
+        (
+            lambda config: config["skills"]["go to"].update(action="nav/navigate_to_pose"),
+            "skill 'go to'",
+            "there is no action /nav/navigate_to_pose",
+            "start its server, or write its name: /navigate_to_pose",
+        ),
+        (
+            lambda config: config["skills"]["go to"].update(type="nav2_msgs/action/DriveOnHeading", goal={}),
+            "skill 'go to'",
+            "/navigate_to_pose is of type nav2_msgs/action/NavigateToPose, not nav2_msgs/action/DriveOnHeading",
+            "write type: nav2_msgs/action/NavigateToPose",
+        ),
+        (
+            lambda config: config.update(base_frame="base_footprint"),
+            "where it is",
+            "tf has no transform from 'base_footprint' to 'map'; its frames are base_link, camera_link",
+            "start localization, or correct base_frame",
+        ),
+        (
+            lambda config: config.update(detections="/detector/objects"),
+            "detections",
+            "nobody publishes /detector/objects",
+            "start who publishes it, or write its name: /detections",
+        ),
+        (
+            lambda config: config["emergency_stop"].update(topic="/e_stop"),
+            "emergency stop",
+            "nobody publishes /e_stop",
+            "or write its name: /emergency_stop",
+        ),
+        (
+            lambda config: config["emergency_stop"].update(type="std_msgs/msg/String", engaged="pressed"),
+            "emergency stop",
+            "/emergency_stop is of type std_msgs/msg/Bool, not std_msgs/msg/String",
+            "write type: std_msgs/msg/Bool",
+        ),
+        (
+            lambda config: config["emergency_stop"].update(latched=False, silent_for=0.2),
+            "emergency stop",
+            "has been silent for 0.2 s",
+            "more often than silent_for",
+        ),
+        (
+            lambda config: config.update(
+                pose={"topic": "/detections", "type": "vision_msgs/msg/Detection3DArray", "field": "header"}
+            ),
+            "what it senses",
+            "pose: field 'header' is std_msgs/msg/Header; a pose is one of geometry_msgs/msg/Pose",
+            "that entry",
+        ),
+    ],
+)
+def test_a_configuration_that_is_wrong_in_one_way_is_named_with_its_way_out(
+    house: House, change: Change, what: str, said: str, mend: str
+) -> None:
+    plans_paths(house)
+    (one,) = wrong(checked(house, change))
+    assert one.what == what
+    assert said in one.said
+    assert mend in one.mend
+
+
+def test_a_place_to_which_no_path_is_found_is_named(house: House) -> None:
+    plans_paths(house, but=(8.7, 1.0))
+    (one,) = wrong(checked(house))
+    assert one.what == "place 'fridge 1'"
+    assert one.said == "no path: compute_path_to_pose: NO_VALID_PATH, error code 208"
+    assert "its approach on the map" in one.mend
+
+
+def test_a_stop_that_is_not_latched_though_it_is_said_to_be_is_wrong(house: House) -> None:
+    house.graph.probe.destroy_publisher(house.button)
+    house.graph.probe.create_publisher(Bool, "/emergency_stop", 10)
+    plans_paths(house)
+    (one,) = wrong(checked(house))
+    assert one.said == "/emergency_stop is not latched by probe: a press before the start would be missed"
+    assert "silent_for" in one.mend
+
+
+def test_a_detector_of_whose_classes_the_map_knows_none_is_wrong(house: House) -> None:
+    plans_paths(house)
+    house.robot.blind = True
+    house.change_map(lambda values: values["objects"].update(classes={"17": "apple"}))
+    house.robot.create_timer(0.1, lambda: house.robot.see({"zebra": (2.5, 3.2, 0.5)}, frame="map"))
+    (one,) = wrong(checked(house))
+    assert one.said == "/detections: the map has a word for none of its classes zebra"
+    assert "objects.classes" in one.mend
+
+
+def test_a_battery_that_is_empty_and_two_servers_of_one_name_are_wrong(house: House) -> None:
+    from sensor_msgs.msg import BatteryState
+
+    plans_paths(house)
+    plans_paths(house)
+    battery = house.graph.probe.create_publisher(BatteryState, "/battery", 1)
+    house.graph.probe.create_timer(0.05, lambda: battery.publish(BatteryState(percentage=0.02)))
+    found = wrong(checked(house, lambda config: config.update(battery={"topic": "/battery", "least": 0.1})))
+    assert [one.what for one in found] == ["battery", "path planner"]
+    assert found[0].said == "the battery is at 0.02, and 0.1 is too little to go on"
+    assert found[1].said == "2 servers answer to /compute_path_to_pose"
+
+
+def test_what_is_not_wrong_but_should_be_known_is_a_note(house: House) -> None:
+    house.press(True)
+
+    def change(config: dict[str, Any]) -> None:
+        in_skill("open", time_limit=3.0)(config)
+        config["reach"] = None
+
+    found = {one.what: one for one in checked(house, change) if one.verdict is Verdict.NOTE}
+    assert found["emergency stop"].said == "the emergency stop is engaged: nothing moves until it is released"
+    assert set(found) == {"emergency stop", "places"}
