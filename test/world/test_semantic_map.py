@@ -313,6 +313,10 @@ def test_what_the_detector_has_a_name_for_is_known_again_wherever_it_is(map: Sem
     assert names(map) == {"apple 1": "", "apple 2": "kitchen table 1"}
     do(map, "go to kitchen table 1", 3.0)
     do(map, "pick up apple 2", 4.0)
+    map.robot_is_at(Pose("map", 7.5, 2.5))
+    see_own(4.5, ("fuji", (7.5, 2.6, 1.0)), ("granny", (7.5, 2.7, 0.8)))  # the one in the hand, and one before it
+    assert [map.things[id].own for id in map.held] == ["fuji"]
+    assert names(map)["apple 3"] == "kitchen table 1"
     see_own(5.0, ("fuji", IN_FRIDGE))
     assert (map.held, names(map)["apple 2"]) == ([], "fridge 1")
 

@@ -376,7 +376,7 @@ class SemanticMap(Scene):
             if place is not None and unseen:
                 free.remove(unseen[0])
                 yield detection, unseen[0]
-            elif not (held and self._in_hand(detection.pose)):
+            elif not (self._in_hand(detection.pose) and any(not (detection.own and one.tracked) for one in held)):
                 yield detection, self._new(word, detection)
 
     def _known_again(self, found: Mapping[int, Detection], items: Iterable[Item]) -> list[tuple[int, Item]]:
