@@ -171,6 +171,28 @@ def test_a_robots_run_is_gone_on_with_by_its_planner_alone(cli: Cli, tmp_path: P
         assert (ended.code, "--ros needs ROS 2" in ended.err) == (2, True)
 
 
+def test_a_semantic_map_is_checked_and_what_is_wrong_is_said_with_its_line(cli: Cli, tmp_path: Path) -> None:
+    shipped = Path(__file__).parents[1] / "config/semantic_map.yaml"
+    ended = cli("robot", "map", shipped)
+    assert ended == (0, f"{shipped}: 5 rooms, 9 receptacles, 3 classes of objects; all right\n", "")
+    wrong = tmp_path / "map.yaml"
+    wrong.write_text(shipped.read_text().replace("room: bedroom 2", "room: attic 2"))
+    ended = cli("robot", "map", wrong)
+    line = 1 + wrong.read_text().partition("room: attic 2")[0].count("\n")
+    said = f"error: {wrong}:{line}: receptacles.8.room: there is no room 'attic 2'"
+    assert (ended.code, ended.err.startswith(said)) == (2, True)
+    ended = cli("robot", "map", shipped, "--out", wrong)
+    assert (ended.code, "name the world's kind with --from" in ended.err) == (2, True)
+
+
+def test_a_robot_is_checked_where_ros_is(cli: Cli, tmp_path: Path) -> None:
+    if importlib.util.find_spec("rclpy"):
+        pytest.skip("ROS 2 is here: test/nodes/test_robot_check.py")
+    ended = cli("robot", "check", tmp_path / "robot.yaml")
+    said = "error: reactree robot check needs ROS 2 and this package's workspace, built and sourced"
+    assert (ended.code, ended.err.startswith(said), ended.err.count("\n")) == (2, True, 1)
+
+
 def test_a_run_is_forked_at_a_decision_that_a_person_makes(cli: Cli, tmp_path: Path) -> None:
     cli("run", INSTRUCTION, "--save", tmp_path / "run.jsonl")
     fork = tmp_path / "fork.jsonl"

@@ -166,9 +166,24 @@ def test_without_a_robot_config_the_launch_says_which_argument_is_missing(proces
     assert "parameter robot_config is empty; name a file like config/robot.yaml" in whole.output
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["robot:=nobody"], "there is no robot 'nobody'; there is pyrobosim"),
+        (["robot:=pyrobosim", "robot_config:=robot.yaml"], "robot is 'pyrobosim' and robot_config is 'robot.yaml'"),
+    ],
+)
+def test_a_robot_that_does_not_come_with_the_package_is_named(
+    processes: Processes, arguments: list[str], said: str
+) -> None:
+    whole = processes.start("ros2", "launch", "reactree_ros", "mobile_manipulator.launch.py", *arguments)
+    assert whole.ended_cleanly(1)
+    assert said in whole.output
+
+
 def test_every_argument_says_what_it_is(processes: Processes) -> None:
     shown = launch(processes, "--show-args")
     assert shown.end() == 0
-    for name in ("instruction", "robot_config", "dry_run", "llm", "planner", "policy", "namespace"):
+    for name in ("instruction", "robot", "robot_config", "dry_run", "llm", "planner", "policy", "namespace"):
         assert f"'{name}':" in shown.output
     assert "no description given" not in shown.output
