@@ -83,7 +83,7 @@ class Walk:
             if document is None:
                 return self._found
         for verb, entry in config.skills.items():
-            self._skill(verb, entry, where=str(path))
+            self._skill(verb, entry, where=config.at(str(path), "skills", verb))
         self._stop(config.emergency_stop, where=str(path))
         self._battery(config, where=str(path))
         senses = self._or_wrong(
@@ -114,7 +114,7 @@ class Walk:
 
     def _skill(self, verb: str, entry: SkillEntry, *, where: str) -> None:
         what = f"skill '{verb}'"
-        if self._or_wrong(what, lambda: MappedSkill(entry, f"{where}: skills.{verb}"), "correct that entry"):
+        if self._or_wrong(what, lambda: MappedSkill(entry, where), "correct that entry"):
             self._server(what, entry.action, entry.service, entry.type)
 
     def _server(self, what: str, action: str, service: str, kind: str) -> bool:
@@ -200,7 +200,9 @@ class Walk:
 
     def _battery(self, config: RobotConfig, *, where: str) -> None:
         what, entry = "battery", config.battery
-        battery = self._or_wrong(what, lambda: Battery(self._node, entry, where=where), "correct that entry")
+        battery = self._or_wrong(
+            what, lambda: Battery(self._node, entry, where=config.at(where, what)), "correct that entry"
+        )
         if entry is None or battery is None or not self._published(what, entry.topic, entry.type):
             return
         battery.listen()
@@ -231,7 +233,7 @@ class Walk:
             self._add("places", NOTE, "not looked at: reach names nobody who plans a path")
             return
         entry = SkillEntry(**config.reach.model_dump(exclude_defaults=True))
-        mapped = self._or_wrong("places", lambda: MappedSkill(entry, f"{where}: reach"), "correct that entry")
+        mapped = self._or_wrong("places", lambda: MappedSkill(entry, config.at(where, "reach")), "correct that entry")
         if mapped is not None and self._server("path planner", entry.action, entry.service, entry.type):
             self._places(mapped, senses, map)
 

@@ -13,6 +13,8 @@ from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.robot_goals import ActionOf, Server, ServiceOf, Underway
 from reactree_ros.nodes.robot_readings import Detector
 
+#: So many looks may be under way that the detector does not end.
+MOST = 3
 #: A warning that would be given again and again is given so often, in seconds.
 WARNING_PERIOD = 10.0
 
@@ -49,6 +51,10 @@ class Looks:
     def begin(self) -> None:
         """Look; a look that is under way is given up for it."""
         self.stop()
+        if len(self._looks) >= MOST:
+            self._warn(f"{self.server.name} is not asked: it has not answered {MOST} times")
+            self._ended()
+            return
         look = self.server.send("look", self._detector.request())
         self._looks.append(look)
         look.result.add_done_callback(lambda _: self._answered(look))

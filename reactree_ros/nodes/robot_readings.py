@@ -223,10 +223,9 @@ class Battery:
         self._node, self._entry, self._level = node, entry, math.nan
         self._subscription = None
         if entry is not None:
-            at = f"{where}: battery"
-            check_name(entry.topic, at)
-            self._kind = resolve("message", entry.type, at)
-            self._field = _field(self._kind, entry.field, is_number, at)
+            check_name(entry.topic, where)
+            self._kind = resolve("message", entry.type, where)
+            self._field = _field(self._kind, entry.field, is_number, where)
 
     def listen(self) -> None:
         """Begin to hear the topic."""
@@ -269,11 +268,10 @@ class Whereabouts:
     """
 
     def __init__(self, node: Node, entry: PoseTopic, *, where: str) -> None:
-        at = f"{where}: pose"
-        check_name(entry.topic, at)
+        check_name(entry.topic, where)
         self._node, self._entry, self._latest = node, entry, None
-        kind = resolve("message", entry.type, at)
-        self._read = pose_reader(kind, entry.field, at)
+        kind = resolve("message", entry.type, where)
+        self._read = pose_reader(kind, entry.field, where)
         self._subscription = node.create_subscription(kind, entry.topic, self._hear, qos_profile_sensor_data)
 
     def _hear(self, msg: Any) -> None:

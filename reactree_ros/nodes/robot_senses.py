@@ -49,8 +49,12 @@ class Senses:
         self._node, self._config = node, config
         if config.map_topic:
             check_name(config.map_topic, where)
-        self.detector = None if config.detections is None else Detector(config.detections, f"{where}: detections")
-        self._whereabouts = None if config.pose is None else Whereabouts(node, config.pose, where=where)
+        self.detector = (
+            None if config.detections is None else Detector(config.detections, config.at(where, "detections"))
+        )
+        self._whereabouts = (
+            None if config.pose is None else Whereabouts(node, config.pose, where=config.at(where, "pose"))
+        )
         self.map: SemanticMap | None = None
         self.detected = float("-inf")
         self._waiting: deque[tuple[float, Any]] = deque(maxlen=20)

@@ -181,12 +181,12 @@ class RobotWorld(World):
         self._node, self._config, self._dry_run = node, config, dry_run
         self._server_timeout, self._stop_timeout = server_timeout, stop_timeout
         self._mapped: dict[str, MappedSkill] = {
-            verb: MappedSkill(entry, f"{where}: skills.{verb}") for verb, entry in config.skills.items()
+            verb: MappedSkill(entry, config.at(where, "skills", verb)) for verb, entry in config.skills.items()
         }
         document = load_map(config.map) if config.map else None
         self._stop = EmergencyStop(node, config.emergency_stop, where=where)
         self._senses = Senses(node, config, document, where=where)
-        self._battery = Battery(node, config.battery, where=where)
+        self._battery = Battery(node, config.battery, where=config.at(where, "battery"))
         self._stop.listen()
         self._battery.listen()
         self._calls = Calls(node, patience=server_timeout)

@@ -628,7 +628,9 @@ def test_a_mapping_that_does_not_fit_its_type_is_refused_with_the_fields_name(
     with pytest.raises(UserError) as error:
         node.load()
     assert said in str(error.value)
-    assert str(error.value).startswith(f"{house.config(in_skill(verb, **entries))}: skills.{verb}")
+    file = house.config(in_skill(verb, **entries))
+    line = 1 + file.read_text().partition(f"\n  {verb}:")[0].count("\n") + 1
+    assert str(error.value).startswith(f"{file}:{line}: skills.{verb}")
     assert "\n" not in str(error.value)
     assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
 

@@ -188,6 +188,7 @@ class Looker:
 
     def __init__(self, house: House) -> None:
         self.house, self.asked, self.deaf, self.running = house, 0, False, 0
+        self.hanging: list[Future] = []
         robot = house.robot
         robot.create_service(GetInteractiveMarkers, "look", self._look)
         ActionServer(robot, FollowWaypoints, "scan", self._scan, cancel_callback=lambda handle: CancelResponse.ACCEPT)
@@ -207,8 +208,8 @@ class Looker:
     async def _scan(self, handle: Any) -> FollowWaypoints.Result:
         if self.deaf:
             self.running += 1
-            forever = Future()
-            await forever
+            self.hanging.append(Future())
+            await self.hanging[-1]
         result = FollowWaypoints.Result()
         for name, at in self._seen():
             missed = MissedWaypoint(index=len(name))
@@ -252,7 +253,13 @@ def test_a_detector_that_is_an_action_is_asked_and_does_not_keep_the_robot_when_
     looker.deaf = True
     result = house.does("go to kitchen table 1")
     assert (looker.running, "pudding" in result.observation.text) == (1, False)
+    for place in ("kitchen 1", "kitchen table 1", "kitchen 1", "kitchen table 1"):
+        house.does(f"go to {place}")
+    assert looker.running == 3  # it is not asked for ever
     looker.deaf = False
+    for future in looker.hanging:
+        future.set_result(None)
+    house.graph.until(lambda: not house.bridge._hosted._looks._looks, "they have ended")
     assert "pudding (1)" in house.does("go to kitchen 1", "go to kitchen table 1").observation.text
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
+from pydantic import BeforeValidator, Field, FiniteFloat, PrivateAttr, model_validator
 
 from reactree_ros.errors import UserError
 from reactree_ros.world.port import Outcome
-from reactree_ros.world.robot.map_file import Document, checked, read_yaml
+from reactree_ros.world.robot.map_file import Document, Source, checked, read_yaml
 
 Verb = Literal["go to", "pick up", "put down", "open", "close", "turn on", "turn off"]
 Scalar = bool | int | float | str
@@ -249,6 +249,12 @@ class RobotConfig(Document):
     emergency_stop: StopEntry | None = None
     skills: Annotated[dict[Verb, SkillEntry], Field(min_length=1)]
 
+    _source: Source | None = PrivateAttr(None)
+
+    def at(self, where: str, *path: str) -> str:
+        """Say where an entry is: the file with its line, where it was read from one, else what is given."""
+        return f"{where}: {'.'.join(path)}" if self._source is None else self._source.at(*path)
+
     @model_validator(mode="after")
     def _one_map(self) -> RobotConfig:
         if bool(self.map) == bool(self.map_topic):
@@ -313,7 +319,9 @@ def load_robot(path: str | Path) -> RobotConfig:
     """
     if not str(path):
         raise UserError("parameter robot_config is empty; name a file like config/robot.yaml")
-    config = checked(RobotConfig, read_yaml(path))
+    source = read_yaml(path)
+    config = checked(RobotConfig, source)
     if config.map:
         config = config.model_copy(update={"map": str(Path(path).parent / config.map)})
+    config._source = source
     return config
