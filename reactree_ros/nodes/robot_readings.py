@@ -241,13 +241,13 @@ class Battery:
         """Say why nothing may be begun or go on; empty where it may, also where the level is not known."""
         if self._entry is None or not self._level <= self._entry.least:
             return ""
-        return f"the battery is at {self._level:g}, and {self._entry.least:g} is too little to go on"
+        return f"the battery is at {self._level:.3g}, and {self._entry.least:g} is too little to go on"
 
     def in_words(self) -> str:
         """Say how full it is, for people."""
         if self._entry is None:
             return "nobody says"
-        return f"not heard on {self._entry.topic} yet" if math.isnan(self._level) else f"{self._level:g}"
+        return f"not heard on {self._entry.topic} yet" if math.isnan(self._level) else f"{self._level:.3g}"
 
     def close(self) -> None:
         """Take the subscription out of the node."""

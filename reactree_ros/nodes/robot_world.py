@@ -97,7 +97,7 @@ class MappedSkill:
         reasons = [
             known.name or (self._codes.get(code, "") if code else ""),
             f"error code {code}" if code else "",
-            str(self._text(result)) if self._text is not None else "",
+            str(self._text(result)).strip().removesuffix(".") if self._text is not None else "",
         ]
         if not any(reasons):
             reasons = [f"{path} is {value}" for path, value in unlike if status == GoalStatus.STATUS_SUCCEEDED]

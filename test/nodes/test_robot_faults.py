@@ -306,3 +306,11 @@ def test_a_code_is_said_by_the_name_that_its_type_gives_it(house: House) -> None
     house.robot.behave["navigate_to_pose"] = ["abort:208"]
     result = house.skill("go to bed 1").result
     assert (result.outcome, "NO_VALID_PATH" in result.message) == (Result.PRECONDITION, True)
+
+
+def test_what_a_server_says_in_whole_sentences_is_one_sentence(house: House) -> None:
+    house.add_robot(behave={"switch": ["The fuse is blown."]})
+    house.start()
+    house.does("go to table lamp 1")
+    result = house.skill("turn on table lamp 1").result
+    assert result.message == "You could not turn on the table lamp (1): switch: The fuse is blown."

@@ -12,7 +12,7 @@ import yaml
 from reactree_ros.agent.observation import Spot
 from reactree_ros.errors import UserError
 from reactree_ros.world.port import Outcome
-from reactree_ros.world.robot.config import SkillEntry, error_code, load_robot
+from reactree_ros.world.robot.config import RobotConfig, SkillEntry, error_code, load_robot
 from reactree_ros.world.robot.map_file import Source, load_map, map_of, parse_yaml
 from reactree_ros.world.robot.poses import Pose
 from reactree_ros.world.robot.semantic_map import VERBS, Detection, SemanticMap
@@ -53,6 +53,17 @@ def names(map: SemanticMap) -> dict[str, str]:
 def test_the_examples_are_right() -> None:
     assert len(load_map(CONFIG / "semantic_map.yaml").rooms) == 5
     assert set(load_robot(CONFIG / "robot.yaml").skills) == set(VERBS)
+    for robot in sorted(CONFIG.glob("robots/*[!p].yaml")):  # the others are their maps
+        config = load_robot(robot)
+        assert load_map(config.map).objects.classes
+        assert config.start, robot
+
+
+def test_an_entry_of_a_robot_is_named_with_the_line_that_it_is_on() -> None:
+    file = CONFIG / "robot.yaml"
+    line = 1 + file.read_text().partition("\n  turn on:")[0].count("\n") + 1
+    assert load_robot(file).at("", "skills", "turn on") == f"{file}:{line}: skills.turn on"
+    assert RobotConfig(map="m", emergency_stop=None, skills=load_robot(file).skills).at("f", "map") == "f: map"
 
 
 @pytest.mark.parametrize(
