@@ -1,6 +1,6 @@
 """Walks through what a robot needs before anything drives it: its servers, types, frames, topics, places and its stop.
 
-Nothing moves: it is listened to what is published, the detector is asked what it sees, and paths are planned.
+Nothing moves: it is listened to what is published, and paths are planned that nobody drives.
 """
 
 from __future__ import annotations
