@@ -85,6 +85,10 @@ class WorldWrapper(World):
         """See :meth:`World.halted`."""
         return self.inner.halted()
 
+    def emergency(self) -> str:
+        """See :meth:`World.emergency`."""
+        return self.inner.emergency()
+
     def lacks(self) -> str:
         """See :meth:`World.lacks`."""
         return self.inner.lacks()
