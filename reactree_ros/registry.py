@@ -156,6 +156,7 @@ WORLDS: Registry[WorldSpec] = Registry(
         "jericho": "reactree_ros.world.jericho.world:SPEC",
         "webshop": "reactree_ros.world.webshop.world:SPEC",
         "alfworld": "reactree_ros.world.alfworld.world:SPEC",
+        "pyrobosim": "reactree_ros.world.pyrobosim.world:SPEC",
     },
 )
 MODELS: Registry[ModelSpec] = Registry(
@@ -181,5 +182,6 @@ SUITES: Registry[SuiteSpec] = Registry(
         "jericho": "reactree_ros.bench.jericho:SPEC",
         "webshop": "reactree_ros.bench.webshop:SPEC",
         "alfworld": "reactree_ros.bench.alfworld:SPEC",
+        "pyrobosim": "reactree_ros.bench.pyrobosim:SPEC",
     },
 )

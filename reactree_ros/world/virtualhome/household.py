@@ -12,3 +12,6 @@ WAH_NL = Household(
     max_steps=200,
     prompts="reactree_ros.world.virtualhome:prompts",
 )
+
+#: What a robot is told that holds one thing at a time, beside its skills.
+ONE_HAND = "You have one hand: it must be empty when you pick up, open or close something."

@@ -1,0 +1,253 @@
+"""pyrobosim, played by requests in a process of its own: ``python -m reactree_ros.world.pyrobosim.player``.
+
+Its categories are attributes of classes, its random numbers those of numpy, and its motions run in threads that end
+only by themselves: one world has a process for itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy
+import yaml
+from pyrobosim.core.hallway import Hallway
+from pyrobosim.core.locations import Location, ObjectSpawn
+from pyrobosim.core.objects import Object
+from pyrobosim.core.robot import Robot
+from pyrobosim.core.room import Room
+from pyrobosim.core.world import World
+from pyrobosim.core.yaml_utils import WorldYamlLoader
+from pyrobosim.navigation import execution
+from pyrobosim.planning import actions
+from pyrobosim.planning.actions import ExecutionOptions, ExecutionResult, ExecutionStatus, TaskAction
+
+from reactree_ros.world.line_process import serve
+from reactree_ros.world.pyrobosim.tasks import LOADER
+
+#: What a robot does, as pyrobosim calls it.
+ACTIONS = ("navigate", "pick", "place", "detect", "open", "close")
+#: What a motion ends as that pyrobosim itself has broken off with an error.
+BROKEN = "BROKEN"
+
+
+class _Loader(WorldYamlLoader):  # type: ignore[misc]
+    """Builds a world from what its file says, with categories that need no files."""
+
+    def __init__(self, metadata: Mapping[str, Any]) -> None:
+        self._metadata = metadata
+
+    def create_world(self, world: World | None = None) -> None:
+        super().create_world(world)
+        Location.metadata.data.update(self._metadata.get("locations", {}))
+        Object.metadata.data.update(self._metadata.get("objects", {}))
+
+
+class _Clock:
+    """The time for modules of pyrobosim, without waiting in threads that hurry."""
+
+    time = staticmethod(time.time)
+
+    @staticmethod
+    def sleep(seconds: float) -> None:
+        if not getattr(threading.current_thread(), "hurries", False):
+            time.sleep(seconds)
+
+
+class _Motion(threading.Thread):
+    """What a robot is at, in a thread; it hurries where a negative factor says so."""
+
+    def __init__(self, player: Player, robot: Robot, action: TaskAction, realtime_factor: float) -> None:
+        super().__init__(daemon=True)
+        self.hurries = realtime_factor < 0
+        self.status, self.message = BROKEN, ""
+        self._player, self._robot, self._action, self._factor = player, robot, action, realtime_factor
+
+    def run(self) -> None:
+        robot = self._robot
+        try:
+            result = self._player.perform(robot, self._action, self._factor)
+            self.status, self.message = result.status.name, result.message or ""
+        except Exception as error:  # whatever pyrobosim has
+            self.message = " ".join(f"{type(error).__name__}: {error}".split())
+            robot.executing_action = robot.executing_nav = False
+            if robot.path_executor is not None:
+                robot.path_executor.reset_state()
+
+    def cancel(self) -> None:
+        """Let it end; to be said until it has, because pyrobosim forgets it where a motion has not begun yet."""
+        if self._robot.path_executor is not None:
+            self._robot.path_executor.cancel_execution = True
+
+
+class Player:
+    """One world with its robots; every method returns at once but :meth:`load`, and :meth:`wait` in its bound."""
+
+    def __init__(self) -> None:
+        self._world: World | None = None
+        self._metadata: Mapping[str, Any] = {}
+        self._motions: dict[str, _Motion] = {}
+        logging.disable(logging.CRITICAL)  # it says everything in its results, too
+        execution.time = actions.time = _Clock()
+
+    def load(
+        self, file: str, document: Mapping[str, Any], metadata: Mapping[str, Any], seed: int, failures: float
+    ) -> dict[str, Any]:
+        """Bring a world to its start and tell what is in it that does not move, and what there is of things.
+
+        Args:
+            file: Its file; empty: the document is meant.
+            document: What the file would say.
+            metadata: Categories beside those of its files.
+            seed: Of whatever is random.
+            failures: Share of actions that fail; 0: as the file says.
+        """
+        self._let_go()
+        numpy.random.seed(seed)
+        said = yaml.load(Path(file).read_text(encoding="utf-8"), Loader=LOADER) if file else document
+        world = _Loader(metadata).from_yaml(dict(said), Path(file).parent if file else None)
+        for index, robot in enumerate(world.robots):
+            robot.partial_obs_objects = True
+            if failures:
+                _let_fail(robot, failures, seed + index)
+        self._world = world
+        return _description(world)
+
+    def begin(self, robot: str, kind: str, target: str, realtime_factor: float) -> dict[str, Any]:
+        """Let a robot do something: navigate to a target, pick one, or place, detect, open or close where it is."""
+        if robot in self._motions and self._motions[robot].is_alive():
+            raise RuntimeError(f"{robot} is still at something else")
+        where = {"target_location": target} if kind == "navigate" else {"object": target or None}
+        motion = _Motion(self, self._robot(robot), TaskAction(kind, robot=robot, **where), realtime_factor)
+        self._motions[robot] = motion
+        motion.start()
+        return {}
+
+    def wait(self, robot: str, seconds: float) -> dict[str, Any]:
+        """Wait a bounded time until what a robot does has ended; then tell how, and how the robot is."""
+        motion = self._motions[robot]
+        motion.join(seconds)
+        if motion.is_alive():
+            return {"ended": False}
+        return {"ended": True, "status": motion.status, "message": motion.message, "state": self.state(robot)}
+
+    def cancel(self, robot: str) -> dict[str, Any]:
+        """Let what a robot does end; to be said until it has."""
+        if robot in self._motions and self._motions[robot].is_alive():
+            self._motions[robot].cancel()
+        return {}
+
+    def state(self, robot: str) -> dict[str, Any]:
+        """Tell what a robot feels and sees: where it is, what it holds and detected last, which doors are open."""
+        one = self._robot(robot)
+        pose, at = one.get_pose(), one.location
+        room = _room_of(at)
+        seen = [obj for obj in one.last_detected_objects if isinstance(obj.parent, ObjectSpawn)]
+        return {
+            "pose": [pose.x, pose.y, pose.get_yaw()],
+            "at": at.name if isinstance(at, ObjectSpawn | Hallway) else "",
+            "room": "" if room is None else room.name,
+            "held": "" if one.manipulated_object is None else one.manipulated_object.name,
+            "battery": one.battery_level,
+            "detected": [[obj.name, obj.parent.name] for obj in seen],
+            "open": {} if room is None else self._doors(one, room),
+        }
+
+    def truth(self) -> dict[str, Any]:
+        """Tell where everything is: the place of each thing, empty where it is held."""
+        world = self._loaded()
+        return {
+            obj.name: obj.parent.name if isinstance(obj.parent, ObjectSpawn) else "" for obj in world.objects
+        }
+
+    def perform(self, robot: Robot, action: TaskAction, realtime_factor: float) -> ExecutionResult:
+        """Do something with a robot, in a thread of its own."""
+        if action.type == "pick" and action.object is None:  # an error of pyrobosim
+            return ExecutionResult(ExecutionStatus.INVALID_ACTION, "there is nothing named to be picked up")
+        return robot.execute_action(action, realtime_factor)
+
+    def _doors(self, robot: Robot, room: Room) -> dict[str, bool]:
+        closed = robot.get_known_closed_hallways()
+        doors = {spawn.name: location.is_open for location in room.locations for spawn in location.children}
+        return doors | {hallway.name: hallway not in closed for hallway in room.hallways}
+
+    def _robot(self, name: str) -> Robot:
+        robot = self._loaded().get_robot_by_name(name)
+        if robot is None:
+            raise RuntimeError(f"there is no robot {name}")
+        return robot
+
+    def _loaded(self) -> World:
+        if self._world is None:
+            raise RuntimeError("no world is loaded")
+        return self._world
+
+    def _let_go(self) -> None:
+        """End what moves in the world before, as far as it does end."""
+        for robot in [] if self._world is None else self._world.robots:
+            robot.stop_sensor_threads()
+            if robot.path_executor is not None:
+                robot.path_executor.abort_execution = robot.path_executor.cancel_execution = True
+        self._world, self._motions = None, {}
+
+
+def _let_fail(robot: Robot, share: float, seed: int) -> None:
+    for number, kind in enumerate(ACTIONS):
+        before = robot.action_execution_options.get(kind, ExecutionOptions())
+        robot.action_execution_options[kind] = ExecutionOptions(
+            before.delay, 1 - share, len(ACTIONS) * seed + number, before.battery_usage
+        )
+
+
+def _room_of(at: Any) -> Room | None:
+    if isinstance(at, ObjectSpawn):
+        at = at.parent
+    if isinstance(at, Location):
+        at = at.parent
+    return at if isinstance(at, Room) else None
+
+
+def _description(world: World) -> dict[str, Any]:
+    return {
+        "robots": world.get_robot_names(),
+        "rooms": [
+            {"name": room.name, "pose": [room.pose.x, room.pose.y], "outline": _outline(room)} for room in world.rooms
+        ],
+        "places": [
+            {
+                "name": spawn.name,
+                "category": location.category,
+                "part": spawn.name.removeprefix(f"{location.name}_") if len(location.children) > 1 else "",
+                "room": location.parent.name,
+                "open": location.is_open,
+                "locked": location.is_locked,
+                "pose": [spawn.pose.x, spawn.pose.y],
+                "outline": _outline(spawn),
+            }
+            for location in world.locations
+            for spawn in location.children
+        ],
+        "hallways": [
+            {
+                "name": hallway.name,
+                "rooms": [hallway.room_start.name, hallway.room_end.name],
+                "open": hallway.is_open,
+                "locked": hallway.is_locked,
+            }
+            for hallway in world.hallways
+        ],
+        "things": [{"name": thing.name, "category": thing.category} for thing in world.objects],
+    }
+
+
+def _outline(entity: Any) -> list[list[float]]:
+    exterior = getattr(entity.polygon, "exterior", None)
+    return [] if exterior is None else [[x, y] for x, y, *_ in list(exterior.coords)[:-1]]
+
+
+if __name__ == "__main__":
+    serve(Player)
