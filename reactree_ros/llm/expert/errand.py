@@ -11,7 +11,6 @@ from collections.abc import Container, Iterator, Sequence
 from reactree_ros.llm.expert import knowledge
 from reactree_ros.llm.expert.goals import Goal, Move, Operate, PutDown, Take
 from reactree_ros.llm.expert.reading import Sighting, Situation, word_of
-from reactree_ros.world.virtualhome.scene import HANDS
 from reactree_ros.world.virtualhome.vocabulary import class_of_word
 
 
@@ -28,8 +27,10 @@ def achieved(goal: Goal, situation: Situation) -> bool:
 
 def next_skill(goal: Goal, situation: Situation) -> str | None:
     """The next skill towards a goal that is not reached; None where there is none left."""
-    if len(situation.held) >= HANDS and _needs_a_hand(goal, situation):
+    if len(situation.held) >= situation.hands and _needs_a_hand(goal, situation):
         return _free_a_hand(goal, situation)
+    if skill := _open_first(goal, situation):
+        return skill
     if isinstance(goal, Operate):
         return _operate(goal, situation)
     if isinstance(goal, Take):
@@ -52,7 +53,7 @@ def put_away(goals: Sequence[Goal], situation: Situation) -> str | None:
     """
     wanted = {goal.thing for goal in goals}
     foreign = [instance for instance in situation.held if word_of(instance) not in wanted]
-    full = len(situation.held) >= HANDS and not all(isinstance(goal, Take) for goal in goals)
+    full = len(situation.held) >= situation.hands and not all(isinstance(goal, Take) for goal in goals)
     if not full:
         foreign = [instance for instance in foreign if instance not in situation.brought]
     skills = (_put_anywhere(instance, situation) for instance in foreign)
@@ -64,6 +65,15 @@ def _needs_a_hand(goal: Goal, situation: Situation) -> bool:
     if isinstance(goal, Take | Operate):
         return isinstance(goal, Operate)
     return goal.place in map(word_of, situation.closed) and goal.place not in map(word_of, situation.opened)
+
+
+def _open_first(goal: Goal, situation: Situation) -> str | None:
+    """The next skill to open what a thing is put into, for who has one hand and nothing in it; else None."""
+    if not isinstance(goal, Move | PutDown) or situation.hands > 1 or situation.held or not opens(goal.place):
+        return None
+    if goal.place in map(word_of, situation.opened):
+        return None
+    return _operate(Operate(action="open", thing=goal.place, room=goal.room), situation)
 
 
 def _free_a_hand(goal: Goal, situation: Situation) -> str | None:
@@ -102,7 +112,7 @@ def opens(place: str) -> bool:
 def can_be_held_at_once(goal: Move, situation: Situation) -> bool:
     """Whether all that is to be moved can be held at the same time, beside what else is held."""
     others = [instance for instance in situation.held if word_of(instance) != goal.thing]
-    return can_be_held(goal.thing) and goal.count <= max(1, HANDS - len(others))
+    return can_be_held(goal.thing) and goal.count <= max(1, situation.hands - len(others))
 
 
 def _find(thing: str, situation: Situation) -> str | None:
@@ -123,7 +133,7 @@ def take_known(
     def wanted(instance: str) -> bool:
         return _wanted(instance, thing, situation) and (only is None or instance in only)
 
-    if len(situation.held) >= HANDS or not can_be_held(thing):
+    if len(situation.held) >= situation.hands or not can_be_held(thing):
         return None
     near = next(filter(wanted, situation.near), None)
     if near:
@@ -161,7 +171,7 @@ def _search(
     thing: str, rooms: Sequence[str], situation: Situation, *, closer: Sequence[bool] = (False, True)
 ) -> str | None:
     """Look around in one room after the other: at the likeliest places, then closer, at all."""
-    if len(situation.held) >= HANDS:
+    if len(situation.held) >= situation.hands:
         return None
     skills = (_search_room(thing, room, situation, closer=look) for look in closer for room in rooms)
     return next((skill for skill in skills if skill is not None), None)

@@ -15,7 +15,6 @@ from reactree_ros.llm.expert.instruction import Instruction, not_understood, rea
 from reactree_ros.llm.expert.reading import Situation, read_prompt, split_prompt, word_of
 from reactree_ros.llm.expert.thor_policy import decide_in_thor
 from reactree_ros.llm.expert.thor_reading import read_thor_prompt
-from reactree_ros.world.virtualhome.scene import HANDS
 
 _DONE = "Act: done"
 _FAILURE = "Act: failure"
@@ -113,10 +112,10 @@ def _share_out(goals: Sequence[Goal], situation: Situation) -> str:
 
 
 def _find_then_put(goal: Move, situation: Situation) -> str:
-    """Take what is to be moved, and bring it; who comes with both hands full has opened the door before."""
+    """Take what is to be moved, and bring it; who comes with full hands has opened the door before."""
     door = (
         [Operate(action="open", thing=goal.place, room=goal.room)]
-        if goal.count > 1 and errand.opens(goal.place)
+        if goal.count >= situation.hands and errand.opens(goal.place)
         else []
     )
     put = PutDown(thing=goal.thing, place=goal.place, room=goal.room, count=goal.count)
@@ -196,7 +195,7 @@ def _regret(goal: Goal, situation: Situation) -> str:
         return f"The {goal.thing} is nothing that I can pick up."
     if held and not isinstance(goal, Take):
         return f"I cannot put down the {goal.thing} {preposition(goal.place)} the {goal.place}."
-    if len(situation.held) >= HANDS:
+    if len(situation.held) >= situation.hands:
         return f"I cannot pick up the {goal.thing}: I hold {' and '.join(situation.held)}."
     if isinstance(goal, PutDown):
         return f"I do not hold the {goal.thing}."

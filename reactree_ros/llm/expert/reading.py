@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from reactree_ros.agent.household import split_skill
+from reactree_ros.world.virtualhome.household import ONE_HAND
 from reactree_ros.world.virtualhome.scene import HANDS
 
 _TARGET = "Target_domain:\n"
@@ -22,6 +24,10 @@ _EFFECTS = tuple(
 )
 #: Ends what is said where a stop or a pause has interrupted an act; what is to be seen then follows.
 _GO_ON = " You may go on. "
+#: How it is told that a robot tried something and did not succeed.
+_FAILED = ("You could not ", "You tried to ")
+#: How often it is worth trying what a robot does not succeed in.
+TRIES = 3
 _CONTROL_FLOWS = ("sequence", "fallback", "parallel")
 _DECISIONS = ("Think: ", "Act: ", "Expand:")
 
@@ -62,6 +68,8 @@ class Situation:
         refused: Acts without effect though they had a chance, with where the agent stood.
         done: Acts that had an effect.
         thoughts: What it thought.
+        hands: How many things can be held.
+        failed: How often acts did not succeed though nothing was said against them.
     """
 
     task: str
@@ -86,6 +94,8 @@ class Situation:
     refused: set[tuple[str, str]] = field(default_factory=set)
     done: set[str] = field(default_factory=set)
     thoughts: set[str] = field(default_factory=set)
+    hands: int = HANDS
+    failed: Counter[str] = field(default_factory=Counter)
 
     def start(self, line: str) -> None:
         """Takes in the observation that an agent node starts with."""
@@ -114,6 +124,8 @@ class Situation:
         verb, thing = split_skill(skill, _VERBS)
         held_before, had_a_chance = self.held, self._has_a_chance(verb, thing)
         self._feel(line)
+        if line.startswith(_FAILED) and self._is_worth_another_try(verb, skill):
+            return
         if verb == "recall location of":
             self.recalled[thing] = _sightings(line)
         elif line.startswith("You move to the "):
@@ -150,6 +162,13 @@ class Situation:
             return
         self.done.add(skill)
 
+    def _is_worth_another_try(self, verb: str, skill: str) -> bool:
+        """Take in that a robot did not succeed; whoever was on the way stands nowhere that is known."""
+        if verb == "go to":
+            self.near, self.at = (), ""
+        self.failed[skill] += 1
+        return self.failed[skill] < TRIES
+
     def settle(self, wanted: Iterable[tuple[str, str]]) -> None:
         """Take in which things goals want where, as words: what was put down elsewhere may be picked up again."""
         places = set(wanted)
@@ -159,7 +178,7 @@ class Situation:
         """Whether a refusal would say something of a thing, and not only that nothing was done for the skill before."""
         if verb == "put down":
             return thing in self.held and self.at not in self.closed
-        return verb not in ("pick up", "open", "close", "turn on") or (thing in self.near and len(self.held) < HANDS)
+        return verb not in ("pick up", "open", "close", "turn on") or (thing in self.near and len(self.held) < self.hands)
 
     def _lie(self, thing: str) -> None:
         """Note that a thing was put down where the agent is."""
@@ -279,6 +298,7 @@ def read_prompt(system: str, lines: list[str]) -> Situation | None:
         task=task,
         can_recall="recall location of" in system,
         control_flows=tuple(flow for flow in _CONTROL_FLOWS if f'"{flow}"' in system),
+        hands=1 if ONE_HAND in system else HANDS,
     )
     situation.start(lines[start_at])
     _read_trajectory(situation, lines[start_at + 1 :])

@@ -115,11 +115,11 @@ class HouseScene(Scene):
         for one in description.places:
             self._add_place(one)
         for one in description.hallways:
-            if not (one["open"] and one["locked"]):
-                hallway = self._add(one["name"], HALLWAY, {"CAN_OPEN"})
-                hallway.rooms = tuple(self.own[name] for name in one["rooms"])
-                hallway.room_item = True
-                hallway.set_open(one["open"])
+            always_open = one["open"] and one["locked"]
+            hallway = self._make(one["name"], HALLWAY, ()) if always_open else self._add(one["name"], HALLWAY, {"CAN_OPEN"})
+            hallway.rooms = tuple(self.own[name] for name in one["rooms"])
+            hallway.room_item = True
+            hallway.set_open(one["open"])
         for one in description.things:
             self._make(one["name"], said(one["category"]), {"GRABBABLE"})
 
@@ -182,7 +182,7 @@ class HouseScene(Scene):
         self.pose = pose
         if room:
             self.agent_room = self.own[room]
-        self.at = self.own.get(at)
+        self.at = self.own[at] if at and self.own[at].id in self.things else None
         for name, is_open in doors.items():
             self.own[name].set_open(is_open)
         thing = self.own.get(held)
@@ -195,7 +195,7 @@ class HouseScene(Scene):
 
     def near(self) -> list[Thing]:
         """List what is next to the robot, without what it holds: where it stands, and what was seen there."""
-        if self.at is None or self.at.id not in self.things:
+        if self.at is None:
             return []
         around = (one for one in self.known() if self.place_of(one) is self.at)
         return [self.at, *(one for one in around if one.id not in self.held and not self.hidden(one))]
