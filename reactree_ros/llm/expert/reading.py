@@ -178,7 +178,9 @@ class Situation:
         """Whether a refusal would say something of a thing, and not only that nothing was done for the skill before."""
         if verb == "put down":
             return thing in self.held and self.at not in self.closed
-        return verb not in ("pick up", "open", "close", "turn on") or (thing in self.near and len(self.held) < self.hands)
+        return verb not in ("pick up", "open", "close", "turn on") or (
+            thing in self.near and len(self.held) < self.hands
+        )
 
     def _lie(self, thing: str) -> None:
         """Note that a thing was put down where the agent is."""

@@ -35,6 +35,7 @@ _BEFORE = 0.6  # from the middle of a piece to where a robot uses it
 _RADIUS = 0.15  # of a robot
 _THING, _CELL, _EDGE = 0.05, 0.09, 0.02  # a thing, the room it gets, and what stays free at the edges
 
+_Entry = dict[str, Any]
 LOCATIONS, OBJECTS = "locations.yaml", "objects.yaml"
 
 
@@ -78,14 +79,15 @@ class _Room:
 def tasks_as_pyrobosim(
     *, seed: int, rooms: int = 5, tasks: int = 5, varied: bool = False, robots: int = 1
 ) -> dict[int, PyrobosimTask]:
-    """Make a house as :func:`~reactree_ros.world.virtualhome.generator.generate_house` does, with the first tasks that
-    turn nothing on, numbered from 1.
+    """Make a house and its tasks, numbered from 1: the first ones that turn nothing on.
+
+    See :func:`~reactree_ros.world.virtualhome.generator.generate_house`.
 
     Args:
         seed: Names the house.
         rooms: How many rooms, 3 to 8.
         tasks: How many tasks, at least 1.
-        varied: See :func:`~reactree_ros.world.virtualhome.generator.generate_house`.
+        varied: More types of task, words and things.
         robots: How many robots; they start in the same room.
 
     Raises:
@@ -94,7 +96,9 @@ def tasks_as_pyrobosim(
     found: list[Task] = []
     for drawn in itertools.count(2 * tasks, 2 * tasks):
         documents = generate_house(seed=seed, rooms=rooms, tasks=drawn, varied=varied)
-        usable = [document for document in documents if not any(key.startswith("turnOn_") for key in document["task_goal"])]
+        usable = [
+            document for document in documents if not any(key.startswith("turnOn_") for key in document["task_goal"])
+        ]
         if len(usable) >= tasks:
             found = parse_tasks(usable[:tasks])
             break
@@ -211,7 +215,8 @@ def _metadata(houses: Sequence[Sequence[_Room]], widths: Mapping[str, float]) ->
 
 
 def _document(house: Sequence[_Room], start: str, widths: Mapping[str, float], robots: int) -> dict[str, Any]:
-    rooms, hallways, locations, objects = [], [], [], []
+    rooms, hallways, locations = list[_Entry](), list[_Entry](), list[_Entry]()
+    objects = list[_Entry]()
     west = 0.0
     for before, room in zip([None, *house], house, strict=False):
         length = room.length(widths)

@@ -154,26 +154,19 @@ class Player:
             "held": "" if one.manipulated_object is None else one.manipulated_object.name,
             "battery": one.battery_level,
             "detected": [[obj.name, obj.parent.name] for obj in seen],
-            "open": {} if room is None else self._doors(one, room),
+            "open": _doors(one),
         }
 
     def truth(self) -> dict[str, Any]:
         """Tell where everything is: the place of each thing, empty where it is held."""
         world = self._loaded()
-        return {
-            obj.name: obj.parent.name if isinstance(obj.parent, ObjectSpawn) else "" for obj in world.objects
-        }
+        return {obj.name: obj.parent.name if isinstance(obj.parent, ObjectSpawn) else "" for obj in world.objects}
 
     def perform(self, robot: Robot, action: TaskAction, realtime_factor: float) -> ExecutionResult:
         """Do something with a robot, in a thread of its own."""
         if action.type == "pick" and action.object is None:  # an error of pyrobosim
             return ExecutionResult(ExecutionStatus.INVALID_ACTION, "there is nothing named to be picked up")
         return robot.execute_action(action, realtime_factor)
-
-    def _doors(self, robot: Robot, room: Room) -> dict[str, bool]:
-        closed = robot.get_known_closed_hallways()
-        doors = {spawn.name: location.is_open for location in room.locations for spawn in location.children}
-        return doors | {hallway.name: hallway not in closed for hallway in room.hallways}
 
     def _robot(self, name: str) -> Robot:
         robot = self._loaded().get_robot_by_name(name)
@@ -201,6 +194,15 @@ def _let_fail(robot: Robot, share: float, seed: int) -> None:
         robot.action_execution_options[kind] = ExecutionOptions(
             before.delay, 1 - share, len(ACTIONS) * seed + number, before.battery_usage
         )
+
+
+def _doors(robot: Robot) -> dict[str, bool]:
+    """Tell which doors are open of those in sight: of the room's furniture and passages, or the passage's own."""
+    room, closed = _room_of(robot.location), robot.get_known_closed_hallways()
+    here = [robot.location] if isinstance(robot.location, Hallway) else []
+    passages = {hallway.name: hallway not in closed for hallway in (here if room is None else room.hallways)}
+    locations = [] if room is None else room.locations
+    return passages | {spawn.name: location.is_open for location in locations for spawn in location.children}
 
 
 def _room_of(at: Any) -> Room | None:

@@ -191,15 +191,19 @@ class PyrobosimRobot(WorkerWorld):
         if parsed.verb == "go to":
             sentence = rules.arrival_text(parsed.thing) + _joined(parsed.thing)
         return self._located(
-            rules.after_skill(
-                parsed, outcome, sentence, scene=scene, next_to_agent=scene.near(), receptacle=scene.at
-            )
+            rules.after_skill(parsed, outcome, sentence, scene=scene, next_to_agent=scene.near(), receptacle=scene.at)
         )
 
     def _parse(self, text: str) -> Skill | str:
-        if not split_skill(text, VERBS)[0]:
+        verb, name = split_skill(text, VERBS)
+        if not verb:
             return f"'{text}' is no skill of this robot. A skill is {LOOK} or starts with one of: {', '.join(VERBS)}."
-        return rules.parse_skill(text, self._here)
+        thing = self._here.by_name.get(name)
+        if thing is None:
+            return f"You have seen no {name}."
+        if thing.is_room and verb != "go to":
+            return f"You cannot {verb} a {thing.word}."
+        return Skill(verb, thing)
 
     def _check(self, skill: Skill) -> tuple[Outcome, str]:
         """Check what a skill needs; returns ``DONE`` or ``PRECONDITION``, and what is said."""
@@ -297,8 +301,8 @@ class PyrobosimRobot(WorkerWorld):
                 stopping = stopping or now
                 if now - stopping > CANCEL_LIMIT:
                     raise self._house.stop(
-                        f"EMERGENCY: {self._name} did not stop within {CANCEL_LIMIT:g} s after its {kind} was cancelled; "
-                        "the simulation was ended"
+                        f"EMERGENCY: {self._name} did not stop within {CANCEL_LIMIT:g} s of the cancel of its {kind}, "
+                        "and the whole simulation was ended"
                     )
                 self._house.cancel(self._name)
         scene = self._felt(ended.body)
@@ -331,11 +335,14 @@ class PyrobosimRobot(WorkerWorld):
         return f"{text[:1].lower()}{text[1:]}" if text else "it does not say why"
 
     def _closed_passages(self) -> list[str]:
-        passages = (thing for thing in self._here.things.values() if isinstance(thing, HouseThing) and thing.word == HALLWAY)
-        return [f"{one.name}, between {one.rooms[0].name} and {one.rooms[1].name}, is closed" for one in passages if "CLOSED" in one.states]
+        passages = [one for one in self._here.own.values() if one.word == HALLWAY and "CLOSED" in one.states]
+        return [f"{one.name} between {one.rooms[0].name} and {one.rooms[1].name} is closed" for one in passages]
 
     def _located(self, observation: Observation, *, everything: bool = False) -> Observation:
-        """Say of an observation where the robot is and what is seen, and with everything where what does not move is."""
+        """Say of an observation where the robot is and what it sees.
+
+        With everything: where all is that does not move, too.
+        """
         scene = self._here
         names = [f"{one.word} {one.instance}" for one in observation.seen if not one.held]
         if everything:

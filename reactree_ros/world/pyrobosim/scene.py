@@ -116,7 +116,9 @@ class HouseScene(Scene):
             self._add_place(one)
         for one in description.hallways:
             always_open = one["open"] and one["locked"]
-            hallway = self._make(one["name"], HALLWAY, ()) if always_open else self._add(one["name"], HALLWAY, {"CAN_OPEN"})
+            hallway = (
+                self._make(one["name"], HALLWAY, ()) if always_open else self._add(one["name"], HALLWAY, {"CAN_OPEN"})
+            )
             hallway.rooms = tuple(self.own[name] for name in one["rooms"])
             hallway.room_item = True
             hallway.set_open(one["open"])

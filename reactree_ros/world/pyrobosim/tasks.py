@@ -132,7 +132,9 @@ def _files(path: Path) -> list[Path]:
     files = sorted(path.glob("task_*.yaml"))
     if not files:
         what = "has no file task_*.yaml" if path.is_dir() else "is not there"
-        raise UserError(f"{path}: {what}; name a world file of pyrobosim, or a folder of `reactree house --as pyrobosim`")
+        raise UserError(
+            f"{path}: {what}; name a world file of pyrobosim, or a folder of `reactree house --as pyrobosim`"
+        )
     return files
 
 
