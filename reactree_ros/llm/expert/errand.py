@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from reactree_ros.llm.expert import knowledge
 from reactree_ros.llm.expert.goals import Goal, Move, Operate, PutDown, Take
 from reactree_ros.llm.expert.reading import Sighting, Situation, word_of
-from reactree_ros.world.virtualhome.vocabulary import class_of_word
+from reactree_ros.world.virtualhome.vocabulary import class_of_word, properties_of_word
 
 
 def achieved(goal: Goal, situation: Situation) -> bool:
@@ -95,18 +95,18 @@ def _put_anywhere(instance: str, situation: Situation) -> str | None:
 def _takes_things(spot: str, situation: Situation) -> bool:
     if opens(word_of(spot)):
         return spot in situation.opened
-    properties = class_of_word(word_of(spot)).properties
+    properties = properties_of_word(word_of(spot))
     return bool(properties & {"SURFACES", "CONTAINERS"}) and "GRABBABLE" not in properties
 
 
 def can_be_held(thing: str) -> bool:
     """Whether a thing can be picked up."""
-    return "GRABBABLE" in class_of_word(thing).properties
+    return "GRABBABLE" in properties_of_word(thing)
 
 
 def opens(place: str) -> bool:
     """Whether things are put behind a door there."""
-    return {"CAN_OPEN", "CONTAINERS"} <= class_of_word(place).properties
+    return {"CAN_OPEN", "CONTAINERS"} <= properties_of_word(place)
 
 
 def can_be_held_at_once(goal: Move, situation: Situation) -> bool:

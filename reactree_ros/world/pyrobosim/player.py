@@ -11,40 +11,23 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy
 import yaml
-from pyrobosim.core.hallway import Hallway
-from pyrobosim.core.locations import Location, ObjectSpawn
-from pyrobosim.core.objects import Object
-from pyrobosim.core.robot import Robot
-from pyrobosim.core.room import Room
-from pyrobosim.core.world import World
-from pyrobosim.core.yaml_utils import WorldYamlLoader
-from pyrobosim.navigation import execution
-from pyrobosim.planning import actions
-from pyrobosim.planning.actions import ExecutionOptions, ExecutionResult, ExecutionStatus, TaskAction
 
 from reactree_ros.world.line_process import serve
 from reactree_ros.world.pyrobosim.tasks import LOADER
+
+if TYPE_CHECKING:
+    from pyrobosim.core.robot import Robot
+    from pyrobosim.core.room import Room
+    from pyrobosim.core.world import World
+    from pyrobosim.planning.actions import ExecutionResult, TaskAction
 
 #: What a robot does, as pyrobosim calls it.
 ACTIONS = ("navigate", "pick", "place", "detect", "open", "close")
 #: What a motion ends as that pyrobosim itself has broken off with an error.
 BROKEN = "BROKEN"
-
-
-class _Loader(WorldYamlLoader):  # type: ignore[misc]
-    """Builds a world from what its file says, with categories that need no files."""
-
-    def __init__(self, metadata: Mapping[str, Any]) -> None:
-        self._metadata = metadata
-
-    def create_world(self, world: World | None = None) -> None:
-        super().create_world(world)
-        Location.metadata.data.update(self._metadata.get("locations", {}))
-        Object.metadata.data.update(self._metadata.get("objects", {}))
 
 
 class _Clock:
@@ -89,8 +72,10 @@ class Player:
 
     def __init__(self) -> None:
         self._world: World | None = None
-        self._metadata: Mapping[str, Any] = {}
         self._motions: dict[str, _Motion] = {}
+        from pyrobosim.navigation import execution
+        from pyrobosim.planning import actions
+
         logging.disable(logging.CRITICAL)  # it says everything in its results, too
         execution.time = actions.time = _Clock()
 
@@ -106,10 +91,12 @@ class Player:
             seed: Of whatever is random.
             failures: Share of actions that fail; 0: as the file says.
         """
+        import numpy
+
         self._let_go()
         numpy.random.seed(seed)
         said = yaml.load(Path(file).read_text(encoding="utf-8"), Loader=LOADER) if file else document
-        world = _Loader(metadata).from_yaml(dict(said), Path(file).parent if file else None)
+        world = _build(dict(said), Path(file).parent if file else None, metadata)
         for index, robot in enumerate(world.robots):
             robot.partial_obs_objects = True
             if failures:
@@ -119,6 +106,8 @@ class Player:
 
     def begin(self, robot: str, kind: str, target: str, realtime_factor: float) -> dict[str, Any]:
         """Let a robot do something: navigate to a target, pick one, or place, detect, open or close where it is."""
+        from pyrobosim.planning.actions import TaskAction
+
         if robot in self._motions and self._motions[robot].is_alive():
             raise RuntimeError(f"{robot} is still at something else")
         where = {"target_location": target} if kind == "navigate" else {"object": target or None}
@@ -143,6 +132,9 @@ class Player:
 
     def state(self, robot: str) -> dict[str, Any]:
         """Tell what a robot feels and sees: where it is, what it holds and detected last, which doors are open."""
+        from pyrobosim.core.hallway import Hallway
+        from pyrobosim.core.locations import ObjectSpawn
+
         one = self._robot(robot)
         pose, at = one.get_pose(), one.location
         room = _room_of(at)
@@ -159,11 +151,15 @@ class Player:
 
     def truth(self) -> dict[str, Any]:
         """Tell where everything is: the place of each thing, empty where it is held."""
+        from pyrobosim.core.locations import ObjectSpawn
+
         world = self._loaded()
         return {obj.name: obj.parent.name if isinstance(obj.parent, ObjectSpawn) else "" for obj in world.objects}
 
     def perform(self, robot: Robot, action: TaskAction, realtime_factor: float) -> ExecutionResult:
         """Do something with a robot, in a thread of its own."""
+        from pyrobosim.planning.actions import ExecutionResult, ExecutionStatus
+
         if action.type == "pick" and action.object is None:  # an error of pyrobosim
             return ExecutionResult(ExecutionStatus.INVALID_ACTION, "there is nothing named to be picked up")
         return robot.execute_action(action, realtime_factor)
@@ -188,7 +184,22 @@ class Player:
         self._world, self._motions = None, {}
 
 
+def _build(said: dict[str, Any], folder: Path | None, metadata: Mapping[str, Any]) -> World:
+    """Build a world of what its file says, with categories that need no files of their own."""
+    from pyrobosim.core.locations import Location
+    from pyrobosim.core.objects import Object
+    from pyrobosim.core.world import World
+    from pyrobosim.core.yaml_utils import WorldYamlLoader
+
+    world = World(**said.get("params", {}))  # which forgets all categories
+    Location.metadata.data.update(metadata.get("locations", {}))
+    Object.metadata.data.update(metadata.get("objects", {}))
+    return WorldYamlLoader().from_yaml(said, folder, world)
+
+
 def _let_fail(robot: Robot, share: float, seed: int) -> None:
+    from pyrobosim.planning.actions import ExecutionOptions
+
     for number, kind in enumerate(ACTIONS):
         before = robot.action_execution_options.get(kind, ExecutionOptions())
         robot.action_execution_options[kind] = ExecutionOptions(
@@ -198,6 +209,8 @@ def _let_fail(robot: Robot, share: float, seed: int) -> None:
 
 def _doors(robot: Robot) -> dict[str, bool]:
     """Tell which doors are open of those in sight: of the room's furniture and passages, or the passage's own."""
+    from pyrobosim.core.hallway import Hallway
+
     room, closed = _room_of(robot.location), robot.get_known_closed_hallways()
     here = [robot.location] if isinstance(robot.location, Hallway) else []
     passages = {hallway.name: hallway not in closed for hallway in (here if room is None else room.hallways)}
@@ -206,6 +219,9 @@ def _doors(robot: Robot) -> dict[str, bool]:
 
 
 def _room_of(at: Any) -> Room | None:
+    from pyrobosim.core.locations import Location, ObjectSpawn
+    from pyrobosim.core.room import Room
+
     if isinstance(at, ObjectSpawn):
         at = at.parent
     if isinstance(at, Location):

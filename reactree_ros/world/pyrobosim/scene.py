@@ -11,7 +11,7 @@ from typing import Any
 from reactree_ros.agent.observation import Spot
 from reactree_ros.world.pyrobosim.tasks import said
 from reactree_ros.world.virtualhome.scene import Scene, Thing
-from reactree_ros.world.virtualhome.vocabulary import class_of_word
+from reactree_ros.world.virtualhome.vocabulary import properties_of_word
 
 #: What a passage between rooms that can be closed is called.
 HALLWAY = "hallway"
@@ -225,10 +225,7 @@ def _word_of_place(one: Mapping[str, Any]) -> str:
 
 def _takes(word: str, opens: bool) -> set[str]:
     """Whether things are on a place or in it: as the vocabulary says, else in what opens."""
-    try:
-        known = class_of_word(word).properties & {"SURFACES", "CONTAINERS"}
-    except ValueError:
-        known = frozenset()
+    known = properties_of_word(word) & {"SURFACES", "CONTAINERS"}
     if "CONTAINERS" in known and (opens or "SURFACES" not in known):
         return {"CONTAINERS"}
     return {"SURFACES"} if known or not opens else {"CONTAINERS"}

@@ -153,6 +153,12 @@ NEVER_OPEN = frozenset({"book", "bookshelf", "closet", "folder", "milk", "nights
 _BY_WORD = {entry.word: entry for entry in CLASSES.values()}
 
 
+def properties_of_word(word: str) -> frozenset[str]:
+    """Return what can be done with what is called `word` in text; nothing is known of other words than the table's."""
+    known = _BY_WORD.get(word)
+    return frozenset() if known is None else known.properties
+
+
 def class_of_word(word: str) -> ObjectClass:
     """Look up the class that is called `word` in text.
 
