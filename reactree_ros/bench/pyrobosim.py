@@ -39,7 +39,8 @@ def _tasks(settings: PyrobosimSuiteSettings) -> Mapping[int, PyrobosimTask]:
 
 
 def _make_world(task: PyrobosimTask) -> PyrobosimRobot:
-    return PyrobosimRobot(House(task.source, failures=task.failures), goal=task.goal, seed=task.seed)
+    house = House(task.source, failures=task.failures)
+    return PyrobosimRobot(house, task.source.robots()[0], goal=task.goal, seed=task.seed)
 
 
 SPEC = SuiteSpec(

@@ -64,7 +64,7 @@ class PyrobosimRobot(WorkerWorld):
 
     Args:
         house: The world, which others may be in, too.
-        robot: Which of its robots; empty: the first.
+        robot: Which of its robots.
         goal: What is asked for; None: nothing that the world knows.
         seed: Of whatever is random, where nobody says another one.
         time_limit: Longest time for one motion, in seconds.
@@ -76,7 +76,7 @@ class PyrobosimRobot(WorkerWorld):
     def __init__(
         self,
         house: House,
-        robot: str = "",
+        robot: str,
         *,
         goal: Sequence[GoalCondition] | None = None,
         seed: int = 0,
@@ -110,7 +110,7 @@ class PyrobosimRobot(WorkerWorld):
 
     def status(self) -> Mapping[str, str]:
         """Say which robot it is, and whether it is out of action."""
-        return {"robot": self._name or "the first", "in action": self._gone or "yes"}
+        return {"robot": self._name, "in action": self._gone or "yes"}
 
     def close(self) -> None:
         """Let the robot stop, and give back what the world has."""
@@ -145,7 +145,6 @@ class PyrobosimRobot(WorkerWorld):
             self._begin()
         if self._scene is None or self._beginning != self._house.beginnings:
             description = self._house.description()
-            self._name = self._name or description.robots[0]
             self._words = tuple(dict.fromkeys((*WORDS, *description.words())))
             self._recallable = tuple(dict.fromkeys((*RECALLABLE, *description.words_of_things())))
             self._beginning = self._house.beginnings

@@ -12,7 +12,7 @@ from reactree_ros.world.pyrobosim.scene import Description
 from reactree_ros.world.pyrobosim.tasks import Source
 
 #: How long one question to the process waits for a motion to end, in seconds.
-GLANCE = 0.02
+GLANCE = 0.005
 
 
 class Simulator(LineProcess):

@@ -54,6 +54,17 @@ class Source:
     document: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
+    def robots(self) -> tuple[str, ...]:
+        """Return the names of its robots.
+
+        Raises:
+            UserError: There is none, or the file cannot be used.
+        """
+        entries = (_read(Path(self.file)) if self.file else self.document).get("robots") or ()
+        if not entries:
+            raise UserError(f"{self.file or 'the world'}: has no robot")
+        return tuple(str(entry.get("name", f"robot{number}")) for number, entry in enumerate(entries))
+
 
 @dataclass(frozen=True)
 class PyrobosimTask:

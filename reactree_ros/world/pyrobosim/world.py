@@ -57,10 +57,12 @@ def tasks_of(settings: PyrobosimSettings) -> dict[int, PyrobosimTask]:
 
 def _make(settings: PyrobosimSettings, task: PyrobosimTask | None, *, scored: bool = True) -> PyrobosimRobot:
     source = Source(file=str(Path(settings.house).resolve())) if task is None else task.source
-    house = House(source, realtime_factor=settings.realtime_factor, failures=settings.failures)
+    robots = source.robots()
+    if settings.robot and settings.robot not in robots:
+        raise UserError(f"house {settings.house}: there is no robot {settings.robot}; there are {', '.join(robots)}")
     return PyrobosimRobot(
-        house,
-        settings.robot,
+        House(source, realtime_factor=settings.realtime_factor, failures=settings.failures),
+        settings.robot or robots[0],
         goal=task.goal if task is not None and scored else None,
         seed=0 if task is None else task.seed,
         time_limit=settings.time_limit,
