@@ -20,6 +20,7 @@ from reactree_ros.world.spec import TasksOnDemand
 class PyrobosimSuiteSettings(GeneratedSettings):
     """What can be set of ``pyrobosim``."""
 
+    robots: int = Field(default=1, ge=1, le=6, description="robots in each house")
     failures: float = Field(default=0.0, ge=0, lt=1, description="share of what the robot does that fails, by a seed")
 
 
@@ -28,7 +29,7 @@ def _tasks(settings: PyrobosimSuiteSettings) -> Mapping[int, PyrobosimTask]:
 
     @lru_cache(maxsize=1)  # the tasks of a house follow one another
     def house(seed: int) -> Mapping[int, PyrobosimTask]:
-        return tasks_as_pyrobosim(seed=seed, rooms=rooms, tasks=tasks, varied=varied)
+        return tasks_as_pyrobosim(seed=seed, rooms=rooms, tasks=tasks, varied=varied, robots=settings.robots)
 
     def task(task_id: int) -> PyrobosimTask:
         seed, number = divmod(task_id, HOUSE_STRIDE)
@@ -39,8 +40,9 @@ def _tasks(settings: PyrobosimSuiteSettings) -> Mapping[int, PyrobosimTask]:
 
 
 def _make_world(task: PyrobosimTask) -> PyrobosimRobot:
+    first, *others = task.source.robots()
     house = House(task.source, failures=task.failures)
-    return PyrobosimRobot(house, task.source.robots()[0], goal=task.goal, seed=task.seed)
+    return PyrobosimRobot(house, first, goal=task.goal, seed=task.seed, others=others)
 
 
 SPEC = SuiteSpec(

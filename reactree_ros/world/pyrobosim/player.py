@@ -158,11 +158,17 @@ class Player:
 
     def perform(self, robot: Robot, action: TaskAction, realtime_factor: float) -> ExecutionResult:
         """Do something with a robot, in a thread of its own."""
+        from pyrobosim.core.hallway import Hallway
         from pyrobosim.planning.actions import ExecutionResult, ExecutionStatus
 
         if action.type == "pick" and action.object is None:  # an error of pyrobosim
             return ExecutionResult(ExecutionStatus.INVALID_ACTION, "there is nothing named to be picked up")
-        return robot.execute_action(action, realtime_factor)
+        result = robot.execute_action(action, realtime_factor)
+        if action.type in ("open", "close") and result.is_success() and isinstance(robot.location, Hallway):
+            for one in self._loaded().robots:  # a road map knows of a passage what it knew at first
+                if one.path_planner is not None:
+                    one.reset_path_planner()
+        return result
 
     def _robot(self, name: str) -> Robot:
         robot = self._loaded().get_robot_by_name(name)
@@ -238,6 +244,7 @@ def _description(world: World) -> dict[str, Any]:
         "places": [
             {
                 "name": spawn.name,
+                "furniture": location.name,
                 "category": location.category,
                 "part": spawn.name.removeprefix(f"{location.name}_") if len(location.children) > 1 else "",
                 "room": location.parent.name,

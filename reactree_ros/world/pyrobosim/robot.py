@@ -53,6 +53,8 @@ class _End:
     reason: str = ""
 
 
+#: How what pyrobosim broke off with an error has ended.
+BROKEN = "BROKEN"
 _DONE = _End(Outcome.DONE)
 
 
@@ -68,6 +70,7 @@ class PyrobosimRobot(WorkerWorld):
         goal: What is asked for; None: nothing that the world knows.
         seed: Of whatever is random, where nobody says another one.
         time_limit: Longest time for one motion, in seconds.
+        others: The other robots of the house that are to be of use; they and the house end with this world.
         owner: Whether the house ends with this world.
     """
 
@@ -81,6 +84,7 @@ class PyrobosimRobot(WorkerWorld):
         goal: Sequence[GoalCondition] | None = None,
         seed: int = 0,
         time_limit: float = 120.0,
+        others: Sequence[str] = (),
         owner: bool = True,
     ) -> None:
         super().__init__("pyrobosim", scored=goal is not None)
@@ -89,6 +93,9 @@ class PyrobosimRobot(WorkerWorld):
         self._scene: HouseScene | None = None
         self._beginning = 0  # of the house, from which the scene is
         self._closed = False
+        self._team: dict[str, PyrobosimRobot] = {robot: self} if others else {}
+        for name in others:
+            self._team[name] = PyrobosimRobot(house, name, goal=goal, seed=seed, time_limit=time_limit, owner=False)
         self._gone = ""  # why the robot is out of action
         self._words, self._recallable = WORDS, RECALLABLE
 
@@ -112,9 +119,16 @@ class PyrobosimRobot(WorkerWorld):
         """Say which robot it is, and whether it is out of action."""
         return {"robot": self._name, "in action": self._gone or "yes"}
 
+    def team(self) -> Mapping[str, PyrobosimRobot]:
+        """Return the worlds of the house's robots by name, as each sees and does it; empty where there is one."""
+        return self._team
+
     def close(self) -> None:
-        """Let the robot stop, and give back what the world has."""
+        """Let the robot stop, and those beside it, and give back what the world has."""
         self._closed = True
+        for one in self._team.values():
+            if one is not self:
+                one.close()
         super().close()
 
     def _stop(self) -> None:
@@ -278,6 +292,8 @@ class PyrobosimRobot(WorkerWorld):
         ended = self._moved(kind, target)
         if ended.status == "SUCCESS":
             return _DONE
+        if ended.status == BROKEN:
+            return _End(Outcome.EXECUTION, f"pyrobosim has an error, {ended.message}")
         reason = self._reason(ended.message)
         if ended.status == "PLANNING_FAILURE" and kind == "navigate":
             reason = "; ".join([reason, *self._closed_passages()])
@@ -328,7 +344,7 @@ class PyrobosimRobot(WorkerWorld):
     def _reason(self, message: str) -> str:
         """Return what pyrobosim says, in the words of the household."""
         text = re.sub(r"\b(Location|Hallway|Object spawn|Object|Room|Robot): ", "", message.strip().rstrip("."))
-        names = {own: thing.name for own, thing in self._here.own.items()}
+        names = self._here.called
         found = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
         text = re.sub(rf"\b({found})\b", lambda match: names[match[0]], text)
         return f"{text[:1].lower()}{text[1:]}" if text else "it does not say why"

@@ -24,8 +24,8 @@ class Description:
     Attributes:
         robots: Names of the robots.
         rooms: The rooms: name, middle, outline.
-        places: Where things can be: name, category, part of a piece of furniture that has several, room, whether it is
-            open and locked at the start, middle, outline.
+        places: Where things can be: name, name of the piece of furniture, its category, the part where it has several,
+            room, whether it is open and locked at the start, middle, outline.
         hallways: Name, the two rooms, whether it is open and locked at the start.
         things: Name and category.
     """
@@ -98,6 +98,7 @@ class HouseScene(Scene):
         self.things: dict[int, Thing] = {}
         self.by_name: dict[str, Thing] = {}
         self.own: dict[str, HouseThing] = {}  # by the names of pyrobosim; things that were not seen, too
+        self.called: dict[str, str] = {}  # by the names of pyrobosim
         self.held: list[int] = []
         self.close: list[int] = []
         self._room: dict[int, int] = {}
@@ -128,6 +129,7 @@ class HouseScene(Scene):
     def _add_place(self, one: Mapping[str, Any]) -> None:
         word, opens = _word_of_place(one), not (one["open"] and one["locked"])
         place = self._add(one["name"], word, {*_takes(word, opens), *({"CAN_OPEN"} if opens else ())})
+        self.called.setdefault(one["furniture"], place.name)
         place.rooms = (self.own[one["room"]],)
         place.room_item = True
         place.middle, place.outline = tuple(one["pose"]), tuple((x, y) for x, y in one["outline"])
@@ -137,6 +139,7 @@ class HouseScene(Scene):
     def _make(self, own: str, word: str, properties: Iterable[str]) -> HouseThing:
         self._numbers[word] += 1
         made = self.own[own] = HouseThing(len(self.own) + 1, own, word, self._numbers[word], properties)
+        self.called[own] = made.name
         return made
 
     def _add(self, own: str, word: str, properties: Iterable[str]) -> HouseThing:

@@ -32,7 +32,8 @@ class PyrobosimSettings(WorldSettings):
         default="0",
         description="a world file of pyrobosim, a folder of `reactree house --as pyrobosim`, or the seed of a house",
     )
-    robot: str = Field(default="", description="which robot of the world; empty: the first")
+    robot: str = Field(default="", description="which robot of the world, if not all; empty: all, the first foremost")
+    robots: int = Field(default=1, ge=1, le=6, description="how many robots, where the house is made up from a seed")
     realtime_factor: float = Field(
         default=-1.0, ge=-1, le=1000, description="seconds in it for each of ours; -1: as fast as can be"
     )
@@ -49,7 +50,7 @@ def tasks_of(settings: PyrobosimSettings) -> dict[int, PyrobosimTask]:
         UserError: There is no such house, or its file cannot be used.
     """
     if settings.house.isdecimal():
-        return tasks_as_pyrobosim(seed=int(settings.house))
+        return tasks_as_pyrobosim(seed=int(settings.house), robots=settings.robots)
     if not settings.house:
         raise UserError("house is empty; name a world file of pyrobosim, a folder with some, or a seed")
     return load_tasks(Path(settings.house))
@@ -57,15 +58,16 @@ def tasks_of(settings: PyrobosimSettings) -> dict[int, PyrobosimTask]:
 
 def _make(settings: PyrobosimSettings, task: PyrobosimTask | None, *, scored: bool = True) -> PyrobosimRobot:
     source = Source(file=str(Path(settings.house).resolve())) if task is None else task.source
-    robots = source.robots()
+    first, *others = robots = source.robots()
     if settings.robot and settings.robot not in robots:
         raise UserError(f"house {settings.house}: there is no robot {settings.robot}; there are {', '.join(robots)}")
     return PyrobosimRobot(
         House(source, realtime_factor=settings.realtime_factor, failures=settings.failures),
-        settings.robot or robots[0],
+        settings.robot or first,
         goal=task.goal if task is not None and scored else None,
         seed=0 if task is None else task.seed,
         time_limit=settings.time_limit,
+        others=() if settings.robot else others,
     )
 
 
