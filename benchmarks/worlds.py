@@ -1,13 +1,14 @@
 """What the world port adds to a bare environment: unified-planning's simulator of PDDL, ALFWorld's games on TextWorld,
-ScienceWorld's own client, jericho's interpreter, and bare requests to WebShop's server.
+ScienceWorld's own client, jericho's interpreter, pyrobosim's robots, and bare requests to WebShop's server.
 
-    .venv-worlds/bin/python benchmarks/worlds.py [--steps N]    # PDDL, ScienceWorld, WebShop
+    .venv-worlds/bin/python benchmarks/worlds.py [--steps N]    # PDDL, ScienceWorld, pyrobosim, WebShop
     .venv-games/bin/python benchmarks/worlds.py [--steps N]     # ALFWorld, jericho, WebShop
 
 A step lists what can be done and does something, as an episode does: in PDDL and ALFWorld one of it, drawn at random
 from a seed, in the others the next of a way to the goal; by turns with the port and without, on the same problems. In
 PDDL the port tells besides what has changed or keeps a skill from being done; in jericho it asks another process, and
-that one the game for its score. WebShop's server is the tests' local peer, with a small shop.
+that one the game for its score. In pyrobosim a step is a walk and a look, as fast as can be. WebShop's server is the
+tests' local peer, with a small shop.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ from reactree_ros.world.pddl.engine import read_problem
 from reactree_ros.world.pddl.problems import MAKERS
 from reactree_ros.world.pddl.world import PddlWorld, made_up
 from reactree_ros.world.port import World
+from reactree_ros.world.pyrobosim.export import tasks_as_pyrobosim
+from reactree_ros.world.pyrobosim.player import Player
+from reactree_ros.world.pyrobosim.world import SPEC as PYROBOSIM
+from reactree_ros.world.pyrobosim.world import PyrobosimSettings
 from reactree_ros.world.scienceworld.engine import borrowed
 from reactree_ros.world.scienceworld.tasks import described
 from reactree_ros.world.scienceworld.world import ScienceWorld
@@ -130,6 +135,24 @@ def scienceworld() -> Turns:
         yield along(ScienceWorld(described(name, 0, "")), path), seconds(client.step, path)
 
 
+def pyrobosim() -> Turns:
+    """To every piece of furniture of a house, by pyrobosim's robot in this process."""
+    task = tasks_as_pyrobosim(seed=1)[1]
+    furniture = [one["name"] for one in task.source.document["locations"]]
+    player = Player()
+
+    def step(name: str) -> None:
+        for kind, target in (("navigate", name), ("detect", "")):
+            player.begin("robot", kind, target, -1.0)
+            while not player.wait("robot", 1.0)["ended"]:
+                pass
+
+    for _ in range(PROBLEMS):
+        player.load("", task.source.document, task.source.metadata, 0, 0.0)
+        world = PYROBOSIM.make(PyrobosimSettings(), task)
+        yield along(world, [f"go to {name.replace('_', ' ')}" for name in furniture]), seconds(step, furniture)
+
+
 def jericho() -> Turns:
     """The way through a game of ours, by jericho's environment in this process."""
     from greywater import PATH, compiled, greywater
@@ -185,6 +208,7 @@ def main() -> None:
         *((domain, "pddl", pddl(domain, steps)) for domain in MAKERS),
         ("alfworld", "alfworld", alfworld(steps)),
         ("scienceworld", "scienceworld", scienceworld()),
+        ("pyrobosim", "pyrobosim", pyrobosim()),
         ("jericho", "jericho", jericho()),
         ("webshop", "webshop", webshop()),
     ]

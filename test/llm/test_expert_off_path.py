@@ -10,10 +10,12 @@ from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.llm.expert import decide
 from reactree_ros.llm.expert.goals import Move, Operate, goals_of
 from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.llm.expert.reading import TRIES
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.household import ONE_HAND
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import GoalCondition, Task, parse_tasks
 
@@ -163,6 +165,82 @@ def test_with_both_hands_full_one_is_freed_for_a_door() -> None:
     assert said_after(both, *history) == "Act: go to kitchen counter 1"
     at_counter = "You arrive at the kitchen counter (1). You see kitchen counter (1) You hold apple (1), plum (2)."
     assert said_after(both, *history, "Act: go to kitchen counter 1", at_counter) == "Act: put down plum 2"
+
+
+ONE = f"{SYSTEM.removesuffix('Source domain:' + chr(10))}{ONE_HAND}\nSource domain:\n"
+HOLDS = ("Act: pick up apple 1", "You pick up apple. You hold apple (1).")
+
+
+def said_with_one_hand(task: str, *lines: str) -> str:
+    return decide("\n".join([f"{ONE}Target_domain:", f"Your task is to: {task}", START, *lines, ""]))
+
+
+def test_with_one_hand_a_door_is_opened_before_anything_is_picked_up() -> None:
+    at_table = ("Think: I see.", "OK.", "Act: go to kitchen table 1", AT_TABLE)
+    assert said_after("move the apple in the fridge", *at_table) == "Act: pick up apple 1"
+    assert said_with_one_hand("move the apple in the fridge", *at_table) == "Act: go to fridge 1"
+    opened = (
+        *(
+            *at_table,
+            "Act: go to fridge 1",
+            "You arrive at the fridge (1). The fridge (1) is closed. You see fridge (1)",
+        ),
+        *("Act: open fridge 1", "You open fridge. You see fridge (1)"),
+    )
+    assert said_with_one_hand("move the apple in the fridge", *opened) == "Act: go to kitchen table 1"
+    assert said_with_one_hand("move the apple on the kitchen counter", *at_table) == "Act: pick up apple 1"
+
+
+def test_with_one_hand_one_thing_is_brought_after_the_other() -> None:
+    history = ("Think: I see.", "OK.", "Act: go to kitchen table 1", AT_TABLE, *HOLDS)
+    both = "move the apple and the plum on the kitchen counter"
+    assert said_with_one_hand(both, *history) == "Act: go to kitchen counter 1"
+
+
+def test_a_refusal_tells_that_there_is_but_one_hand() -> None:
+    history = (
+        *("Think: I see.", "OK.", "Act: go to kitchen table 1", AT_TABLE, *HOLDS),
+        "Act: go to fridge 1",
+        "You arrive at the fridge (1). The fridge (1) is closed. You see fridge (1) You hold apple (1).",
+    )
+    task = "move the apple in the fridge"
+    assert said_after(task, *history) == "Act: open fridge 1"
+    refused = ("Act: open fridge 1", "You do not have an empty hand. You hold apple (1).")
+    assert said_after(task, *history, *refused) == "Act: go to kitchen counter 1"
+
+
+def test_what_a_robot_does_not_succeed_in_is_tried_again_and_what_it_is_refused_is_not() -> None:
+    history = ("Think: I see.", "OK.", "Act: go to kitchen table 1", AT_TABLE)
+    for failed in (
+        "You could not pick up the apple (1): simulated pick failure.",
+        "You tried to pick up the apple (1), but you do not hold the apple.",
+    ):
+        once = ("Act: pick up apple 1", failed)
+        for times in range(1, TRIES):
+            again = said_after("move the apple on the kitchen counter", *history, *once * times)
+            assert again == "Act: pick up apple 1", times
+        assert said_after("move the apple on the kitchen counter", *history, *once * TRIES) != "Act: pick up apple 1"
+    refused = ("Act: pick up apple 1", "The apple cannot be grabbed.")
+    assert said_after("move the apple on the kitchen counter", *history, *refused) != "Act: pick up apple 1"
+
+
+def test_who_did_not_arrive_goes_again_before_anything_else() -> None:
+    history = (
+        *("Think: I see.", "OK.", "Act: go to kitchen table 1", AT_TABLE, *HOLDS),
+        *(
+            "Act: go to kitchen counter 1",
+            "You could not go to the kitchen counter (1): it was blocked. You hold apple (1).",
+        ),
+    )
+    assert said_after("move the apple on the kitchen counter", *history) == "Act: go to kitchen counter 1"
+    assert said_after("move the apple on the kitchen table", *history) == "Act: go to kitchen table 1"
+
+
+def test_furniture_that_nobody_has_heard_of_is_looked_at_and_not_stumbled_over() -> None:
+    start = START.replace("fridge (1)", "heavy lathe (1), wheelie bin (1)").replace(", kitchen table (1)", "")
+    prompt = [f"{SYSTEM}Target_domain:", "Your task is to: move the apple on the kitchen counter", start]
+    prompt += ["Think: I see.", "OK.", "Act: pick up plum 2", "You pick up plum. You hold plum (2).", ""]
+    assert decide("\n".join(prompt)) == "Act: go to kitchen counter 1"
 
 
 def test_a_closed_door_hides_what_was_near() -> None:

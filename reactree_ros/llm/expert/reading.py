@@ -24,6 +24,7 @@ _EFFECTS = tuple(
 )
 #: Ends what is said where a stop or a pause has interrupted an act; what is to be seen then follows.
 _GO_ON = " You may go on. "
+_FULL = "You do not have an empty hand."
 #: How it is told that a robot tried something and did not succeed.
 _FAILED = ("You could not ", "You tried to ")
 #: How often it is worth trying what a robot does not succeed in.
@@ -122,6 +123,8 @@ class Situation:
             self._look_up(seen)
             return
         verb, thing = split_skill(skill, _VERBS)
+        if line.startswith(_FULL) and self.held:
+            self.hands = min(self.hands, len(self.held))
         held_before, had_a_chance = self.held, self._has_a_chance(verb, thing)
         self._feel(line)
         if line.startswith(_FAILED) and self._is_worth_another_try(verb, skill):
