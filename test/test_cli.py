@@ -522,7 +522,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     ),
     "house in ai2thor": (
         ["run", "--world", "ai2thor", "--house", "villa"],
-        "--house: the world 'ai2thor' takes none; name another --world (virtualhome or virtualhome_unity",
+        "--house: the world 'ai2thor' takes none; name another --world (virtualhome, virtualhome_unity or pyrobosim",
     ),
     "nothing of ai2thor": (["run", "--world", "ai2thor"], "ai2thor needs either a scene"),
     "replay variant": (["replay", "--tasks", "{house}", "--trajectories", "x.jsonl"], "--variant x: is none of react"),
