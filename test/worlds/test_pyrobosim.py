@@ -402,11 +402,13 @@ def test_an_error_of_pyrobosims_own_is_a_failure_like_others(unruly: None) -> No
 
 
 def test_a_battery_that_runs_out_under_way_is_a_robot_that_is_gone() -> None:
-    options = {"navigate": {"battery_usage": 40.0}}
+    options = {"navigate": {"battery_usage": 12.0}}
     task = tasks()[1]
     with world_of(with_robot(action_execution_options=options)) as world:
-        with pytest.raises(RobotGone, match=r"robot is out of action in .*: its battery is empty"):
-            do(world, "go to bathroom 1")
+        with pytest.raises(
+            RobotGone, match=r"robot is out of action in .*: its battery is empty, and it holds carrot 1"
+        ):
+            do(world, "go to kitchen table 1", "pick up carrot 1", "go to bathroom 1")
         with pytest.raises(RobotGone):
             world.observe().result(PATIENCE)
         assert world.status()["in action"].startswith("robot is out of action")
@@ -441,8 +443,9 @@ def test_two_robots_in_one_house_move_at_the_same_time_and_know_what_each_has_se
     with SPEC.make(settings, tasks_of(settings)[1]) as world:
         first, second = world.team().values()
         assert first is world
-        first.observe().result(PATIENCE)
-        second.observe().result(PATIENCE)
+        for pending in [first.observe(), second.observe()]:
+            pending.result(PATIENCE)
+        assert first._house.beginnings == 1
         both = [first.execute("go to bathroom 1"), second.execute("go to kitchen table 1")]
         assert [one.result(PATIENCE).outcome for one in both] == [Outcome.DONE] * 2
         assert "pick up carrot 1" in second.available_skills().result(PATIENCE)

@@ -140,7 +140,6 @@ class PyrobosimRobot(WorkerWorld):
     def _begin(self, seed: int | None = None) -> None:
         """Bring the house back to its start, for all who are in it."""
         self._house.begin(self._seed if seed is None else seed)
-        self._gone = ""
 
     def _let_go(self) -> None:
         if self._owner:
@@ -153,16 +152,15 @@ class PyrobosimRobot(WorkerWorld):
         Raises:
             RobotGone: The robot is out of action.
         """
-        if self._gone:
-            raise RobotGone(self._gone)
-        if not self._house.beginnings:
-            self._begin()
+        description = self._house.description(self._seed)
         if self._scene is None or self._beginning != self._house.beginnings:
-            description = self._house.description()
+            self._gone = ""
             self._words = tuple(dict.fromkeys((*WORDS, *description.words())))
             self._recallable = tuple(dict.fromkeys((*RECALLABLE, *description.words_of_things())))
             self._beginning = self._house.beginnings
             self._scene = HouseScene(description)
+        if self._gone:
+            raise RobotGone(self._gone)
         return self._scene
 
     def _felt(self, body: Body | None = None) -> HouseScene:
@@ -322,8 +320,8 @@ class PyrobosimRobot(WorkerWorld):
                 self._house.cancel(self._name)
         scene = self._felt(ended.body)
         if ended.status != "SUCCESS" and ended.body.battery <= 0:
-            where = scene.agent_room.name
-            self._gone = f"{self._name} is out of action in {where}: its battery is empty{rules.holding_text(scene)}"
+            held = "".join(f", and it holds {thing.name}" for thing in rules.held(scene))
+            self._gone = f"{self._name} is out of action in {scene.agent_room.name}: its battery is empty{held}"
             raise RobotGone(self._gone)
         if stopping and self._wanted():
             limit = f"it took longer than {self._time_limit:g} s and was stopped"

@@ -90,6 +90,7 @@ class House:
         self._lock = threading.Lock()
         self._simulator: Simulator | None = None
         self._description: Description | None = None
+        self._left = False
         self.beginnings = 0  # how often it was brought to its start
 
     def begin(self, seed: int) -> None:
@@ -99,25 +100,29 @@ class House:
             WorldError: The process does not start, or pyrobosim cannot build the world.
         """
         with self._lock:
-            if self._simulator is None or not self._simulator.usable:
-                self._simulator = SPARE.borrow()
-            source = self._source
-            told = self._simulator.ask(
-                "load", source.file, dict(source.document), dict(source.metadata), seed, self._failures
-            )
-            self._description = Description.read(told)
-            self.beginnings += 1
+            self._load(seed)
 
-    def description(self) -> Description:
-        """Return what is in it.
+    def _load(self, seed: int) -> Description:
+        if self._left:
+            raise WorldError("the world of pyrobosim was closed")
+        if self._simulator is None or not self._simulator.usable:
+            self._simulator = SPARE.borrow()
+        source = self._source
+        told = self._simulator.ask(
+            "load", source.file, dict(source.document), dict(source.metadata), seed, self._failures
+        )
+        self._description = Description.read(told)
+        self.beginnings += 1
+        return self._description
+
+    def description(self, seed: int = 0) -> Description:
+        """Return what is in it; brings it to its start where nobody has.
 
         Raises:
             WorldError: It is gone.
         """
-        if self._description is None:
-            self.begin(0)
-        assert self._description is not None
-        return self._description
+        with self._lock:
+            return self._description or self._load(seed)
 
     def start(self, robot: str, kind: str, target: str = "") -> None:
         """Let a robot do something, as pyrobosim calls it.
@@ -184,7 +189,7 @@ class House:
         with self._lock:
             if self._simulator is not None:
                 SPARE.give_back(self._simulator)
-                self._simulator = self._description = None
+            self._simulator, self._left = None, True
 
     def kill(self) -> None:
         """Let the process end, whatever it is at."""
@@ -192,8 +197,7 @@ class House:
             simulator.stop()
 
     def _ask(self, *request: object) -> dict[str, Any]:
-        self.description()
         with self._lock:
             if self._simulator is None:
-                raise WorldError("the world of pyrobosim was closed")
+                raise WorldError("the world of pyrobosim was closed" if self._left else "it has not begun yet")
             return self._simulator.ask(*request)
