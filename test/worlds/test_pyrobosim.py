@@ -218,14 +218,14 @@ def two_rooms(*, locked: bool) -> Source:
         ],
         "rooms": [
             {"name": "workshop", "footprint": {"type": "box", "dims": [3, 3]}, "pose": [0.0, 0.0]},
-            {"name": "store2", "footprint": {"type": "box", "dims": [3, 3]}, "pose": [5.0, 0.0]},
+            {"name": "store 2", "footprint": {"type": "box", "dims": [3, 3]}, "pose": [5.0, 0.0]},
         ],
         "hallways": [
-            {"room_start": "workshop", "room_end": "store2", "width": 0.8, "is_open": False, "is_locked": locked}
+            {"room_start": "workshop", "room_end": "store 2", "width": 0.8, "is_open": False, "is_locked": locked}
         ],
         "locations": [
             {"name": "lathe", "category": "heavy_lathe", "parent": "workshop", "pose": [0.0, 1.0], "is_locked": True},
-            {"name": "bin", "category": "wheelie_bin", "parent": "store2", "pose": [5.0, 1.0], "is_open": False},
+            {"name": "bin", "category": "wheelie_bin", "parent": "store 2", "pose": [5.0, 1.0], "is_open": False},
         ],
         "objects": [{"name": "g", "category": "gizmo", "parent": "lathe", "pose": [0.1, 1.0, 0.0, 0.0]}],
     }

@@ -110,7 +110,8 @@ class Player:
 
         if robot in self._motions and self._motions[robot].is_alive():
             raise RuntimeError(f"{robot} is still at something else")
-        where = {"target_location": target} if kind == "navigate" else {"object": target or None}
+        # A name with a blank in it would be taken for several.
+        where = {"target_location": self._entity(target)} if kind == "navigate" else {"object": target or None}
         motion = _Motion(self, self._robot(robot), TaskAction(kind, robot=robot, **where), realtime_factor)
         self._motions[robot] = motion
         motion.start()
@@ -175,6 +176,12 @@ class Player:
         if robot is None:
             raise RuntimeError(f"there is no robot {name}")
         return robot
+
+    def _entity(self, name: str) -> object:
+        entity = self._loaded().get_entity_by_name(name)
+        if entity is None:
+            raise RuntimeError(f"there is no {name}")
+        return entity
 
     def _loaded(self) -> World:
         if self._world is None:
