@@ -166,7 +166,6 @@ def place(name: str, category: str, *, is_open: bool, locked: bool, room: str = 
 
 
 DESCRIPTION = Description(
-    robots=("rover",),
     rooms=tuple({"name": name, "pose": [0.0, 0.0], "outline": [[0, 0], [3, 0], [3, 3]]} for name in ("hall", "room 7")),
     places=(
         place("a", "work_bench", is_open=True, locked=True),

@@ -42,7 +42,7 @@ class UnrulyPlayer(Player):
     _lies_place = _lies_open = _lies_pick
 
     def _lies_navigate(self, robot: Any, action: Any, factor: float) -> Any:
-        return super().perform(robot, action, factor) if "kitchen" in action.target_location else self._done()
+        return super().perform(robot, action, factor) if "kitchen" in action.target_location.name else self._done()
 
     def _drops_place(self, robot: Any, action: Any, factor: float) -> Any:
         """What it puts down falls to the floor."""

@@ -244,7 +244,6 @@ def _room_of(at: Any) -> Room | None:
 
 def _description(world: World) -> dict[str, Any]:
     return {
-        "robots": world.get_robot_names(),
         "rooms": [
             {"name": room.name, "pose": [room.pose.x, room.pose.y], "outline": _outline(room)} for room in world.rooms
         ],

@@ -22,7 +22,6 @@ class Description:
     """What is in a world, moving or not, by the names that pyrobosim has for it.
 
     Attributes:
-        robots: Names of the robots.
         rooms: The rooms: name, middle, outline.
         places: Where things can be: name, name of the piece of furniture, its category, the part where it has several,
             room, whether it is open and locked at the start, middle, outline.
@@ -30,7 +29,6 @@ class Description:
         things: Name and category.
     """
 
-    robots: tuple[str, ...]
     rooms: tuple[Mapping[str, Any], ...]
     places: tuple[Mapping[str, Any], ...]
     hallways: tuple[Mapping[str, Any], ...]
@@ -91,10 +89,9 @@ class HouseScene(Scene):
 
     Args:
         description: What is in the world.
-        start: Name of the room in which the robot is.
     """
 
-    def __init__(self, description: Description, start: str = "") -> None:
+    def __init__(self, description: Description) -> None:
         self.things: dict[int, Thing] = {}
         self.by_name: dict[str, Thing] = {}
         self.own: dict[str, HouseThing] = {}  # by the names of pyrobosim; things that were not seen, too
@@ -112,7 +109,7 @@ class HouseScene(Scene):
             room.is_room = True
             room.middle, room.outline = tuple(one["pose"]), tuple((x, y) for x, y in one["outline"])
         self.rooms: list[Thing] = list(self.things.values())
-        self.agent_room = self.own[start] if start else self.rooms[0]
+        self.agent_room = self.rooms[0]  # until it is felt
         for one in description.places:
             self._add_place(one)
         for one in description.hallways:
