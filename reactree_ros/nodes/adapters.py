@@ -92,6 +92,11 @@ class RosWorld(World):
         self._status = node.create_subscription(BridgeStatus, f"{bridge}/status", self._note_status, LATCHED)
         self.changed: Callable[[], None] = lambda: None  # called when it is not as before whether anything may move
 
+    @property
+    def bridges(self) -> tuple[str, ...]:
+        """Full names of the bridges behind which it is."""
+        return (self._full_name,)
+
     def halted(self) -> str:
         """Say why nothing may move, as the bridge told it last."""
         return self._halted
@@ -131,7 +136,7 @@ class RosWorld(World):
             self.about = settings_from(msg.world)
         except ValueError as error:
             raise WorldError(f"{self._bridge}: {error}") from error
-        self.recallable = tuple(msg.recallable)
+        self.recallable, self.places = tuple(msg.recallable), tuple(msg.places)
         self._life = self._calls.life(self._full_name)
         return self.household
 

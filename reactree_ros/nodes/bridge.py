@@ -53,6 +53,9 @@ DISCOVERY = 3.0
 class Bridge(ManagedNode):
     """Hosts a world; a node of its own for each kind of world says in :meth:`load` which.
 
+    A world of several robots has a bridge for each, in a namespace of the robot's name beside this one's: this node is
+    the first robot's, and has the others with it (:class:`MemberBridge`), which live as it does.
+
     Actions:
         ``~/execute_skill`` (ExecuteSkill): one skill at a time; a further goal is rejected. Canceling stops the skill.
 
@@ -98,6 +101,7 @@ class Bridge(ManagedNode):
         self._rest: Pending[None] = Pending.of(None)  # of the last stop
         self._last = "none yet"  # the last skill, and how it ended
         self._told: tuple[str, float] = ("", float("-inf"))  # the status that was told last, and when
+        self.members: dict[str, MemberBridge] = {}  # the bridges of the other robots, by their names
         self._somebody_by: float | None = None  # until when somebody who confirms must be there; None: nobody need be
         super().__init__(name, **kwargs)
         declare(self, BridgeSettings)
@@ -120,6 +124,15 @@ class Bridge(ManagedNode):
             return TransitionCallbackReturn.FAILURE
         if not self._offered:
             self._offer()
+        return self._with_members("configure")
+
+    def _with_members(self, transition: str) -> TransitionCallbackReturn:
+        """Let the bridges of the other robots do what this one does."""
+        for member in self.members.values():
+            done = getattr(member, f"trigger_{transition}")()
+            if done is not TransitionCallbackReturn.SUCCESS:
+                self.get_logger().error(f"{member.get_fully_qualified_name()} did not {transition}")
+                return TransitionCallbackReturn.FAILURE
         return TransitionCallbackReturn.SUCCESS
 
     def _offer(self) -> None:
@@ -161,23 +174,27 @@ class Bridge(ManagedNode):
         self._active = True
         asks = self._policy is not None and any(rule.verdict is Verdict.CONFIRM for rule in self._policy.rules)
         self._somebody_by = steady.now() + DISCOVERY if asks else None
+        self._with_members("activate")
         return super().on_activate(state)
 
     @told
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop the skill that runs and refuse further ones."""
+        self._with_members("deactivate")
         self.begin_stop()
         return super().on_deactivate(state)
 
     @told
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Release the world, as soon as nothing of it moves any more."""
+        self._with_members("cleanup")
         self.release()
         return TransitionCallbackReturn.SUCCESS
 
     @told
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop the skill that runs, release the world as soon as nothing of it moves any more."""
+        self._with_members("shutdown")
         self.begin_stop()
         self.release()
         return TransitionCallbackReturn.SUCCESS
@@ -197,6 +214,19 @@ class Bridge(ManagedNode):
         limit = settings.skill_timeout
         limited = SkillTimeLimit(world, limit, settings.stop_timeout, answer_seconds=limit)
         self._hosted, self._world = world, limited if policy is None else PolicyGuard(limited, policy, self._ask)
+        self._share_out(world)
+
+    def _share_out(self, world: World) -> None:
+        """Give the bridge of each other robot what it hosts."""
+        first, *others = world.team().items() or [("", world)]
+        beside = self.get_namespace().rstrip("/").removesuffix(f"/{first[0]}")
+        for name, robot in others:
+            if name in self.members:
+                self.members[name].take(robot)
+                continue
+            member = self.members[name] = MemberBridge(self, f"{beside}/{name}", robot)
+            if self.executor is not None:
+                self.executor.add_node(member)
 
     def _check_policy(self, policy: SkillPolicy, world: World) -> None:
         try:
@@ -471,6 +501,7 @@ class Bridge(ManagedNode):
     ) -> DescribeHousehold.Response:
         if self._ready(response) and self._world is not None:
             household_to_msg(self._world.household, self._world.recallable, response)
+            response.places = list(self._world.places)
             response.world = as_json(self.about())
         return response
 
@@ -521,6 +552,8 @@ class Bridge(ManagedNode):
 
     def begin_stop(self) -> None:
         """Stop the skill that runs."""
+        for member in self.members.values():
+            member.begin_stop()
         self._active = False
         self._stop_skill()
         if self._hosted is not None:
@@ -528,15 +561,54 @@ class Bridge(ManagedNode):
 
     def stopped(self) -> bool:
         """Whether no skill runs and nothing moves."""
-        return not self._busy and not self._leaving and self._rest.done()
+        at_rest = all(member.stopped() for member in self.members.values())
+        return at_rest and not self._busy and not self._leaving and self._rest.done()
 
     def destroy_node(self) -> None:
         """Release world and endpoints."""
+        for member in self.members.values():
+            if self.executor is not None:
+                self.executor.remove_node(member)
+            member.destroy_node()
+        self.members = {}
         self.release()
         self._close_what_rests(in_any_case=True)
         if self._offered:
             self._action.destroy()
         super().destroy_node()
+
+
+class MemberBridge(Bridge):
+    """The bridge of another robot of a world that a bridge hosts.
+
+    Args:
+        host: That bridge; this one has its name, context and settings.
+        namespace: The namespace.
+        robot: What it hosts.
+    """
+
+    def __init__(self, host: Bridge, namespace: str, robot: World) -> None:
+        settings = [host.get_parameter(name) for name in BridgeSettings.model_fields]
+        super().__init__(
+            host.get_name(),
+            namespace=namespace,
+            context=host.context,
+            parameter_overrides=settings,
+            use_global_arguments=False,
+        )
+        self._robot = robot
+
+    def load(self) -> World:
+        """Return the robot."""
+        return self._robot
+
+    def take(self, robot: World) -> None:
+        """Host the same robot in another world."""
+        self._robot = robot
+        self._host(robot)
+
+    def _share_out(self, world: World) -> None:
+        """Its host has the other robots."""
 
 
 @dataclass(eq=False)

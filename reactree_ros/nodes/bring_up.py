@@ -69,7 +69,9 @@ def main() -> None:
     with interruptible() as asked:
         node = rclpy.create_node("bring_up")
         with Spinner(node, asked) as spinner:
-            work = BringUp(node, spinner, options.timeout, options.load_timeout)
+            named = (*options.absent, *options.nodes, *options.also)
+            namespaces = sorted({name.rpartition("/")[0] for name in named} - {""})
+            work = BringUp(node, spinner, options.timeout, options.load_timeout, namespaces)
             todo: list[tuple[Callable[[str], str], Sequence[str]]] = [
                 (work.absent, options.absent),
                 (work.active, options.nodes),
@@ -92,12 +94,15 @@ class BringUp:
         spinner: Spins it.
         timeout: Longest wait for a node, or for what it needs, to be there, in seconds.
         load_timeout: Longest wait for a language model, in seconds.
+        namespaces: Where else nodes live than in the node's own namespace, relative to that.
     """
 
-    def __init__(self, node: Node, spinner: Spinner, timeout: float, load_timeout: float) -> None:
+    def __init__(
+        self, node: Node, spinner: Spinner, timeout: float, load_timeout: float, namespaces: Sequence[str] = ()
+    ) -> None:
         self._node, self._spinner = node, spinner
         self._timeout, self._load_timeout = timeout, load_timeout
-        self._lives = Lives(node)
+        self._lives = Lives(node, namespaces=namespaces)
         self._began = steady.now()
         self._clients: dict[str, Any] = {}
 

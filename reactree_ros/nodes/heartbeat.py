@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rclpy.node import Node
@@ -83,15 +83,17 @@ class Lives:
     Args:
         node: Whose subscription is used.
         silence: For how long one who lives may say nothing, in seconds.
+        namespaces: Where else somebody is listened to, relative to the node's own.
     """
 
-    def __init__(self, node: Node, *, silence: float = SILENCE) -> None:
+    def __init__(self, node: Node, *, silence: float = SILENCE, namespaces: Sequence[str] = ()) -> None:
         self._silence = silence
         self._lives: dict[int, _Life] = {}
         self._heard = set[str]()  # names of all who were heard
         self._died = set[str]()  # of those who have fallen silent
         self._looked = steady.now()
-        node.create_subscription(HeartbeatMsg, TOPIC, self._hear, HEARING)
+        for topic in (TOPIC, *(f"{namespace}/{TOPIC}" for namespace in namespaces)):
+            node.create_subscription(HeartbeatMsg, topic, self._hear, HEARING)
 
     def _hear(self, said: HeartbeatMsg) -> None:
         self._lives[said.life] = _Life(said, steady.now())

@@ -71,6 +71,7 @@ class NodeArguments:
         registry: What it hosts one of; the settings of all that are installed are arguments, too.
         chosen_by: The setting that names the one.
         hosts: What this launch hosts where nothing names it; empty: the first one of the registry.
+        derived: Settings of the node that follow from other arguments, and are none themselves.
     """
 
     executable: str
@@ -79,6 +80,7 @@ class NodeArguments:
     registry: Registry[Any] | None = None
     chosen_by: str = ""
     hosts: str = ""
+    derived: Mapping[str, FieldInfo] = field(default_factory=dict)
 
     def descriptions(self) -> dict[str, str]:
         """Say what each argument means, whose setting it is, and what holds where it is not given."""
@@ -105,7 +107,7 @@ class NodeArguments:
         Raises:
             ValueError: One makes no sense; the message names it with its value.
         """
-        known = dict(self.own)
+        known = {**self.own, **self.derived}
         chosen = given.get(self.chosen_by, otherwise)
         if self.registry is not None:
             if chosen:
@@ -120,7 +122,10 @@ INFERENCE = NodeArguments(
     "inference_node", "inference", fields(InferenceNodeSettings, "llm", "models_file"), MODELS, "llm"
 )
 PLANNER = NodeArguments(
-    "planner_node", "reactree_planner", {**fields(TaskSettings), **fields(PlannerNodeSettings, "memory")}
+    "planner_node",
+    "reactree_planner",
+    {**fields(TaskSettings), **fields(PlannerNodeSettings, "memory")},
+    derived=fields(PlannerNodeSettings, "robots"),
 )
 
 
@@ -181,7 +186,13 @@ class Arguments:
         return {name: value for name, value in values.items() if value}
 
     def launched(
-        self, context: LaunchContext, node: NodeArguments, files: Sequence[str], also: Mapping[str, str] | None = None
+        self,
+        context: LaunchContext,
+        node: NodeArguments,
+        files: Sequence[str],
+        also: Mapping[str, str] | None = None,
+        *,
+        within: str = "",
     ) -> Node:
         """Return a node with its parameters: from the package's files, a parameter file, and the arguments.
 
@@ -190,6 +201,7 @@ class Arguments:
             node: The node.
             files: Files in ``config/`` whose parameters it gets before all others.
             also: Further arguments; those that are given outrank them.
+            within: A namespace within that of all nodes; empty: that one.
 
         Raises:
             ValueError: An argument makes no sense; the message names it with its value.
@@ -206,7 +218,7 @@ class Arguments:
             executable=node.executable,
             name=node.name,
             parameters=[*own, *([file] if file else []), node.parameters(given, otherwise=hosted)],
-            **self.kept(context),
+            **{**self.kept(context), **({"namespace": f"{self.own(context, 'namespace')}/{within}"} if within else {})},
         )
 
     def watchdog(self, context: LaunchContext) -> Node:
@@ -295,10 +307,13 @@ def start(
 ) -> list[Any]:
     """Start the nodes; when inference node and bridge are active, send the instruction."""
     own, others = f"{of_bridge.name}.yaml", beside(context, arguments)
-    bridge = arguments.launched(context, of_bridge, [own], others.of_bridge)
-    planner = arguments.launched(context, PLANNER, ["planner.yaml", own])
+    robots = [f"robot_{number}" for number in range(1, int(arguments.given(context, of_bridge).get("robots", "1")) + 1)]
+    several = {"robots": ",".join(robots)} if len(robots) > 1 else {}
+    first = robots[0] if several else ""
+    bridge = arguments.launched(context, of_bridge, [own], others.of_bridge, within=first)
+    planner = arguments.launched(context, PLANNER, ["planner.yaml", own], several)
     watchdog = arguments.watchdog(context)
-    managed = {of_bridge.name: bridge}
+    managed = {f"{first}/{of_bridge.name}".lstrip("/"): bridge}
     if arguments.own(context, "start_inference") == "true":
         managed = {INFERENCE.name: arguments.launched(context, INFERENCE, ["inference.yaml"]), **managed}
     nodes = [*managed.values(), planner]

@@ -33,6 +33,7 @@ from reactree_ros.nodes.messages import counted
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.record_topic import RecordTopic
 from reactree_ros.nodes.reporter import Reporter, id_of
+from reactree_ros.nodes.ros_team import RosTeam
 from reactree_ros.nodes.settings import PLANNER, PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.shown_tree import ShownTree
 from reactree_ros.nodes.spinning import run_node
@@ -118,10 +119,14 @@ class PlannerNode(Node):
         if settings.memory:
             self._memory = _open_memory(settings.memory)
         self.heartbeat = Heartbeat(self)
-        self._lives = Lives(self)
+        self._lives = Lives(self, namespaces=settings.names)
         self._waker = Waker(self)
         self._calls = Calls(self, patience=settings.server_timeout, lives=self._lives)
-        self._world = RosWorld(self, settings.bridge, self._calls, self.heartbeat)
+        self._world: RosWorld | RosTeam = (
+            RosTeam(self, settings.bridge, settings.names, self._calls, self.heartbeat)
+            if settings.names
+            else RosWorld(self, settings.bridge, self._calls, self.heartbeat)
+        )
         self._model = RosLanguageModel(self, settings.inference, self._calls)
         self._growth = Growth()
         self._tree = ShownTree(py_trees.composites.Sequence(name, memory=True))
@@ -500,8 +505,8 @@ class PlannerNode(Node):
             "goals that wait": len(self._queue),
             "last goal": "none yet" if last is None else f"{last.end or 'not begun'}; {last.message}".rstrip("; "),
         }
-        names = (self._settings.bridge, self._settings.inference)
-        silent = [name for name in names if not self._lives.living(self.resolve_topic_name(name))]
+        names = (*self._world.bridges, self.resolve_topic_name(self._settings.inference))
+        silent = [name for name in names if not self._lives.living(name)]
         values |= {name: "silent" if name in silent else "lives" for name in names}
         held = self._paused or self._world.halted()
         values["held because"] = held or "it is not"
@@ -577,8 +582,8 @@ class PlannerNode(Node):
 
     def stopped(self) -> bool:
         """Whether no task runs, and the bridge has ended the skill or does not live any more."""
-        bridge = self.resolve_topic_name(self._settings.bridge)
-        return self._task is None and (self._rest.done() or not self._lives.living(bridge))
+        at_rest = self._rest.done() or not any(map(self._lives.living, self._world.bridges))
+        return self._task is None and at_rest
 
     def destroy_node(self) -> None:
         """Release memory, tree and endpoints."""
@@ -589,7 +594,7 @@ class PlannerNode(Node):
         if self._action is not None:  # it is made last
             self._board.close()
             self._action.destroy()
-            if self._lives.has_died(self.resolve_topic_name(self._settings.bridge)):
+            if any(map(self._lives.has_died, self._world.bridges)):
                 self._world.leave()
         super().destroy_node()
 

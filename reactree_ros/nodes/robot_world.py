@@ -41,7 +41,7 @@ from reactree_ros.world.robot.config import RobotConfig, SkillEntry, Verb, error
 from reactree_ros.world.robot.map_file import load_map
 from reactree_ros.world.robot.poses import Pose
 from reactree_ros.world.robot.semantic_map import MapThing, SemanticMap
-from reactree_ros.world.virtualhome.household import WAH_NL
+from reactree_ros.world.virtualhome.household import ONE_HAND, WAH_NL
 from reactree_ros.world.virtualhome.rules import Skill
 from reactree_ros.world.virtualhome.vocabulary import RECALLABLE, WORDS
 from reactree_ros.world.wrappers import asked
@@ -203,7 +203,11 @@ class RobotWorld(World):
         self._underway: list[tuple[Server, Underway]] = []
         self._resting: deque[Pending[None]] = deque()
         self._cancelled: deque[_Errand] = deque()
-        self.household = replace(WAH_NL, actions=tuple(verb for verb in get_args(Verb) if verb in config.skills))
+        self.household = replace(
+            WAH_NL,
+            actions=tuple(verb for verb in get_args(Verb) if verb in config.skills),
+            rules=ONE_HAND if config.hands == 1 else "",
+        )
         self.recallable = RECALLABLE
         self._timer = steady.every(node, PERIOD, self._look_after)
         self._wake = Wake(node, self._look_after)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from pydantic import Field, field_validator
@@ -79,6 +80,10 @@ class PlannerNodeSettings(Settings):
     """Of the planner node."""
 
     bridge: str = Field(default="household_bridge", description="name of the bridge node")
+    robots: str = Field(
+        default="",
+        description="names of several robots, with commas; each has its bridge in a namespace of that name; empty: one",
+    )
     inference: str = Field(default="inference", description="name of the inference node")
     tick_rate: float = Field(
         default=10.0, ge=0.1, le=1000.0, description="ticks a second; the tree is also ticked when something ends"
@@ -91,6 +96,21 @@ class PlannerNodeSettings(Settings):
     server_timeout: float = Field(
         default=30.0, ge=0.1, le=3600.0, description="how long bridge or inference node may be away, in seconds"
     )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the robots; none where there is one."""
+        return tuple(filter(None, (name.strip() for name in self.robots.split(","))))
+
+    @field_validator("robots")
+    @classmethod
+    def _each_once(cls, robots: str) -> str:
+        names = [name.strip() for name in robots.split(",") if name.strip()]
+        if wrong := [name for name in names if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)]:
+            raise ValueError(f"{wrong[0]!r} is no namespace: a letter, then letters, digits and _")
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"names {twice[0]} twice")
+        return robots
 
 
 class TaskSettings(RunOptions):

@@ -48,7 +48,8 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
     watcher shows one child only.
 
     A box of the viewer shows a name and a detail, some 15 characters of each. The detail of the root and of a skill is
-    what it says last; that of a goal node begins with its class: ``agent: open fridge 1``.
+    what it says last; that of a goal node begins with its class, or with which of several robots it has: ``agent: open
+    fridge 1``.
 
     What is asked of a stream anew, as with the boxes to tick in the viewer, is sent at once, also between two tasks.
 
@@ -267,8 +268,8 @@ def _unfolded(behaviour: Behaviour, folded: Mapping[UUID, int]) -> Iterator[Beha
 
 
 def _kind(node: GoalNode) -> str:
-    """Return what a goal node is, by its class: ``agent``, ``code runner``."""
-    return re.sub("(?<=[a-z])(?=[A-Z])", " ", type(node).__name__.removesuffix("Node")).lower()
+    """Return which of several robots a goal node has, else what it is, by its class: ``agent``, ``code runner``."""
+    return node.post.robot.name or re.sub("(?<=[a-z])(?=[A-Z])", " ", type(node).__name__.removesuffix("Node")).lower()
 
 
 def _short(said: str) -> str:

@@ -383,10 +383,6 @@ class ScriptedWorld(World):
         """Say what a skill needs: along the record nothing, since that says what came when."""
         return self._live.use(skill) if self._live is not None and self._script.live else Use()
 
-    def aside(self) -> str:
-        """See :meth:`World.aside`."""
-        return self._live.aside() if self._live is not None and self._script.live else ""
-
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         """Nothing is reset."""
         return self.observe()

@@ -37,6 +37,10 @@ class Claimant:
     elapsed: int = 0
     idle: bool = False
 
+    def aside(self) -> str:
+        """Name a skill that leads away from where it stands; empty: it knows none."""
+        return ""
+
     def make_way(self) -> None:
         """Move away from where it stands; asked of one that is idle."""
 
@@ -222,7 +226,7 @@ class ClaimedSkill:
 
     def _not_granted(self, problem: BaseException) -> None:
         moves = isinstance(problem, Circle) and self._world.use(self._skill).moves and not self._made_way_for
-        if isinstance(problem, Circle) and moves and (aside := self._world.aside()):
+        if isinstance(problem, Circle) and moves and (aside := self._robot.aside()):
             self._do(self._world.execute(aside), lambda seen: self._moved_aside(seen, problem))
         elif isinstance(problem, Taken | Circle):
             self._refuse(str(problem))

@@ -13,7 +13,7 @@ from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending
 from reactree_ros.tree.claims import Claimant, ClaimedSkill, Claims
-from reactree_ros.world.port import Outcome, World
+from reactree_ros.world.port import GO_TO, Outcome, World
 
 
 @dataclass(eq=False)
@@ -38,10 +38,14 @@ class Robot(Claimant):
     post: Post | None = None
     moving: Pending[Observation] | None = None
 
+    def aside(self) -> str:
+        """Name the skill that leads to the middle of the room; empty where it has none, or nobody knows the room."""
+        return f"{GO_TO} {self.room}" if self.room and GO_TO in self.world.household.actions else ""
+
     def make_way(self) -> None:
         """Move away from where it stands, once; where it cannot, it stays, and the others wait as long as they may."""
         self.idle = False
-        if aside := self.world.aside():
+        if aside := self.aside():
             self.moving = self.world.execute(aside)
             self.moving.add_done_callback(self._made_way)
 

@@ -26,6 +26,8 @@ __all__ = [
 ]
 
 _World = TypeVar("_World", bound="World")
+#: The verb of skills by which a robot leaves where it stands.
+GO_TO = "go to"
 
 
 class WorldError(Exception):
@@ -86,6 +88,8 @@ class World(abc.ABC):
     recallable: Sequence[str] = ()
     #: Words of what its skills are done to, such as ``stove``; empty: it cannot say.
     words: Sequence[str] = ()
+    #: Words of places at which one robot at a time can be at work.
+    places: Sequence[str] = ()
 
     @abc.abstractmethod
     def reset(self, seed: int | None = None) -> Pending[Observation]:
@@ -124,12 +128,11 @@ class World(abc.ABC):
         return {}
 
     def use(self, skill: str) -> Use:
-        """Say what a skill needs for its robot alone; asked at once before it, where several robots share a world."""
-        return Use()
-
-    def aside(self) -> str:
-        """Name a skill that leads the robot away from where it stands, e.g. ``go to kitchen 1``; empty: none does."""
-        return ""
+        """Say what a skill needs for its robot alone, where several share a world: things are what can be recalled."""
+        verb, name = self.household.split_skill(skill)
+        word, moves = name.rpartition(" ")[0], verb == GO_TO
+        things, places = (name,) if word in self.recallable else (), (name,) if word in self.places else ()
+        return Use(things, places, moves=moves)
 
     def halted(self) -> str:
         """Say why nothing may move now, e.g. because of an emergency stop; empty where something may.

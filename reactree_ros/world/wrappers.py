@@ -41,6 +41,11 @@ class WorldWrapper(World):
         """The inner world's."""
         return self.inner.words
 
+    @property
+    def places(self) -> Sequence[str]:  # type: ignore[override]
+        """The inner world's."""
+        return self.inner.places
+
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         """See :meth:`World.reset`."""
         return self.inner.reset(seed)
@@ -76,10 +81,6 @@ class WorldWrapper(World):
     def use(self, skill: str) -> Use:
         """See :meth:`World.use`."""
         return self.inner.use(skill)
-
-    def aside(self) -> str:
-        """See :meth:`World.aside`."""
-        return self.inner.aside()
 
     def halted(self) -> str:
         """See :meth:`World.halted`."""

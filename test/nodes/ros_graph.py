@@ -134,6 +134,8 @@ class Graph:
         if alone:
             self._executors[node] = executor
         executor.add_node(node)
+        for member in getattr(node, "members", {}).values():
+            executor.add_node(member)
         self.nodes.append(node)
         return node
 

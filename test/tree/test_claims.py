@@ -11,7 +11,15 @@ from reactree_ros.pending import Pending
 from reactree_ros.tree.claims import Circle, Claimant, ClaimedSkill, Claims, Taken
 from reactree_ros.world.port import Household, Observation, Outcome, Score, Use, World
 
-ANN, BOB, CID = Claimant("ann"), Claimant("bob"), Claimant("cid")
+
+class Robot(Claimant):
+    """A robot that can always go to the middle."""
+
+    def aside(self) -> str:
+        return "go to middle"
+
+
+ANN, BOB, CID = Robot("ann"), Robot("bob"), Robot("cid")
 
 
 def at(place: str) -> Use:
@@ -115,9 +123,6 @@ class Yard(World):
         place = skill.removeprefix("go to ")
         return Use(places=() if place == "middle" else (place,), moves=True)
 
-    def aside(self) -> str:
-        return "go to middle"
-
     def execute(self, skill: str) -> Pending[Observation]:
         place = skill.removeprefix("go to ")
         if place == "nowhere":
@@ -183,7 +188,7 @@ def test_a_cancelled_skill_frees_what_it_waits_for_and_cancels_what_it_does() ->
     assert claims.places_of(ANN) == {"fridge 1"}  # nobody knows how far it got
 
 
-class Walker(Claimant):
+class Walker(Robot):
     """A robot that makes way where it is idle."""
 
     def __init__(self, name: str, where: dict[str, str], claims: Claims) -> None:

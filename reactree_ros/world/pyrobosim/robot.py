@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from reactree_ros.agent.household import split_skill
 from reactree_ros.pending import Pending
 from reactree_ros.worker import Stopped
-from reactree_ros.world.port import Observation, Outcome, RobotGone, Score
+from reactree_ros.world.port import Observation, Outcome, RobotGone, Score, Use
 from reactree_ros.world.pyrobosim.scene import HALLWAY, HouseScene, HouseThing
 from reactree_ros.world.pyrobosim.simulator import Body, Ended, House
 from reactree_ros.world.virtualhome import rules
@@ -97,7 +97,7 @@ class PyrobosimRobot(WorkerWorld):
         for name in others:
             self._team[name] = PyrobosimRobot(house, name, goal=goal, seed=seed, time_limit=time_limit, owner=False)
         self._gone = ""  # why the robot is out of action
-        self._words, self._recallable = WORDS, RECALLABLE
+        self._words, self._recallable, self._places = WORDS, RECALLABLE, tuple[str, ...]()
 
     # ------------------------------------------------------------------ the port, from any thread
 
@@ -110,6 +110,20 @@ class PyrobosimRobot(WorkerWorld):
     def recallable(self) -> Sequence[str]:  # type: ignore[override]
         """The vocabulary's, and the things' own once the world is there."""
         return self._recallable
+
+    @property
+    def places(self) -> Sequence[str]:  # type: ignore[override]
+        """Furniture and passages, once the world is there: one robot at a time stands there."""
+        return self._places
+
+    def use(self, skill: str) -> Use:
+        """See :meth:`World.use`; on the way to another room, the passages on the shortest way, too."""
+        use, (verb, name) = super().use(skill), split_skill(skill, VERBS)
+        scene = self._scene
+        target = scene.by_name.get(name) if verb == "go to" and scene is not None else None
+        if scene is None or not isinstance(target, HouseThing):
+            return use
+        return replace(use, ways=tuple(one.name for one in scene.passages_to(target)))
 
     def at_rest(self) -> Pending[None]:
         """Settle when the robot stands; fails where it does not answer and everything had to be stopped."""
@@ -157,6 +171,7 @@ class PyrobosimRobot(WorkerWorld):
             self._gone = ""
             self._words = tuple(dict.fromkeys((*WORDS, *description.words())))
             self._recallable = tuple(dict.fromkeys((*RECALLABLE, *description.words_of_things())))
+            self._places = description.words_of_places()
             self._beginning = self._house.beginnings
             self._scene = HouseScene(description)
         if self._gone:

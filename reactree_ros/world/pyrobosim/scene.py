@@ -41,7 +41,11 @@ class Description:
 
     def words(self) -> tuple[str, ...]:
         """Return what is called by words of its own."""
-        return tuple(dict.fromkeys(map(_word_of_place, self.places))) + self.words_of_things()
+        return self.words_of_places() + self.words_of_things()
+
+    def words_of_places(self) -> tuple[str, ...]:
+        """Return what furniture and passages are called."""
+        return tuple(dict.fromkeys((*map(_word_of_place, self.places), HALLWAY)))
 
     def words_of_things(self) -> tuple[str, ...]:
         """Return what the things are called."""
@@ -156,6 +160,20 @@ class HouseScene(Scene):
         """Return what a thing is in or on; of what does not move, itself."""
         place = self.container_of(thing) or self.surface_of(thing) if "GRABBABLE" in thing.properties else thing
         return place if isinstance(place, HouseThing) else None
+
+    def passages_to(self, thing: HouseThing) -> list[HouseThing]:
+        """List the passages on the way to a thing that has the fewest of them; none where nobody knows a way."""
+        place = self.place_of(thing)
+        rooms = () if place is None else (place,) if place.is_room else place.rooms
+        ways: dict[Thing, list[HouseThing]] = {self.agent_room: []}
+        passages = [one for one in self.own.values() if one.word == HALLWAY]
+        for room in (reached := [self.agent_room]):
+            for passage in passages:
+                if room in passage.rooms:
+                    for other in set(passage.rooms) - set(ways):
+                        ways[other] = [*ways[room], passage]
+                        reached.append(other)
+        return min((ways[room] for room in rooms if room in ways), key=len, default=[])
 
     def put(self, thing: HouseThing, place: HouseThing) -> None:
         """Note where a thing is."""

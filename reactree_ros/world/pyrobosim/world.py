@@ -80,5 +80,5 @@ SPEC = WorldSpec(
     household=HOUSEHOLD,
     load_tasks=tasks_of,
     make=_make,
-    flags=("house", "task_id"),
+    flags=("house", "task_id", "robots"),
 )

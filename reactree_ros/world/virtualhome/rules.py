@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from reactree_ros.world.port import Observation, Outcome, Score, Seen, Use
+from reactree_ros.world.port import Observation, Outcome, Score, Seen
 from reactree_ros.world.virtualhome.household import WAH_NL
 from reactree_ros.world.virtualhome.scene import HANDS, Scene, Thing
 from reactree_ros.world.virtualhome.tasks import GoalCondition
@@ -52,15 +52,6 @@ def available_skills(scene: Scene) -> list[str]:
         if "HAS_SWITCH" in thing.properties:
             skills.append(f"turn on {thing.name}")
     return skills
-
-
-def use(skill: Skill) -> Use:
-    """Say what a skill needs for its robot alone, where several share the house: what is carried, or opened."""
-    thing, moves = skill.thing, skill.verb == "go to"
-    if "GRABBABLE" in thing.properties:
-        return Use(things=(thing.name,), moves=moves)
-    alone = not thing.properties.isdisjoint({"CAN_OPEN", "HAS_SWITCH"})
-    return Use(places=(thing.name,) if alone else (), moves=moves)
 
 
 def check(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> tuple[Outcome, str]:

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from reactree_ros.errors import UserError
 from reactree_ros.pending import Pending
-from reactree_ros.world.port import Observation, Outcome, Score, Use, World
+from reactree_ros.world.port import Observation, Outcome, Score, World
 from reactree_ros.world.spec import WorldSettings, WorldSpec
 from reactree_ros.world.virtualhome import rules
 from reactree_ros.world.virtualhome.household import WAH_NL
@@ -20,7 +20,7 @@ from reactree_ros.world.virtualhome.houses import HOUSES
 from reactree_ros.world.virtualhome.rules import Skill
 from reactree_ros.world.virtualhome.scene import Scene, Thing
 from reactree_ros.world.virtualhome.tasks import Quirks, Task, load_tasks
-from reactree_ros.world.virtualhome.vocabulary import NEVER_OPEN, RECALLABLE, WORDS
+from reactree_ros.world.virtualhome.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS
 
 
 class SymbolicWorld(World):
@@ -44,6 +44,7 @@ class SymbolicWorld(World):
     household = WAH_NL
     recallable = RECALLABLE
     words = WORDS
+    places = OPERATED
 
     def __init__(self, task: Task, *, scored: bool = True, honour_quirks: bool = False, robots: int = 1) -> None:
         self._task = task
@@ -79,15 +80,6 @@ class SymbolicWorld(World):
     def team(self) -> Mapping[str, World]:
         """Return the agents, where there are several."""
         return self._team
-
-    def use(self, skill: str) -> Use:
-        """Say what a skill needs for its agent alone: a thing that is carried, or where it stands."""
-        parsed = rules.parse_skill(skill, self.scene)
-        return Use() if isinstance(parsed, str) else rules.use(parsed)
-
-    def aside(self) -> str:
-        """Name the skill that leads to the middle of the room."""
-        return f"go to {self.scene.agent_room.name}"
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         """Bring the house back to where its task starts; nothing in it is random."""

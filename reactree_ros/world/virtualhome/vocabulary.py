@@ -147,6 +147,13 @@ WORDS: tuple[str, ...] = tuple(entry.word for entry in CLASSES.values())
 RECALLABLE: tuple[str, ...] = tuple(entry.word for entry in CLASSES.values() if "GRABBABLE" in entry.properties)
 """The words that ``recall location of X`` takes, in alphabetical order of their class names."""
 
+OPERATED: tuple[str, ...] = tuple(
+    entry.word
+    for entry in CLASSES.values()
+    if "GRABBABLE" not in entry.properties and not entry.properties.isdisjoint({"CAN_OPEN", "HAS_SWITCH"})
+)
+"""The words of what is opened or switched where it stands, in alphabetical order of their class names."""
+
 NEVER_OPEN = frozenset({"book", "bookshelf", "closet", "folder", "milk", "nightstand", "washingmachine"})
 """Classes of which the simulator says that they are opened, but which stay closed."""
 

@@ -1,0 +1,166 @@
+"""Several robots over ROS, each behind a bridge in a namespace of its own, as one world of several robots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+
+from rclpy.node import Node
+from reactree_interfaces.srv import ResetWorld
+
+from reactree_ros.nodes.adapters import RosWorld
+from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.pending import Pending, mapped, settle_as
+from reactree_ros.world.port import Household, Observation, Score, World
+
+
+class RosTeam(World):
+    """The robots of one planner; what concerns the world as a whole is asked of the first one's bridge.
+
+    Args:
+        node: Whose clients are used.
+        bridge: Name of each bridge node, relative to its robot's namespace.
+        robots: Their names, which are namespaces relative to the node's.
+        calls: Looks after what is waited for.
+        heartbeat: Tells what is under way.
+    """
+
+    def __init__(self, node: Node, bridge: str, robots: Sequence[str], calls: Calls, heartbeat: Heartbeat) -> None:
+        self.robots = {name: RosWorld(node, f"{name}/{bridge}", calls, heartbeat) for name in robots}
+
+    @property
+    def first(self) -> RosWorld:
+        """The first robot."""
+        return next(iter(self.robots.values()))
+
+    @property
+    def household(self) -> Household:  # type: ignore[override]
+        """The first robot's."""
+        return self.first.household
+
+    @property
+    def recallable(self) -> Sequence[str]:  # type: ignore[override]
+        """Words of any robot."""
+        return tuple(dict.fromkeys(word for robot in self.robots.values() for word in robot.recallable))
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Which world it is, as the first robot's bridge knows."""
+        return self.first.about
+
+    @property
+    def bridges(self) -> tuple[str, ...]:
+        """Full names of the bridges."""
+        return tuple(name for robot in self.robots.values() for name in robot.bridges)
+
+    @property
+    def changed(self) -> Callable[[], None]:
+        """Called when it is not as before whether a robot may move."""
+        return self.first.changed
+
+    @changed.setter
+    def changed(self, call: Callable[[], None]) -> None:
+        for robot in self.robots.values():
+            robot.changed = call
+
+    def team(self) -> Mapping[str, World]:
+        """Return the robots."""
+        return self.robots
+
+    def learn(self) -> Pending[Household]:
+        """Ask what the household of each robot is; see :meth:`RosWorld.learn`."""
+        return mapped(_all([robot.learn() for robot in self.robots.values()]), lambda learnt: learnt[0])
+
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        """See :meth:`World.reset`."""
+        return self.first.reset(seed)
+
+    def reset_to(self, task_id: int, seed: int | None = None) -> Pending[ResetWorld.Response]:
+        """See :meth:`RosWorld.reset_to`."""
+        return self.first.reset_to(task_id, seed)
+
+    def observe(self) -> Pending[Observation]:
+        """Look around as the first robot."""
+        return self.first.observe()
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        """See :meth:`World.available_skills`; of the first robot."""
+        return self.first.available_skills()
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        """Let the first robot carry a skill out."""
+        return self.first.execute(skill)
+
+    def score(self) -> Pending[Score | None]:
+        """Ask how far the goal of the world's task is reached."""
+        return self.score_of("")
+
+    def score_of(self, instruction: str) -> Pending[Score | None]:
+        """Ask how far an instruction's goal is reached: the first robot's bridge, or the next where that is gone."""
+        answer: Pending[Score | None] = Pending()
+        left = list(self.robots.values())
+
+        def ask() -> None:
+            asked = left.pop(0).score_of(instruction)
+            answer.add_done_callback(lambda done: asked.cancel() if done.cancelled() else None)
+            asked.add_done_callback(take)
+
+        def take(done: Future[Score | None]) -> None:
+            if answer.done():
+                return
+            if left and not done.cancelled() and done.exception() is not None:
+                ask()
+            else:
+                settle_as(done, answer)
+
+        ask()
+        return answer
+
+    def halted(self) -> str:
+        """Say which robots may not move, and why."""
+        reasons = {name: robot.halted() for name, robot in self.robots.items()}
+        return "; ".join(f"{name}: {reason}" for name, reason in reasons.items() if reason)
+
+    def at_rest(self) -> Pending[None]:
+        """Settle when every bridge has ended the skill that was cancelled last."""
+        return mapped(_all([robot.at_rest() for robot in self.robots.values()]), lambda _: None)
+
+    def stop(self) -> None:
+        """Cancel the skills that are in flight."""
+        for robot in self.robots.values():
+            robot.stop()
+
+    def close(self) -> None:
+        """Take the clients out of the node."""
+        for robot in self.robots.values():
+            robot.close()
+
+    def leave(self) -> None:
+        """See :meth:`RosWorld.leave`."""
+        for robot in self.robots.values():
+            robot.leave()
+
+
+def _all(pending: Sequence[Pending[Any]]) -> Pending[list[Any]]:
+    """Return all results together; the first that fails lets it fail, and cancelling it cancels all."""
+    together: Pending[list[Any]] = Pending(on_cancel=lambda: [one.cancel() for one in pending])
+    found: dict[int, Any] = {}
+
+    def collect(number: int, value: Any) -> None:
+        found[number] = value
+        if len(found) == len(pending):
+            together.succeed([found[at] for at in range(len(pending))])
+
+    for number, one in enumerate(pending):
+        one.add_done_callback(partial(_taken, together, partial(collect, number)))
+    return together
+
+
+def _taken(together: Pending[Any], collect: Callable[[Any], None], done: Future[Any]) -> None:
+    if done.cancelled() or done.exception() is not None:
+        settle_as(done, together)
+    else:
+        collect(done.result())

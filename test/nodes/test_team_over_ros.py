@@ -1,0 +1,119 @@
+"""Several robots over ROS: each behind a bridge in a namespace of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from doubles import ScriptedModel, ScriptedWorld, expand
+
+from reactree_ros.episode import Episode
+from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.planners.spec import planner
+from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import parse_tasks
+
+if importlib.util.find_spec("rclpy"):
+    from reactree_interfaces.action import ExecuteTask
+    from ros_graph import HeldWorld
+
+    Result = ExecuteTask.Result
+
+if TYPE_CHECKING:
+    from ros_graph import Graph
+
+pytestmark = pytest.mark.ros
+
+OPEN = "Act: open fridge 1"
+BOTH = {"root": [expand("parallel", "a", "b")], "a": [OPEN, "Act: done"], "b": [OPEN, "Act: done"]}
+
+
+def team(graph: Graph, script: dict[str, list[str]], *worlds: ScriptedWorld, **parameters: Any) -> list[Any]:
+    """Make a planner with robots; returns their bridges."""
+    graph.inference(ScriptedModel(script))
+    names = [f"robot_{number}" for number in range(1, len(worlds) + 1)]
+    bridges = [graph.bridge(world, namespace=name, alone=True) for name, world in zip(names, worlds, strict=True)]
+    graph.planner(robots=",".join(names), **parameters)
+    return bridges
+
+
+def test_the_subgoals_of_a_parallel_run_at_the_same_time_each_on_a_robot_of_its_own(graph: Graph) -> None:
+    one, two = HeldWorld(), HeldWorld()
+    team(graph, BOTH, one, two)
+    goal = graph.task()
+    graph.until(lambda: one.held and two.held, "both robots are at work")
+    one.finish()
+    two.finish()
+    result = goal.result
+    assert (result.success, result.end, result.steps) == (True, "done", 2)
+
+
+def test_a_cancel_stops_every_robot(graph: Graph) -> None:
+    one, two = HeldWorld(), HeldWorld()
+    team(graph, BOTH, one, two)
+    goal = graph.task()
+    graph.until(lambda: one.held and two.held, "both robots are at work")
+    goal.cancel()
+    assert goal.result.error_code == Result.CANCELED
+    graph.until(lambda: one.cancelled and two.cancelled, "both robots have stopped")
+
+
+def test_what_may_not_move_holds_its_own_subtree_only(graph: Graph) -> None:
+    stopped = [""]
+
+    class Stopped(ScriptedWorld):
+        def halted(self) -> str:
+            return stopped[0]
+
+    one, two = HeldWorld(), Stopped()
+    team(graph, BOTH, one, two)
+    stopped[0] = "emergency stop"
+    goal = graph.task()
+    graph.until(lambda: one.held, "the other robot is at work")
+    one.finish()
+    graph.until(lambda: any("emergency stop" in str(msg) for msg in graph.decisions()) or not two.executed)
+    assert two.executed == []
+    stopped[0] = ""
+    assert goal.result.success
+    assert two.executed == ["open fridge 1"]
+
+
+def test_where_a_bridge_dies_another_robot_goes_on_with_its_subgoal(graph: Graph) -> None:
+    one, two = HeldWorld(), HeldWorld()
+    script = BOTH | {"b": [OPEN, "Act: pick up apple 1", "Act: done"]}
+    _, bridge = team(graph, script, one, two, server_timeout=3.0)
+    goal = graph.task()
+    graph.until(lambda: one.held and two.held, "both robots are at work")
+    graph.kill(bridge)
+    one.finish()
+    graph.until(lambda: one.held, "the first robot goes on with what the second was at")
+    one.finish()
+    assert goal.result.success
+    assert one.executed == ["open fridge 1", "pick up apple 1"]
+
+
+def test_without_any_robot_the_world_is_gone(graph: Graph) -> None:
+    one, two = HeldWorld(), HeldWorld()
+    bridges = team(graph, BOTH, one, two, server_timeout=3.0)
+    goal = graph.task()
+    graph.until(lambda: one.held and two.held, "both robots are at work")
+    for bridge in bridges:
+        graph.kill(bridge)
+    result = goal.result
+    assert (result.success, result.end) == (False, "world_gone")
+
+
+def test_a_household_of_two_robots_has_a_bridge_for_each_and_comes_to_the_same_as_in_process(graph: Graph) -> None:
+    task = next(task for task in parse_tasks(generate_house(seed=9000203, tasks=2)) if len(task.goal) > 1)
+    alone = Episode(
+        task.instruction, world=SymbolicWorld(task, robots=2), model=ExpertModel(), planner=planner("reactree_wm")
+    ).run()
+    graph.inference(ExpertModel())
+    graph.bridge(SymbolicWorld(task, robots=2), namespace="robot_1", alone=True)
+    graph.planner(robots="robot_1, robot_2")
+    result = graph.task(task.instruction, planner="reactree_wm").result
+    assert (result.gsr, result.steps, result.decisions) == (1.0, alone.steps, alone.decisions)
+    names = {name for name, namespace in graph.probe.get_node_names_and_namespaces() if namespace == "/robot_2"}
+    assert names == {"household_bridge"}
