@@ -1,25 +1,32 @@
 """Several robots against one in the symbolic household, and what becomes of runs whose robots fail.
 
-python benchmarks/robots.py [--tasks 50] [--failures 500]
+python benchmarks/robots.py [--tasks 50] [--failures 500] [--pyrobosim 50 [--realtime-factor 10]]
 
 The expert decides. The tasks are of generated houses, for things of several kinds, so that their subgoals may be worked
-on at the same time. Time is counted in steps, those of robots that work at the same time once (``makespan``).
+on at the same time. Time is counted in steps, those of robots that work at the same time once (``makespan``), in
+pyrobosim (extra ``pyrobosim``) in seconds, too.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from reactree_ros.episode import Episode
 from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
+from reactree_ros.registry import WORLDS
 from reactree_ros.tree.control_flow import Parallel
 from reactree_ros.world.port import Observation, RobotGone, World
+from reactree_ros.world.pyrobosim.export import tasks_as_pyrobosim
+from reactree_ros.world.pyrobosim.world import PyrobosimSettings
+from reactree_ros.world.spec import Place
 from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import Task, parse_tasks
@@ -88,30 +95,57 @@ def episode(task: Task, world: World) -> Episode:
     return Episode(task.instruction, world=world, model=ExpertModel(), planner=planner("reactree_wm"))
 
 
-def compare(count: int) -> None:
+def in_pyrobosim(first: int, factor: float) -> Iterator[tuple[str, Callable[[int], World]]]:
+    """Generate tasks of houses in pyrobosim, with what makes their worlds."""
+    spec = WORLDS.get("pyrobosim")
+    for seed in itertools.count(first):
+        for task_id, task in tasks_as_pyrobosim(seed=seed, tasks=2).items():
+            if len({condition.item for condition in task.goal}) < 2:
+                continue
+
+            def make(robots: int, seed: int = seed, task_id: int = task_id) -> World:
+                place = Place.of(spec, PyrobosimSettings(house=str(seed), robots=robots, realtime_factor=factor))
+                return place.make(place.task(task_id))
+
+            yield task.instruction, make
+
+
+def in_a_household(first: int) -> Iterator[tuple[str, Callable[[int], World]]]:
+    """Generate tasks of the symbolic household, with what makes their worlds."""
+    for task in tasks(first):
+        yield task.instruction, partial(_household, task)
+
+
+def _household(task: Task, robots: int) -> World:
+    return SymbolicWorld(task, robots=robots)
+
+
+def compare(name: str, count: int, source: Iterator[tuple[str, Callable[[int], World]]]) -> None:
     """Carry tasks out with one, two and three robots."""
     reached, steps, spans, claims = Counter[int](), Counter[int](), Counter[int](), Counter[str]()
-    done = 0
-    for task in tasks(5100000):
-        if done == count:
-            break
+    seconds, done = dict.fromkeys((1, 2, 3), 0.0), 0
+    while done < count:
+        instruction, make = next(source)
         for robots in (1, 2, 3):
-            run = episode(task, SymbolicWorld(task, robots=robots))
-            result = run.run()
+            with make(robots) as world:
+                run = Episode(instruction, world=world, model=ExpertModel(), planner=planner("reactree_wm"))
+                result = run.run()
             if not any(isinstance(one, Parallel) for one in run.root.iterate()):
                 break
             reached[robots] += result.gsr == 1.0
             steps[robots] += result.steps
             spans[robots] += result.makespan
+            seconds[robots] += result.seconds
             claims.update(run.context.team.claims.counts)
             done += robots == 1
     for robots in (1, 2, 3):
-        ratio = spans[robots] / spans[1]
         print(
-            f"{robots} robots: GSR {reached[robots] / count:.3f} of {count}, {steps[robots]} steps, "
-            f"{spans[robots]} one after the other: {ratio:.2f} of one robot's"
+            f"{name}, {robots} robots: GSR {reached[robots] / count:.3f} of {count}, {steps[robots]} steps, "
+            f"{spans[robots]} one after the other: {spans[robots] / spans[1]:.2f} of one robot's; "
+            f"{seconds[robots]:.0f} s: {seconds[robots] / seconds[1]:.2f}",
+            flush=True,
         )
-    print("claims: " + ", ".join(f"{number} {name}" for name, number in sorted(claims.items())))
+    print("claims: " + ", ".join(f"{number} {name}" for name, number in sorted(claims.items())), flush=True)
 
 
 def fail(count: int) -> None:
@@ -140,9 +174,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", type=int, default=50, help="how many tasks are compared")
     parser.add_argument("--failures", type=int, default=500, help="how many runs have robots that fail")
+    parser.add_argument("--pyrobosim", type=int, default=0, help="how many tasks are compared in pyrobosim")
+    parser.add_argument("--realtime-factor", type=float, default=10.0, help="how fast time passes there")
     options = parser.parse_args()
-    compare(options.tasks)
-    fail(options.failures)
+    if options.tasks:
+        compare("household", options.tasks, in_a_household(5100000))
+    if options.failures:
+        fail(options.failures)
+    if options.pyrobosim:
+        compare("pyrobosim", options.pyrobosim, in_pyrobosim(1, options.realtime_factor))
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ def test_things_are_numbered_in_the_order_of_the_file() -> None:
 
 def test_several_robots_start_beside_each_other() -> None:
     source = tasks_as_pyrobosim(seed=1, tasks=1, robots=3)[1].source
-    assert source.robots() == ("robot", "robot1", "robot2")
+    assert source.robots() == ("robot_1", "robot_2", "robot_3")
     xs = [robot["pose"]["position"]["x"] for robot in source.document["robots"]]
     assert all(after - before > 0.3 for before, after in pairwise(xs))
 

@@ -446,11 +446,14 @@ def test_two_robots_in_one_house_move_at_the_same_time_and_know_what_each_has_se
         for pending in [first.observe(), second.observe()]:
             pending.result(PATIENCE)
         assert first._house.beginnings == 1
+        assert first.observe().result(PATIENCE).text.endswith(" robot_2 is here, too.")
         both = [first.execute("go to bathroom 1"), second.execute("go to kitchen table 1")]
         assert [one.result(PATIENCE).outcome for one in both] == [Outcome.DONE] * 2
         assert "pick up carrot 1" in second.available_skills().result(PATIENCE)
         assert first.execute("pick up carrot 1").result(PATIENCE).outcome is Outcome.UNKNOWN_SKILL
         second.execute("pick up carrot 1").result(PATIENCE)
+        room = second.observe().result(PATIENCE).seen[0].room
+        assert "robot_2 is here, too, with carrot 1." in first.execute(f"go to {room}").result(PATIENCE).text
         seen = first.execute("go to kitchen table 1").result(PATIENCE).text
         assert "carrot (2)" in seen
         on_the_way = first.execute("go to bathroom 1")
@@ -461,6 +464,32 @@ def test_two_robots_in_one_house_move_at_the_same_time_and_know_what_each_has_se
         second.observe().result(PATIENCE)
     with world_of() as alone:
         assert alone.team() == {}
+
+
+def carried_out(seed: int, task_id: int, robots: int, **of_first: Any) -> Episode:
+    """Carry a task out; what is said of the first robot is written into its world file."""
+    settings = PyrobosimSettings(house=str(seed), robots=robots)
+    task = tasks_of(settings)[task_id]
+    first, *others = task.source.document["robots"]
+    document = {**copy.deepcopy(dict(task.source.document)), "robots": [{**first, **of_first}, *others]}
+    with SPEC.make(settings, replace(task, source=replace(task.source, document=document))) as world:
+        episode = Episode(task.instruction, world=world, model=ExpertModel(), planner=planner("reactree_wm"))
+        assert episode.run().gsr == 1.0
+    return episode
+
+
+def test_two_robots_share_a_task_wait_in_passages_and_make_way() -> None:
+    team = carried_out(1, 1, 2).context.team
+    assert carried_out(1, 1, 1).context.team.makespan > team.makespan
+    assert team.claims.counts["waited"] > 0
+    assert not any(robot.gone for robot in team.robots)
+
+
+def test_where_a_battery_is_empty_the_other_robot_goes_on() -> None:
+    weak = {"initial_battery_level": 1.0, "action_execution_options": {"navigate": {"battery_usage": 1.0}}}
+    first, second = carried_out(1, 1, 2, **weak).context.team.robots
+    assert first.gone.startswith("robot_1 is out of action in")
+    assert not second.gone
 
 
 # ---- the process --------------------------------------------------------------------------------------------------

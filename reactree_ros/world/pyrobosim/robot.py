@@ -93,9 +93,12 @@ class PyrobosimRobot(WorkerWorld):
         self._scene: HouseScene | None = None
         self._beginning = 0  # of the house, from which the scene is
         self._closed = False
+        self._companions: Sequence[PyrobosimRobot] = ()  # the other robots in the house
         self._team: dict[str, PyrobosimRobot] = {robot: self} if others else {}
         for name in others:
             self._team[name] = PyrobosimRobot(house, name, goal=goal, seed=seed, time_limit=time_limit, owner=False)
+        for one in self._team.values():
+            one._companions = [other for other in self._team.values() if other is not one]
         self._gone = ""  # why the robot is out of action
         self._words, self._recallable, self._places = WORDS, RECALLABLE, tuple[str, ...]()
 
@@ -136,6 +139,16 @@ class PyrobosimRobot(WorkerWorld):
     def team(self) -> Mapping[str, PyrobosimRobot]:
         """Return the worlds of the house's robots by name, as each sees and does it; empty where there is one."""
         return self._team
+
+    @property
+    def room(self) -> str:
+        """Where the robot felt itself last; empty before."""
+        return "" if self._scene is None or self._gone else self._scene.agent_room.name
+
+    def in_words(self) -> str:
+        """Say that it is there, and with what."""
+        held = "" if self._scene is None else "".join(f", with {thing.name}" for thing in rules.held(self._scene))
+        return f" {self._name} is here, too{held}."
 
     def close(self) -> None:
         """Let the robot stop, and those beside it, and give back what the world has."""
@@ -187,7 +200,13 @@ class PyrobosimRobot(WorkerWorld):
 
     def _look(self) -> Observation:
         scene = self._felt()
-        return self._located(rules.look_around(scene), everything=True)
+        return self._located(self._with_others(rules.look_around(scene)), everything=True)
+
+    def _with_others(self, observation: Observation) -> Observation:
+        """Tell of the other robots in the room, as they felt themselves last."""
+        here = self._here.agent_room.name
+        told = [one.in_words() for one in self._companions if one.room == here]
+        return replace(observation, text=observation.text + "".join(told))
 
     def _skills(self) -> Sequence[str]:
         return [LOOK, *(one for one in rules.available_skills(self._felt()) if one.startswith(VERBS))]
@@ -216,9 +235,10 @@ class PyrobosimRobot(WorkerWorld):
             return self._located(Observation(sentence + rules.holding_text(scene), outcome, seen))
         if parsed.verb == "go to":
             sentence = rules.arrival_text(parsed.thing) + _joined(parsed.thing)
-        return self._located(
-            rules.after_skill(parsed, outcome, sentence, scene=scene, next_to_agent=scene.near(), receptacle=scene.at)
+        observation = rules.after_skill(
+            parsed, outcome, sentence, scene=scene, next_to_agent=scene.near(), receptacle=scene.at
         )
+        return self._located(self._with_others(observation) if parsed.thing.is_room else observation)
 
     def _parse(self, text: str) -> Skill | str:
         verb, name = split_skill(text, VERBS)
