@@ -70,6 +70,13 @@ def test_a_task_without_instruction_is_carried_out_by_its_own(processes: Process
     assert "Success (end: done, GSR 1.00, SSR 1.00)" in launch.output
 
 
+def test_two_robots_share_an_instruction_each_by_a_bridge_of_its_own(processes: Processes) -> None:
+    launch = processes.launch(f"instruction:={INSTRUCTION}", "robots:=2", "namespace:=house", "planner:=reactree_wm")
+    assert launch.ended_cleanly(0)
+    assert "robot_1 is here, too" in launch.output
+    assert "Success (end: done, GSR 1.00, SSR 1.00)" in launch.output
+
+
 def test_an_instruction_that_is_no_task_of_the_house_is_judged_by_its_tree(processes: Processes) -> None:
     launch = processes.launch("instruction:=Pick up 1 apple")
     assert launch.ended_cleanly(0)
