@@ -15,4 +15,5 @@ OWN = {**fields(HouseholdBridgeSettings), **fields(BridgeSettings, "policy")}
 
 def generate_launch_description() -> LaunchDescription:
     """Describe the launch."""
-    return describe(NodeArguments("bridge_node", "household_bridge", OWN, WORLDS, "world"))
+    confirm = fields(BridgeSettings, "confirm_service")
+    return describe(NodeArguments("bridge_node", "household_bridge", OWN, WORLDS, "world", derived=confirm))

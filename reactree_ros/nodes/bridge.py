@@ -11,6 +11,7 @@ from typing import Any
 from rclpy.action import CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import BridgeStatus, SkillEnded
 from reactree_interfaces.msg import Observation as ObservationMsg
@@ -588,12 +589,15 @@ class MemberBridge(Bridge):
     """
 
     def __init__(self, host: Bridge, namespace: str, robot: World) -> None:
-        settings = [host.get_parameter(name) for name in BridgeSettings.model_fields]
+        asked = Parameter(
+            "confirm_service", value=host.resolve_service_name(host.get_parameter("confirm_service").value)
+        )
+        settings = [host.get_parameter(name) for name in BridgeSettings.model_fields if name != asked.name]
         super().__init__(
             host.get_name(),
             namespace=namespace,
             context=host.context,
-            parameter_overrides=settings,
+            parameter_overrides=[*settings, asked],
             use_global_arguments=False,
         )
         self._robot = robot

@@ -27,7 +27,7 @@ from launch_ros.substitutions import FindPackageShare
 from pydantic.fields import FieldInfo
 
 from reactree_ros.nodes.parameters import from_text, refuse_foreign
-from reactree_ros.nodes.settings import InferenceNodeSettings, PlannerNodeSettings, TaskSettings
+from reactree_ros.nodes.settings import BridgeSettings, InferenceNodeSettings, PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import LAST_WATCH
 from reactree_ros.registry import MODELS, Registry
 from reactree_ros.settings import Settings, choices
@@ -268,6 +268,30 @@ class Arguments:
 
 
 @dataclass(frozen=True)
+class Team:
+    """What follows for a launch from there being several robots; nothing where there is one.
+
+    Attributes:
+        first: The first robot, whose bridge has those of the others with it.
+        of_planner: Arguments of the planner.
+        of_bridge: Arguments of the bridge: people are asked where they are asked with one robot.
+    """
+
+    first: str = ""
+    of_planner: Mapping[str, str] = field(default_factory=dict)
+    of_bridge: Mapping[str, str] = field(default_factory=dict)
+
+
+def team_of(robots: int, namespace: str) -> Team:
+    """Return what follows from there being so many robots in a namespace."""
+    if robots < 2:
+        return Team()
+    names = [f"robot_{number}" for number in range(1, robots + 1)]
+    service = f"/{namespace.strip('/')}/{BridgeSettings().confirm_service}".replace("//", "/")
+    return Team(names[0], {"robots": ",".join(names)}, {"confirm_service": service})
+
+
+@dataclass(frozen=True)
 class Beside:
     """What a launch has beside planner, bridge and inference node.
 
@@ -307,13 +331,11 @@ def start(
 ) -> list[Any]:
     """Start the nodes; when inference node and bridge are active, send the instruction."""
     own, others = f"{of_bridge.name}.yaml", beside(context, arguments)
-    robots = [f"robot_{number}" for number in range(1, int(arguments.given(context, of_bridge).get("robots", "1")) + 1)]
-    several = {"robots": ",".join(robots)} if len(robots) > 1 else {}
-    first = robots[0] if several else ""
-    bridge = arguments.launched(context, of_bridge, [own], others.of_bridge, within=first)
-    planner = arguments.launched(context, PLANNER, ["planner.yaml", own], several)
+    team = team_of(int(arguments.given(context, of_bridge).get("robots", "1")), arguments.own(context, "namespace"))
+    bridge = arguments.launched(context, of_bridge, [own], {**others.of_bridge, **team.of_bridge}, within=team.first)
+    planner = arguments.launched(context, PLANNER, ["planner.yaml", own], team.of_planner)
     watchdog = arguments.watchdog(context)
-    managed = {f"{first}/{of_bridge.name}".lstrip("/"): bridge}
+    managed = {f"{team.first}/{of_bridge.name}".lstrip("/"): bridge}
     if arguments.own(context, "start_inference") == "true":
         managed = {INFERENCE.name: arguments.launched(context, INFERENCE, ["inference.yaml"]), **managed}
     nodes = [*managed.values(), planner]

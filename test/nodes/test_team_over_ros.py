@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,10 +17,11 @@ from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import parse_tasks
 
 if importlib.util.find_spec("rclpy"):
-    from reactree_interfaces.action import ExecuteTask
+    from reactree_interfaces.action import ExecuteSkill, ExecuteTask
+    from reactree_interfaces.srv import ConfirmSkill
     from ros_graph import HeldWorld
 
-    Result = ExecuteTask.Result
+    Result, Skill = ExecuteTask.Result, ExecuteSkill.Result
 
 if TYPE_CHECKING:
     from ros_graph import Graph
@@ -117,3 +119,23 @@ def test_a_household_of_two_robots_has_a_bridge_for_each_and_comes_to_the_same_a
     assert (result.gsr, result.steps, result.decisions) == (1.0, alone.steps, alone.decisions)
     names = {name for name, namespace in graph.probe.get_node_names_and_namespaces() if namespace == "/robot_2"}
     assert names == {"household_bridge"}
+
+
+def test_a_person_is_asked_for_every_robot_where_the_first_one_asks(graph: Graph, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("rules:\n- {skill: go to, verdict: confirm}\n")
+    task = parse_tasks(generate_house(seed=9000203, tasks=1))[0]
+    world = SymbolicWorld(task, robots=2)
+    graph.bridge(world, namespace="robot_1", policy=str(policy), confirm_service="/ask", confirm_timeout=60.0)
+    asked: list[str] = []
+
+    def answer(request: ConfirmSkill.Request, response: ConfirmSkill.Response) -> ConfirmSkill.Response:
+        asked.append(request.skill)
+        response.approved = len(asked) > 1
+        return response
+
+    graph.probe.create_service(ConfirmSkill, "/ask", answer)
+    skill = f"go to {world.scene.agent_room.name}"
+    first, second = (graph.skill(skill, to="robot_2/household_bridge").result for _ in range(2))
+    assert asked == [skill, skill]
+    assert (first.outcome, second.outcome) == (Skill.REFUSED_BY_POLICY, Skill.DONE)
