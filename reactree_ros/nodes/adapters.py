@@ -92,11 +92,6 @@ class RosWorld(World):
         self._status = node.create_subscription(BridgeStatus, f"{bridge}/status", self._note_status, LATCHED)
         self.changed: Callable[[], None] = lambda: None  # called when it is not as before whether anything may move
 
-    @property
-    def bridges(self) -> tuple[str, ...]:
-        """Full names of the bridges behind which it is."""
-        return (self._full_name,)
-
     def halted(self) -> str:
         """Say why nothing may move, as the bridge told it last."""
         return self._halted

@@ -119,6 +119,7 @@ class PlannerNode(Node):
         if settings.memory:
             self._memory = _open_memory(settings.memory)
         self.heartbeat = Heartbeat(self)
+        self._bridges = [f"{robot}/{settings.bridge}" for robot in settings.names] or [settings.bridge]
         self._lives = Lives(self, namespaces=settings.names)
         self._waker = Waker(self)
         self._calls = Calls(self, patience=settings.server_timeout, lives=self._lives)
@@ -505,8 +506,8 @@ class PlannerNode(Node):
             "goals that wait": len(self._queue),
             "last goal": "none yet" if last is None else f"{last.end or 'not begun'}; {last.message}".rstrip("; "),
         }
-        names = (*self._world.bridges, self.resolve_topic_name(self._settings.inference))
-        silent = [name for name in names if not self._lives.living(name)]
+        names = (*self._bridges, self._settings.inference)
+        silent = [name for name in names if not self._lives.living(self.resolve_topic_name(name))]
         values |= {name: "silent" if name in silent else "lives" for name in names}
         held = self._paused or self._world.halted()
         values["held because"] = held or "it is not"
@@ -582,8 +583,8 @@ class PlannerNode(Node):
 
     def stopped(self) -> bool:
         """Whether no task runs, and the bridge has ended the skill or does not live any more."""
-        at_rest = self._rest.done() or not any(map(self._lives.living, self._world.bridges))
-        return self._task is None and at_rest
+        living = any(self._lives.living(self.resolve_topic_name(bridge)) for bridge in self._bridges)
+        return self._task is None and (self._rest.done() or not living)
 
     def destroy_node(self) -> None:
         """Release memory, tree and endpoints."""
@@ -594,7 +595,7 @@ class PlannerNode(Node):
         if self._action is not None:  # it is made last
             self._board.close()
             self._action.destroy()
-            if any(map(self._lives.has_died, self._world.bridges)):
+            if any(self._lives.has_died(self.resolve_topic_name(bridge)) for bridge in self._bridges):
                 self._world.leave()
         super().destroy_node()
 

@@ -52,11 +52,6 @@ class RosTeam(World):
         return self.first.about
 
     @property
-    def bridges(self) -> tuple[str, ...]:
-        """Full names of the bridges."""
-        return tuple(name for robot in self.robots.values() for name in robot.bridges)
-
-    @property
     def changed(self) -> Callable[[], None]:
         """Called when it is not as before whether a robot may move."""
         return self.first.changed

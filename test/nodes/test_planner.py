@@ -266,7 +266,7 @@ def test_a_task_that_the_bridge_does_not_know_is_an_invalid_goal(graph: Graph, t
 def test_parameters_that_make_no_sense_are_refused(graph: Graph) -> None:
     with pytest.raises(UserError, match="on_busy is 'wait': input should be 'reject', 'queue' or 'preempt'"):
         graph.planner(on_busy="wait")
-    with pytest.raises(UserError, match="parallel is 'most': input should be 'majority' or 'all'"):
+    with pytest.raises(UserError, match="parallel is 'most': input should be 'majority', 'all' or 'concurrent'"):
         graph.planner(parallel="most")
     with pytest.raises(UserError, match="planner 'reactre' is unknown; did you mean 'reactree'"):
         graph.planner(planner="reactre")
@@ -285,7 +285,7 @@ def test_every_choice_of_a_run_is_a_parameter_with_its_meaning(graph: Graph) -> 
     planner = graph.household({})
     for name, field in RunOptions.model_fields.items():
         assert planner.describe_parameter(name).description == field.description
-    assert planner.describe_parameter("parallel").additional_constraints == "one of majority, all"
+    assert planner.describe_parameter("parallel").additional_constraints == "one of majority, all, concurrent"
 
 
 # ---------------------------------------------------------------------- decisions, feedback, snapshots
