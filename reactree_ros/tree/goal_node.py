@@ -168,9 +168,10 @@ class GoalNode(Composite, abc.ABC):
     @property
     def post(self) -> Post:
         """What robot it has: one of its own, or that of the goal node that it grew under."""
-        if self._post is not None:
-            return self._post
-        return self._context.team.post if self._above is None else self._above.post
+        team, node = self._context.team, self
+        while node._post is None and node._above is not None and not team.alone:
+            node = node._above
+        return node._post or team.post
 
     @post.setter
     def post(self, post: Post) -> None:
