@@ -243,6 +243,12 @@ class RobotWorld(World):
         map = self._senses.map
         return () if map is None else (*WORDS, *map.document.words)
 
+    @property
+    def places(self) -> Sequence[str]:  # type: ignore[override]
+        """What receptacles are called: before each of them there is room for one robot; none without a map."""
+        map = self._senses.map
+        return () if map is None else tuple(dict.fromkeys(one.word for one in map.receptacles()))
+
     def _map(self) -> SemanticMap:
         if self._senses.map is None:
             raise WorldError(f"there is no semantic map on {self._config.map_topic} yet")

@@ -20,7 +20,7 @@ if NAV2:
     from rclpy.lifecycle import TransitionCallbackReturn
     from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
     from reactree_interfaces.action import ExecuteSkill
-    from reactree_interfaces.srv import AvailableSkills, Observe, ResetWorld
+    from reactree_interfaces.srv import AvailableSkills, DescribeHousehold, Observe, ResetWorld
     from robot_house import House, Result, in_skill
     from robot_servers import LATCHED
     from ros_graph import entities
@@ -125,6 +125,10 @@ def test_the_services_speak_of_the_map(house: House) -> None:
     assert {"go to bedroom 2", "go to sofa 1", "turn on table lamp 1"} <= set(skills.skills)
     reset = house.graph.call(ResetWorld, "robot_bridge/reset", task_id=-1)
     assert reset.message == "a robot cannot bring its house back to a start; give an instruction"
+    told = house.graph.call(DescribeHousehold, "robot_bridge/household")
+    assert {"sofa", "fridge", "coffee table"} <= set(told.places)
+    assert "apple" in told.recallable
+    assert "apple" not in told.places
 
 
 def test_an_observation_says_where_tf_has_the_robot_and_where_the_map_has_what_stands_there(house: House) -> None:
