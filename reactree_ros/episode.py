@@ -277,6 +277,7 @@ class Episode:
 
     def conclude(self, score: Score | None = None, problem: str = "") -> EpisodeResult:
         """Say what came of the episode, once, at its end, in its record, too; see :meth:`result`."""
+        self.context.team.stop()
         result = self.result(score, problem)
         if self._record is not None:
             self._record.end(result, self.context.failures)
@@ -306,6 +307,7 @@ class Episode:
             self._record.interrupted(in_tick=self._in_tick)
         self._ticked = True
         self.tree.root.stop(Status.INVALID)
+        self.context.team.stop()
 
     def result(self, score: Score | None = None, problem: str = "") -> EpisodeResult:
         """Say what came of the episode.

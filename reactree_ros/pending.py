@@ -10,9 +10,10 @@ import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
+P = ParamSpec("P")
 _log = logging.getLogger(__name__)
 
 
@@ -73,6 +74,14 @@ class Pending(Future[T]):
         if not self.done():
             raise TimeoutError("the result is not there yet")
         return self.result()
+
+
+def asked(ask: Callable[P, Pending[T]], *given: P.args, **named: P.kwargs) -> Pending[T]:
+    """Ask a port; one that raises is one that failed."""
+    try:
+        return ask(*given, **named)
+    except Exception as error:
+        return Pending.failed(error)
 
 
 def settle_as(done: Future[Any], target: Pending[T], read: Callable[[Any], T] = lambda value: value) -> None:

@@ -37,11 +37,11 @@ from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.settings import BridgeSettings
 from reactree_ros.nodes.waiting import Waker
-from reactree_ros.pending import Pending, mapped
+from reactree_ros.pending import Pending, asked, mapped
 from reactree_ros.worker import Worker
 from reactree_ros.world.port import Observation, Outcome, World, WorldError
 from reactree_ros.world.skill_policy import SkillPolicy, Verdict, load_policy
-from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, asked, refusal
+from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, refusal
 
 #: How often it is looked at whether anything may move, in seconds.
 STATUS_LOOK = 0.1

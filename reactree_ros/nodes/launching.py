@@ -331,7 +331,8 @@ def start(
 ) -> list[Any]:
     """Start the nodes; when inference node and bridge are active, send the instruction."""
     own, others = f"{of_bridge.name}.yaml", beside(context, arguments)
-    team = team_of(int(arguments.given(context, of_bridge).get("robots", "1")), arguments.own(context, "namespace"))
+    robots = _parameter("robots", FieldInfo(annotation=int), arguments.given(context, of_bridge).get("robots", "1"))
+    team = team_of(robots, arguments.own(context, "namespace"))
     bridge = arguments.launched(context, of_bridge, [own], {**others.of_bridge, **team.of_bridge}, within=team.first)
     planner = arguments.launched(context, PLANNER, ["planner.yaml", own], team.of_planner)
     watchdog = arguments.watchdog(context)

@@ -35,7 +35,7 @@ from reactree_ros.nodes.robot_looks import Looks
 from reactree_ros.nodes.robot_readings import Battery
 from reactree_ros.nodes.robot_senses import Senses
 from reactree_ros.nodes.waiting import Wake
-from reactree_ros.pending import Pending, pass_on
+from reactree_ros.pending import Pending, asked, pass_on
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.robot.config import RobotConfig, SkillEntry, Verb, error_code
 from reactree_ros.world.robot.map_file import load_map
@@ -44,7 +44,6 @@ from reactree_ros.world.robot.semantic_map import MapThing, SemanticMap
 from reactree_ros.world.virtualhome.household import ONE_HAND, WAH_NL
 from reactree_ros.world.virtualhome.rules import Skill
 from reactree_ros.world.virtualhome.vocabulary import RECALLABLE, WORDS
-from reactree_ros.world.wrappers import asked
 
 #: How often what is under way is looked after, in seconds.
 PERIOD = 0.05

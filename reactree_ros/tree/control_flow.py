@@ -111,6 +111,8 @@ class Concurrent(Parallel):
         """Tick every child that has a robot or gets one now."""
         if self.status != Status.RUNNING:
             self._begin()
+        if self._context.paused:
+            self._context.team.stop()
         for child in self.children:
             if child in self._ended or not self._has_robot(child):
                 continue

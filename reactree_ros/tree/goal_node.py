@@ -23,7 +23,7 @@ from reactree_ros.agent.summary import SUMMARY_STOPS, read_summary, summary_requ
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, is_closed, node_text
 from reactree_ros.llm.port import DecisionRequest, FreeText, MaySay, NoAnswerInTime, PromptTooLong, Reply
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.pending import Pending
+from reactree_ros.pending import Pending, asked
 from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.tree.failure import EndedBelow, Failure, FailureKind, Held, LimitReached, MemoryGone, failure_of
 from reactree_ros.tree.skill_leaf import SkillLeaf
@@ -319,7 +319,7 @@ class GoalNode(Composite, abc.ABC):
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Let the language model answer a request; one that raises is one that failed."""
         self._context.listener.asked(self, request)
-        return _asked(lambda: self._context.model.decide(request))
+        return asked(self._context.model.decide, request)
 
     def decisions(self, reply: Reply, grammar: Grammar) -> tuple[Said, ...]:
         """Return the decisions that a reply is taken for; none where it is refused, which the model is told."""
@@ -387,7 +387,7 @@ class GoalNode(Composite, abc.ABC):
         before = self._looked_as
         yield Hold()
         seen = yield from self.look_around()
-        now = f"You are {self.post.robot.name} now." if self.post.robot is not before else ""
+        now = "" if before in (None, self.post.robot) else f"You are {self.post.robot.name} now."
         told = " ".join(filter(None, (words, now, "You may go on.", seen.text)))
         return replace(seen, text=told, outcome=Outcome.HALTED)
 
@@ -469,8 +469,8 @@ class GoalNode(Composite, abc.ABC):
         """Ask the robot, and where it is gone the one that goes on."""
         while True:
             try:
-                asked = _asked(partial(ask, self.world))
-                observation: Observation = yield Wait(what, asked, WorldError, call=Call(of))
+                pending = asked(ask, self.world)
+                observation: Observation = yield Wait(what, pending, WorldError, call=Call(of))
             except _RobotLost:
                 yield Hold()
             else:
@@ -484,9 +484,9 @@ class GoalNode(Composite, abc.ABC):
         """
         while True:
             yield from self.hold()
-            asked = _asked(self.world.available_skills)
+            pending = asked(self.world.available_skills)
             try:
-                skills: Sequence[str] = yield Wait("skills", asked, WorldError, call=Call("skills"))
+                skills: Sequence[str] = yield Wait("skills", pending, WorldError, call=Call("skills"))
             except _RobotLost as lost:
                 self.see((yield from self._after_hold(f"You could not go on: {lost}.")))
             else:
@@ -506,9 +506,9 @@ class GoalNode(Composite, abc.ABC):
         examples = self._context.examples
         if examples is None:
             return ()
-        asked = _asked(lambda: examples(self.subgoal))
+        pending = asked(examples, self.subgoal)
         try:
-            found: tuple[Experience, ...] = yield Wait("examples", asked, MemoryGone, call=Call("examples"))
+            found: tuple[Experience, ...] = yield Wait("examples", pending, MemoryGone, call=Call("examples"))
         except MemoryGone:
             raise
         except Exception as error:
@@ -780,11 +780,3 @@ class GoalNode(Composite, abc.ABC):
         self._context.failed(self.failure)
         if self.failure.kind is FailureKind.BUG:
             _log.error("'%s' ended by a bug", self.name, exc_info=error)
-
-
-def _asked(ask: Callable[[], Pending[T]]) -> Pending[T]:
-    """Ask a port; one that raises is one that failed."""
-    try:
-        return ask()
-    except Exception as error:
-        return Pending.failed(error)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 
-from reactree_ros.pending import Pending
+from reactree_ros.pending import Pending, asked
 from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.world.port import Observation, Outcome, WorldError
 
@@ -52,11 +52,8 @@ class SkillLeaf(Behaviour):
         """Send the skill to the world."""
         self.observation, self.error, self.feedback_message = None, None, ""
         self._context.listener.sent(self._node, self.name)
-        try:
-            context, robot = self._context, self._node.post.robot
-            self._pending = context.team.execute(robot, self.name, context.options.skill_timeout)
-        except Exception as error:
-            self._pending = Pending.failed(error)
+        context, robot = self._context, self._node.post.robot
+        self._pending = asked(context.team.execute, robot, self.name, context.options.skill_timeout)
         if not self._pending.done():
             self._pending.add_done_callback(lambda _: self._context.wake())
 

@@ -11,7 +11,7 @@ from py_trees.behaviour import Behaviour
 
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.pending import Pending
+from reactree_ros.pending import Pending, asked
 from reactree_ros.tree.claims import Claimant, ClaimedSkill, Claims
 from reactree_ros.world.port import GO_TO, Outcome, World
 
@@ -43,16 +43,17 @@ class Robot(Claimant):
         return f"{GO_TO} {self.room}" if self.room and GO_TO in self.world.household.actions else ""
 
     def make_way(self) -> None:
-        """Move away from where it stands, once; where it cannot, it stays, and the others wait as long as they may."""
-        self.idle = False
-        if aside := self.aside():
-            self.moving = self.world.execute(aside)
+        """Move away from where it stands; where it cannot, it stays, and the others wait as long as they may."""
+        if self.moving is None and (aside := self.aside()):
+            self.moving = asked(self.world.execute, aside)
             self.moving.add_done_callback(self._made_way)
 
     def _made_way(self, done: Future[Observation]) -> None:
         self.moving = None
-        if done.cancelled() or (error := done.exception()) is not None:
-            self.lose("it did not make way" if done.cancelled() else str(error))
+        if done.cancelled():
+            return
+        if (error := done.exception()) is not None:
+            self.lose(str(error))
         elif done.result().outcome is Outcome.DONE:
             self.claims.keep(self, ())
 
@@ -133,6 +134,12 @@ class Team:
     def resume(self, post: Post, elapsed: int) -> None:
         """Note that a robot goes on, after so many steps of others."""
         post.robot.idle, post.robot.elapsed = False, max(post.robot.elapsed, elapsed)
+
+    def stop(self) -> None:
+        """Stop the robots that make way, which no goal node does."""
+        for robot in self.robots:
+            if robot.moving is not None:
+                robot.moving.cancel()
 
     @property
     def alone(self) -> bool:

@@ -6,14 +6,13 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
-from reactree_ros.pending import Pending, give_up_after, mapped, pass_on, settle_as, where_late
+from reactree_ros.pending import Pending, asked, give_up_after, mapped, pass_on, settle_as, where_late
 from reactree_ros.world.port import Household, Observation, Outcome, Score, Use, World, WorldError
 from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict
 
 T = TypeVar("T")
-P = ParamSpec("P")
 
 
 class WorldWrapper(World):
@@ -322,11 +321,3 @@ class PolicyGuard(WorldWrapper):
 def refusal(reason: str, outcome: Outcome) -> Observation:
     """Return the observation of a skill that was not carried out, for a reason that is not the world's."""
     return Observation(f"The skill was not carried out: {reason}.", outcome)
-
-
-def asked(ask: Callable[P, Pending[T]], *given: P.args, **named: P.kwargs) -> Pending[T]:
-    """Ask a world; one that raises is one that failed."""
-    try:
-        return ask(*given, **named)
-    except Exception as error:
-        return Pending.failed(error)

@@ -154,6 +154,7 @@ def test_a_wrong_argument_is_named_and_the_launch_ends_with_1(processes: Process
     ("arguments", "said"),
     [
         (("world:=ai2thor", "port:=many"), "port is 'many'; it must be a whole number"),
+        (("robots:=two",), "robots is 'two'; it must be a whole number"),
         (("world:=ai2thor", "headless:=perhaps"), "headless is 'perhaps'; it must be true or false"),
         (("llm:=openai", "request_timeout:=long"), "request_timeout is 'long'; it must be a number"),
     ],

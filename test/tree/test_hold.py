@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from doubles import START, Clock, Heard, ScriptedModel, ScriptedWorld, scripted_episode
+from doubles import START, Builds, Clock, Heard, ScriptedModel, ScriptedWorld, scripted_episode
 from py_trees.common import Status
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.episode import Episode
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
-from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.goal_node import GoalNode, Program
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome
 
@@ -188,3 +188,19 @@ def test_the_planners_by_name_are_held_too(name: str) -> None:
     assert model.requests == []
     world.stop = ""
     assert episode.run().end == "done"
+
+
+def test_who_is_held_before_it_has_looked_is_told_of_the_wait_and_of_no_robot() -> None:
+    class Hasty(GoalNode):
+        def program(self) -> Program:
+            yield from self.hold()
+            return True
+
+    world = StopWorld()
+    world.stop = PRESSED
+    planner_of = Builds(lambda instruction, context: Hasty(instruction, context))
+    episode = Episode("root", model=ScriptedModel({}), world=world, planner=planner_of, clock=Clock())
+    tick(episode)
+    world.stop = ""
+    assert episode.run().status == "success"
+    assert episode.context.nodes[0].text == f"You had to wait: {PRESSED}. You may go on. {START}\n"

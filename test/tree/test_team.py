@@ -197,6 +197,30 @@ def test_an_interruption_cancels_what_every_robot_does_and_gives_all_back() -> N
     ] * 2
 
 
+@pytest.mark.parametrize("stop", [Episode.interrupt, Episode.pause], ids=["interrupt", "pause"])
+def test_a_robot_that_makes_way_is_stopped_with_the_run(stop: Callable[[Episode], None]) -> None:
+    idle, busy = Holder(Seen("mug", 1, "kitchen 1", "table 1")), ScriptedWorld()
+    idle.places = busy.places = ("fridge",)
+    script = {
+        "root": [expand("parallel", "a", "b")],
+        "a": [OPEN, "Act: done"],
+        "b": ["Think: x", "Think: y", "Think: z", OPEN, "Act: done"],
+    }
+    run = scripted_episode(script, world=Crew(one=idle, two=busy))
+    moving = Pending[Observation]()
+    idle.execute = lambda skill: moving if skill == "go to kitchen 1" else Holder.execute(idle, skill)  # type: ignore[method-assign]
+    for _ in range(20):
+        if run.context.team.robots[0].moving is None:
+            run.tick()
+    assert run.context.team.robots[0].moving is not None
+    stop(run)
+    if not run.finished:
+        run.tick()
+    assert moving.cancelled()
+    robot = run.context.team.robots[0]
+    assert (robot.moving, robot.gone) == (None, "")
+
+
 def test_a_model_that_is_gone_ends_the_subtrees_of_all_robots() -> None:
     class Dying(ScriptedModel):
         def decide(self, request: DecisionRequest) -> Pending[Reply]:
