@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Protocol
 
 from py_trees.common import Status
@@ -22,6 +23,7 @@ from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending
+from reactree_ros.person.port import Person, is_stop
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.context import Call, Listener, Listeners, RunContext
 from reactree_ros.tree.failure import FailureKind
@@ -92,6 +94,7 @@ class EpisodeResult:
         message: What went wrong on the way, whatever the end; empty where nothing did.
         robots: How many robots there were.
         makespan: Steps of the run where what robots did at the same time is counted once; with one robot all of them.
+        questions: Questions that a person was asked.
     """
 
     task_id: int | None
@@ -113,6 +116,7 @@ class EpisodeResult:
     message: str
     robots: int = 1
     makespan: int = 0
+    questions: int = 0
 
     @property
     def achieved(self) -> bool:
@@ -148,6 +152,7 @@ class Episode:
         world: Where, standing where the task starts; closing it is up to whoever made it.
         model: Decides.
         planner: Who plans.
+        person: Whom goal nodes may ask; None: nobody.
         memory: Where examples come from, and what :meth:`remember` adds to.
         options: How the method behaves.
         working_memory: Whether it is remembered where things were seen; None: as the planner's name says.
@@ -172,6 +177,7 @@ class Episode:
         world: World,
         model: LanguageModel,
         planner: Builder,
+        person: Person | None = None,
         memory: EpisodicMemory | None = None,
         options: TreeOptions | None = None,
         working_memory: bool | None = None,
@@ -203,6 +209,7 @@ class Episode:
             ),
             options=options,
             working_memory=WorkingMemory() if remembers else None,
+            person=person,
             examples=examples,
             listener=_listener(listener, record),
             wake=self._awake.set,
@@ -219,6 +226,7 @@ class Episode:
         if record is not None:
             record.begin(self, planner)
         self._ticked = self._in_tick = self._canceled = False
+        self._words = SimpleQueue[str]()
         self._begin = self._seconds = 0.0
 
     @property
@@ -231,6 +239,7 @@ class Episode:
         if not self._ticked:
             self._ticked, self._begin = True, time.monotonic()
         self._awake.clear()
+        self._take_words()
         self._in_tick = True
         self.tree.tick()
         self._in_tick = False  # it stays where an exception broke the tick off
@@ -298,11 +307,39 @@ class Episode:
         self._canceled = True
         self.context.wake()
 
+    def hear(self, words: str) -> None:
+        """Take in what a person says in the middle of the run; from any thread.
+
+        ``stop`` and the like end it. Anything else is told to the goal nodes that decide from now on, to each once, as
+        a turn before its next decision; what is under way goes on.
+
+        Raises:
+            UserError: Nothing is said, the run has ended, or its planner takes nothing in but ``stop``.
+        """
+        if not words.strip():
+            raise UserError("nothing is said; say what is to be otherwise, or 'stop'")
+        if self.finished:
+            raise UserError("the run has ended; nobody takes in what you say")
+        if not is_stop(words) and not self.root.listens:
+            raise UserError("this planner takes in nothing but 'stop'; nodes of reactree, react and adapt take in more")
+        self._words.put(words)
+        if is_stop(words):
+            self.cancel()
+        else:
+            self.context.wake()
+
+    def _take_words(self) -> None:
+        while not self._words.empty():
+            words = self._words.get()
+            self.context.words.append(words)
+            self.context.listener.heard(words)
+
     def interrupt(self) -> None:
         """Stop: whatever is in flight is cancelled.
 
         The whole tree is stopped: one that is left running without its child cannot be ticked by py_trees before 2.6.
         """
+        self._take_words()
         if self._record is not None and not self.finished:
             self._record.interrupted(in_tick=self._in_tick)
         self._ticked = True
@@ -339,6 +376,7 @@ class Episode:
             message="; ".join(dict.fromkeys([*told, *([problem] if problem else [])])),
             robots=len(context.team.robots),
             makespan=context.team.makespan,
+            questions=context.budget.questions,
         )
 
     def reason(self, result: EpisodeResult) -> str:

@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.padding import Padding
 from rich.text import Text
 
-from reactree_ros.agent.decision import Act, Expand
+from reactree_ros.agent.decision import Act, Ask, Expand
 from reactree_ros.agent.turns import decision_from_dict
 from reactree_ros.episode import BROKEN, EpisodeEnd, EpisodeResult
 from reactree_ros.record.moment import Moment, Node
@@ -105,8 +105,12 @@ class Terminal:
                 raise
 
     def _show(self, event: Event) -> None:
+        if self._live is not None and _asks(event):  # what is typed is not drawn over
+            self._live.stop()
         for line in _LINES.get(event["e"], _nothing)(self._moment, event):
             self._print(line)
+        if self._live is not None and _answers(event):
+            self._live.start()
         if event["e"] == "end":
             self._stop_drawing()
             self._show_end(EpisodeResult(**event["result"]))
@@ -225,6 +229,14 @@ def _cut(text: str) -> str:
 # ---------------------------------------------------------------------- the lines of events
 
 
+def _asks(event: Event) -> bool:
+    return event["e"] == "decided" and "ask" in event
+
+
+def _answers(event: Event) -> bool:
+    return "answer" in (event["e"], event.get("of"))
+
+
 def _nothing(moment: Moment, event: Event) -> Iterator[Line]:
     yield from ()
 
@@ -249,9 +261,24 @@ def _decided(moment: Moment, event: Event) -> Iterator[Line]:
     if isinstance(decision, Expand):
         yield Line(f"⊕ {decision.control_flow.value}", "magenta")
         yield from (Line(f"○ {subgoal}", "magenta", indent=2) for subgoal in decision.subgoals)
+    elif isinstance(decision, Ask):
+        yield Line(str(decision), "bold magenta")
     elif decision is not None:
         by = _by(moment.robot_of(event["node"])) if isinstance(decision, Act) else ""
         yield Line(f"{by}{decision}", "cyan" if isinstance(decision, Act) else "")
+
+
+def _answer(moment: Moment, event: Event) -> Iterator[Line]:
+    yield Line(f"The person answers: {event['text']}", "green", indent=2)
+
+
+def _failed(moment: Moment, event: Event) -> Iterator[Line]:
+    if event["of"] == "answer":
+        yield Line(f"Nobody answers: {event['message']}", "yellow", indent=2)
+
+
+def _heard(moment: Moment, event: Event) -> Iterator[Line]:
+    yield Line(f"The person says: {event['text']}", "green", indent=0)
 
 
 def _refused(moment: Moment, event: Event) -> Iterator[Line]:
@@ -285,6 +312,9 @@ _LINES: dict[str, Callable[[Moment, Event], Iterator[Line]]] = {
     "run": _run,
     "started": _started,
     "decided": _decided,
+    "answer": _answer,
+    "failed": _failed,
+    "heard": _heard,
     "refused": _refused,
     "shortened": _shortened,
     "observation": _observation,
@@ -302,8 +332,9 @@ def show_result(result: EpisodeResult, console: Console) -> None:
     score = "" if result.gsr is None else f", GSR {result.gsr:.2f}, SSR {result.ssr:.2f}"
     console.print(Text(f"{word} (end: {result.end}{score})", style=style))
     most = f" by {result.robots} robots ({result.makespan} one after the other)" if result.robots > 1 else ""
+    questions = f", {_number(result.questions, 'question')}" if result.questions else ""
     console.print(
-        f"{result.decisions} decisions, {result.steps} steps{most}, {result.agent_nodes} agent nodes, "
+        f"{result.decisions} decisions, {result.steps} steps{most}{questions}, {result.agent_nodes} agent nodes, "
         f"depth {result.max_depth}, {result.seconds:.2f} s",
         highlight=False,
     )
@@ -317,6 +348,10 @@ def show_result(result: EpisodeResult, console: Console) -> None:
         )
     if result.message:
         console.print(Text(_cut(result.message), style="red"))
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def next_steps(result: EpisodeResult, record: Path | None) -> str:

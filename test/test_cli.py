@@ -42,6 +42,7 @@ KEYS = [
     "message",
     "robots",
     "makespan",
+    "questions",
 ]
 
 

@@ -17,7 +17,7 @@ class Limit(enum.Enum):
 class Budget:
     """Counts what a whole tree has decided and done.
 
-    A Think, an Act and an Expand add one decision each, an Act one step besides; ``done`` and ``failure`` add
+    A Think, an Act, an Expand and an Ask add one decision each, an Act one step besides; ``done`` and ``failure`` add
     to neither.
 
     Attributes:
@@ -25,12 +25,14 @@ class Budget:
         max_steps: Steps allowed.
         decisions: Decisions taken.
         steps: Steps taken.
+        questions: Questions that a person was asked.
     """
 
     max_decisions: int = 200
     max_steps: int = 200
     decisions: int = 0
     steps: int = 0
+    questions: int = 0
 
     def __post_init__(self) -> None:
         for name in ("max_decisions", "max_steps"):

@@ -97,4 +97,14 @@ class Expand:
         return f"Expand:\n- control flow: {self.control_flow.value}\n- subgoals: {listed}"
 
 
-Decision = Think | Act | Expand
+@dataclass(frozen=True)
+class Ask:
+    """A question to a person; nothing of the kind is in the paper, whose authors name it as future work."""
+
+    question: str
+
+    def __str__(self) -> str:
+        return f"Ask: {self.question}"
+
+
+Decision = Think | Act | Expand | Ask

@@ -69,12 +69,14 @@ class DecisionGrammar(Grammar):
         control_flows: Control flows an expansion may use; empty: no expansion (ReAct).
         max_characters: Longest thought or subgoal line, in characters.
         free: Whether other skills may follow ``Act: ``, too.
+        questions: How many questions may still be asked of a person; None: there is nobody to ask.
     """
 
     skills: Sequence[str]
     control_flows: Sequence[ControlFlow] = ALL_CONTROL_FLOWS
     max_characters: int = 1000
     free: bool = False
+    questions: int | None = None
 
     def regex(self) -> str:
         """Render as a regular expression; see :meth:`Grammar.regex`."""
@@ -85,6 +87,8 @@ class DecisionGrammar(Grammar):
         if self.control_flows:
             flows = "|".join(flow.value for flow in self.control_flows)
             kinds.append(f"Expand:\\n- control flow: (?:{flows})\\n- subgoals: {line}")
+        if self.questions:
+            kinds.append(f"Ask: {line}")
         return f"(?:{'|'.join(kinds)})\\n?"
 
     def ebnf(self) -> str:
@@ -98,6 +102,9 @@ class DecisionGrammar(Grammar):
             kinds.append("expand")
             rules.append('expand ::= "Expand:\\n- control flow: " flow "\\n- subgoals: " line')
             rules.append(f"flow ::= {' | '.join(_quoted(flow.value) for flow in self.control_flows)}")
+        if self.questions:
+            kinds.append("ask")
+            rules.append('ask ::= "Ask: " line')
         rules.append(f"line ::= [^\\n]{{1,{self.max_characters}}}")
         return "\n".join([f'root ::= ({" | ".join(kinds)}) "\\n"?', *rules])
 
@@ -108,6 +115,8 @@ class DecisionGrammar(Grammar):
         if self.control_flows:
             flow = {"type": "string", "enum": [flow.value for flow in self.control_flows]}
             kinds.append(_object(Expand=_object(control_flow=flow, subgoals={"type": "array", "items": _TEXT})))
+        if self.questions:
+            kinds.append(_object(Ask=_TEXT))
         return _object(decision={"anyOf": kinds})
 
 

@@ -21,6 +21,7 @@ _EXPAND = (
     "3. Expand: Decompose the current goal condition into more detailed subgoals. When expanding, generate "
     "appropriate control flow and subgoals. Control flow can be "
 )
+_ASK = "{}. Ask: Put a question to a person, where the goal does not say enough."
 _PHRASES = {
     ControlFlow.SEQUENCE: "in sequence",
     ControlFlow.FALLBACK: "using a fallback strategy",
@@ -38,7 +39,11 @@ class Siblings:
 
 
 def system_text(
-    household: Household, *, control_flows: Sequence[ControlFlow] | None = None, recall: bool = True
+    household: Household,
+    *,
+    control_flows: Sequence[ControlFlow] | None = None,
+    recall: bool = True,
+    asks: bool = False,
 ) -> str:
     """Return the system text (paper, listings 1, 2, 5 and 6).
 
@@ -47,15 +52,18 @@ def system_text(
         control_flows: What an expansion may use (paper, section 5.4); None: all of the household's (ReAcTree); empty:
             without the Expand task (ReAct).
         recall: With working memory's ``recall location of`` action or without.
+        asks: Whether a person can be asked, which the paper has not.
     """
     actions = [*household.actions, *(["recall location of"] if recall else []), "done", "failure"]
     act = _ACT.format(actions=", ".join(actions))
     texts = household.control_flows
     *first, last = [text for flow, text in texts.items() if control_flows is None or flow in control_flows] or [""]
     if not last:
-        return "\n".join([_INTRODUCTION.format(_FLAT_ABILITIES), _THINK, act])
+        ask = [_ASK.format(3)] if asks else []
+        return "\n".join([_INTRODUCTION.format(_FLAT_ABILITIES), _THINK, act, *ask])
     listed = f"{', '.join(first)}{',' if len(first) > 1 else ''} or {last}" if first else last
-    return "\n".join([_INTRODUCTION.format(_TREE_ABILITIES), _THINK, act, f"{_EXPAND}{listed}."])
+    ask = [_ASK.format(4)] if asks else []
+    return "\n".join([_INTRODUCTION.format(_TREE_ABILITIES), _THINK, act, f"{_EXPAND}{listed}.", *ask])
 
 
 def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:

@@ -9,7 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
-from reactree_ros.agent.decision import Act, BeginSubgoal, ControlFlow, Decision, Expand, Summarise, Think, WriteCode
+from reactree_ros.agent.decision import (
+    Act,
+    Ask,
+    BeginSubgoal,
+    ControlFlow,
+    Decision,
+    Expand,
+    Summarise,
+    Think,
+    WriteCode,
+)
 from reactree_ros.agent.observation import Observation
 
 
@@ -26,6 +36,8 @@ class About(enum.Enum):
     """Why what it said is not carried out."""
     SUMMARY = "summary"
     """What stands for turns that are not shown any more."""
+    PERSON = "person"
+    """What a person has said, or that nobody has."""
     LIMIT = "limit"
     """That a limit is reached, which ends the goal node."""
 
@@ -173,9 +185,11 @@ def turn_from_dict(values: Mapping[str, Any]) -> Turn:
 
 
 def decision_to_dict(decision: Decision) -> dict[str, Any]:
-    """Return a decision as JSON has it: ``{"think": …}``, ``{"act": …}`` or ``{"expand": …, "subgoals": […]}``."""
+    """Return a decision as JSON has it: ``{"think": …}``, ``{"act": …}``, ``{"ask": …}`` or ``{"expand": …, …}``."""
     if isinstance(decision, Act):
         return {"act": decision.skill}
+    if isinstance(decision, Ask):
+        return {"ask": decision.question}
     if isinstance(decision, Expand):
         return {"expand": decision.control_flow.value, "subgoals": list(decision.subgoals)}
     name = _THOUGHT_NAMES[type(decision)]
@@ -191,6 +205,8 @@ def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:
     """
     if "act" in values:
         return Act(_text(values["act"]))
+    if "ask" in values:
+        return Ask(_text(values["ask"]))
     if "expand" in values:
         return Expand(ControlFlow(values["expand"]), tuple(map(_text, values["subgoals"])))
     for name, kind in _THOUGHTS.items():

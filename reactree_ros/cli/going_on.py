@@ -17,6 +17,7 @@ from reactree_ros.cli.opening import (
     open_memory,
     open_model,
     open_record,
+    person_at,
     print_json,
     shown_events,
     world_of,
@@ -24,6 +25,8 @@ from reactree_ros.cli.opening import (
 
 if TYPE_CHECKING:
     from reactree_ros.cli.options import Chosen
+    from reactree_ros.episode import Episode
+    from reactree_ros.person.desk import Desk
     from reactree_ros.record.reader import Record
 
 
@@ -56,7 +59,7 @@ def go_on_from(
     from reactree_ros.memory.examples import EpisodicExamples
     from reactree_ros.record.going_on import begin_otherwise, go_on, options_of
 
-    errors = Console(stderr=True)
+    errors, console = Console(stderr=True), Console(stderr=as_json)
 
     def differs(what: str, recorded: str, now: str) -> None:
         text = f"'{what}' came to something else when it was carried out again: {now!r}, recorded {recorded!r}"
@@ -68,11 +71,13 @@ def go_on_from(
         open_memory(memory) if memory else nullcontext() as episodic,
         open_record(save) as file,
         world_of(record) as world,
-        shown_events(file, save, as_json=as_json) as events,
+        person_at(console, None, page=False) as desk,
+        shown_events(file, save, as_json=as_json, console=console) as events,
     ):
         given: dict[str, Any] = {
             "world": world,
             "model": model,
+            "person": desk,
             "write": events or _nowhere,
             "flush": flush_of(file),
             "about": {
@@ -83,17 +88,24 @@ def go_on_from(
         }
         if planner:
             episode = begin_otherwise(record, until, planner, memory=episodic, **given)
+            _let_speak(desk, episode)
             result = episode.run()
         else:
             seed = options_of(record).seed
             found = EpisodicExamples(episodic, count_tokens=_count(model), seed=seed) if episodic else None
             with closing(found) if found else nullcontext():
                 episode = go_on(record, until, limits=limits, says=says, examples=found, **given)
+                _let_speak(desk, episode)
                 result = episode.run()
     if as_json:
         print_json(result)
     if not result.achieved:
         raise typer.Exit(NOT_ACHIEVED)
+
+
+def _let_speak(desk: Desk | None, episode: Episode) -> None:
+    if desk is not None:
+        desk.follow(episode.hear)
 
 
 def _nowhere(event: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from reactree_ros.episode import EpisodeResult
     from reactree_ros.llm.port import LanguageModel
     from reactree_ros.memory.episodic import EpisodicMemory
+    from reactree_ros.person.desk import Desk
     from reactree_ros.planners.spec import Planner
     from reactree_ros.record.reader import Record
     from reactree_ros.record.schema import Event
@@ -162,8 +164,41 @@ def model_of(record: Record) -> Chosen:
 
 
 @contextmanager
+def person_at(console: Console, planner: Planner | None, *, page: bool) -> Iterator[Desk | None]:
+    """Yield the desk whose questions a person answers: on the page, or at this terminal; None where nobody can.
+
+    Args:
+        console: Where questions are printed.
+        planner: Who asks; None: that is in a record.
+        page: Whether there is a page.
+    """
+    from reactree_ros.person.desk import Desk
+    from reactree_ros.person.terminal import at_the_terminal
+
+    desk, terminal = Desk(), _terminal()
+    if page:
+        yield desk
+    elif terminal is not None:
+        with at_the_terminal(desk, terminal, lambda line: console.print(line, style="bold", markup=False)):
+            yield desk
+    else:
+        if planner is not None and planner.settings.model_dump().get("questions"):
+            text = "Nobody can be asked: nothing can be typed here; with --view a person answers on the page"
+            Console(stderr=True).print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+        yield None
+
+
+def _terminal() -> int | None:
+    """Return the file descriptor of what a person types; None where nobody does."""
+    try:
+        return sys.stdin.fileno() if sys.stdin.isatty() else None
+    except (AttributeError, OSError, ValueError):  # it is closed, or stands for something else
+        return None
+
+
+@contextmanager
 def shown_events(
-    record: RecordFile | None, save: Path | None, *, as_json: bool
+    record: RecordFile | None, save: Path | None, *, as_json: bool, console: Console | None = None
 ) -> Iterator[Callable[[Event], None] | None]:
     """Show a run in the terminal, unless JSON is printed; yields what takes its events, None where nobody does.
 
@@ -171,13 +206,14 @@ def shown_events(
         record: Takes them, too.
         save: Where they are written, for what can be done next.
         as_json: Whether nothing is shown.
+        console: Where to; None: one of its own.
     """
     from reactree_ros.terminal import Terminal
 
     if as_json:
         yield None if record is None else record.write
         return
-    with Terminal(Console(), record=save) as terminal:
+    with Terminal(console or Console(), record=save) as terminal:
         takers = [terminal.take] if record is None else [record.write, terminal.take]
 
         def take(event: Event) -> None:

@@ -17,6 +17,7 @@ from reactree_ros.cli.opening import (
     open_memory,
     open_model,
     open_record,
+    person_at,
     print_json,
     shown_events,
 )
@@ -71,6 +72,7 @@ def run(
         check_installed()
     chosen = chosen_planner(planner, llm)
     place = Place.of(world.spec, world.settings)
+    console = Console(stderr=as_json)
     task, task_id = place.choose(instruction, by_number=world.settings.of_many)
     with (
         open_model(llm) as model,
@@ -78,21 +80,25 @@ def run(
         kept_for_the_page(save) if view else nullcontext(save) as record,
         open_record(record) as file,
         place.make(task, scored=task_id is not None) as household,
-        shown_events(file, save, as_json=as_json) as events,
+        person_at(console, chosen, page=view) as desk,
+        shown_events(file, save, as_json=as_json, console=console) as events,
     ):
-        steering = Steering(model, paused=paused) if view else None
+        steering = Steering(model, desk, paused=paused) if view else None
         about = described(world, llm, task, scored=task_id is not None)
         episode = Episode(
             (instruction or (task.instruction if task else "")).strip(),
             world=household,
             model=steering or model,
             planner=chosen,
+            person=desk,
             memory=episodic,
             options=TreeOptions(**dict(options)),
             record=None if events is None else Recorder(events, flush=flush_of(file), **about),
             task_id=task_id,
             task_name=task.task_name if task and task_id is not None else "instruction",
         )
+        if desk is not None:
+            desk.follow(episode.hear)
         with watched(episode, record, steering) if steering and record else nullcontext():
             result = episode.run()
             if as_json:

@@ -19,7 +19,7 @@ from reactree_interfaces.srv import DescribeHousehold, Generate
 from sensor_msgs.msg import Image
 from std_msgs.msg import Header
 
-from reactree_ros.agent.decision import Act, BeginSubgoal, ControlFlow, Decision, Expand, Think
+from reactree_ros.agent.decision import Act, Ask, BeginSubgoal, ControlFlow, Decision, Expand, Think
 from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
@@ -184,6 +184,7 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
         msg.kind, msg.free = Generate.Request.DECISION, may_say.free
         msg.options = list(may_say.skills)
         msg.control_flows = [flow.value for flow in may_say.control_flows]
+        msg.questions = -1 if may_say.questions is None else may_say.questions
     elif isinstance(may_say, Choice):
         msg.kind, msg.options = Generate.Request.CHOICE, list(may_say.options)
     elif isinstance(may_say, SubgoalGrammar):
@@ -231,13 +232,14 @@ def _turn(msg: TurnMsg, index: int) -> Turn:
     if msg.kind in ABOUT:
         return Told(msg.text, ABOUT[msg.kind])
     if msg.kind not in (TurnMsg.SAID, TurnMsg.SAW):
-        raise ValueError(f"turns[{index}].kind is {msg.kind}; it must be one of the constants of Turn.msg (0 to 7)")
+        raise ValueError(f"turns[{index}].kind is {msg.kind}; it must be one of the constants of Turn.msg (0 to 8)")
     return Said(msg.text) if msg.kind == TurnMsg.SAID else Saw(msg.text)
 
 
 def _may_say(msg: Generate.Request) -> MaySay:
     if msg.kind == Generate.Request.DECISION:
-        return DecisionGrammar(tuple(msg.options), _control_flows(msg.control_flows), free=msg.free)
+        flows, questions = _control_flows(msg.control_flows), None if msg.questions < 0 else msg.questions
+        return DecisionGrammar(tuple(msg.options), flows, free=msg.free, questions=questions)
     if msg.kind == Generate.Request.CHOICE:
         if not msg.options:
             raise ValueError("options is empty; a choice needs at least one")
@@ -304,6 +306,8 @@ def _said_to_msg(said: Said) -> SpokenDecision:
         return SpokenDecision(kind=SpokenDecision.EXPAND, text=said.text, **more)
     if isinstance(decision, Act):
         return SpokenDecision(kind=SpokenDecision.ACT, text=said.text, skill=decision.skill)
+    if isinstance(decision, Ask):
+        return SpokenDecision(kind=SpokenDecision.ASK, text=said.text, question=decision.question)
     assert decision is not None  # it was read
     return SpokenDecision(kind=SpokenDecision.THINK, text=said.text, thought=decision.thought)
 
@@ -316,6 +320,8 @@ def _said_from_msg(msg: SpokenDecision) -> Said:
         decision = Expand(ControlFlow(msg.control_flow), tuple(msg.subgoals))
     elif msg.kind == SpokenDecision.ACT:
         decision = Act(msg.skill)
+    elif msg.kind == SpokenDecision.ASK:
+        decision = Ask(msg.question)
     else:
         decision = Think(msg.thought)
     return Said(msg.text, decision)

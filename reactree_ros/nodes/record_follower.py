@@ -225,7 +225,7 @@ class RecordFollower(Node):
         question, asked = self._questions.next(), None
         if question is not None:
             request = question.request
-            asked = Asked(question.number, request.skill, request.reason, request.seconds)
+            asked = Asked(question.number, "", request.skill, request.reason, request.seconds)
         self._course = replace(self._course, asked=asked)
 
     # ------------------------------------------------------------------ the person's hand, from other threads

@@ -14,7 +14,7 @@ from rclpy.publisher import Publisher
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
 
-from reactree_ros.agent.decision import Act, Decision, Think
+from reactree_ros.agent.decision import Act, Ask, Decision, Think
 from reactree_ros.agent.turns import Said
 from reactree_ros.llm.port import Reply
 from reactree_ros.nodes.messages import counted
@@ -159,6 +159,8 @@ def _as_msg(decision: Decision | None) -> DecisionMsg:
         return DecisionMsg(kind=DecisionMsg.THINK, thought=decision.thought)
     if isinstance(decision, Act):
         return DecisionMsg(kind=DecisionMsg.ACT, skill=decision.skill)
+    if isinstance(decision, Ask):
+        return DecisionMsg(kind=DecisionMsg.ASK, question=decision.question)
     if decision is None:
         return DecisionMsg()
     flow = decision.control_flow.value

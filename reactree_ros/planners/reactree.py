@@ -40,7 +40,8 @@ def reactree(instruction: str, context: RunContext, settings: ReactreeSettings) 
     few = "" if flows == tuple(household.control_flows) else f"_{settings.control_flow.replace('+', '_')}"
     names = [f"reactree_wm{few}"] if context.working_memory is not None else []
     examples = fixed_example(household, *names, f"reactree{few}")  # without recalls it is an example, too
-    return AgentNode(instruction, context, Abilities(flows, settings.summarise_after, examples, settings.break_rounds))
+    abilities = Abilities(flows, settings.summarise_after, examples, settings.break_rounds, settings.questions)
+    return AgentNode(instruction, context, abilities)
 
 
 SPEC = PlannerSpec(

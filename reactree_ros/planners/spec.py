@@ -32,6 +32,9 @@ class AgentNodeSettings(PlannerSettings):
         default=False,
         description="do not offer the skill that begins a third time what was done twice with the same observations",
     )
+    questions: int = Field(
+        default=0, ge=0, description="questions that a person may be asked in a run, by `Ask:`; 0: nobody is asked"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

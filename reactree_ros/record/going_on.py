@@ -15,6 +15,7 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.experience import Experience
 from reactree_ros.pending import Pending
+from reactree_ros.person.port import Person
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.player import (
@@ -71,7 +72,7 @@ def stop_of(record: Record) -> int:
     for at, event in reversed(list(enumerate(events))):
         if end == EpisodeEnd.INTERRUPTED.value and event["e"] == "interrupted":
             return at
-        if end not in _LIMITS and event["e"] == "failed" and event["of"] != "score":
+        if end not in _LIMITS and event["e"] == "failed" and event["of"] not in ("score", "answer"):
             return at
         if end in _LIMITS and event.get("about") == "limit" and not _limited_before(events, at):
             return at
@@ -345,6 +346,7 @@ def begin_otherwise(
     flush: Callable[[], None] = lambda: None,
     about: Mapping[str, Any],
     memory: EpisodicMemory | None = None,
+    person: Person | None = None,
     differs: Callable[[str, str, str], None] = lambda what, recorded, now: None,
 ) -> Episode:
     """Bring the world to where a record's was, and return an episode in which another planner begins there.
@@ -359,6 +361,7 @@ def begin_otherwise(
         flush: Makes them safe; see :class:`Recorder`.
         about: What the new record says of world and language model.
         memory: Where examples come from.
+        person: Whom goal nodes may ask.
         differs: Told of each skill that came to something else.
 
     Raises:
@@ -372,6 +375,7 @@ def begin_otherwise(
         world=world,
         model=model,
         planner=chosen,
+        person=person,
         memory=memory,
         options=options,
         record=Recorder(write, flush=flush, **about, parent=parent_of(record, until)),

@@ -24,6 +24,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.experience import Experience
 from reactree_ros.pending import Pending, pass_on
+from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, is_stop
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import Record, RecordError
 from reactree_ros.record.schema import (
@@ -192,8 +193,8 @@ class Script:
     def _key(self, event: Event) -> Key:
         """Return what an event is the answer to; nothing that is asked for where it is none, or came late."""
         kind, robot = event["e"], event.get("robot", "")
-        if kind == "reply":
-            return "reply", event["id"]
+        if kind in ("reply", "answer"):
+            return kind, event["id"]
         if kind == "retrieved":
             return "examples", self._subgoals[event["node"]]
         if kind == "failed" and event.get("late"):
@@ -240,6 +241,8 @@ class Script:
     def _answer_in(self, event: Event) -> Any:
         if event["e"] == "reply":
             return reply_from_dict(event)
+        if event["e"] == "answer":
+            return Answer(event["text"], event["by"])
         if event["e"] == "retrieved":
             return tuple(map(experience_from_dict, event["experiences"]))
         if event["e"] == "skills":
@@ -339,6 +342,27 @@ class ScriptedModel(LanguageModel):
         if self._script.live:
             return _live(self._live).count_tokens(text)
         return self._script.count()
+
+
+class ScriptedPerson(Person):
+    """Answers as is recorded, and after that as a live person does.
+
+    Args:
+        script: The record.
+        live: The live person; None: there is none.
+    """
+
+    def __init__(self, script: Script, live: Person | None = None) -> None:
+        self._script, self._live = script, live
+
+    def ask(self, question: Question) -> Pending[Answer]:
+        """Answer when the record does."""
+        return self._script.ask(("answer", question.id), lambda: self._ask_live(question))
+
+    def _ask_live(self, question: Question) -> Pending[Answer]:
+        if self._live is None:
+            return Pending.failed(NobodyAnswers("nobody is there"))
+        return self._live.ask(question)
 
 
 class ScriptedWorld(World):
@@ -481,6 +505,7 @@ def make_episode(
     model: ScriptedModel,
     builder: Builder | None = None,
     examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None,
+    person: Person | None = None,
     limits: Mapping[str, int] | None = None,
     **given: Any,
 ) -> Episode:
@@ -494,6 +519,7 @@ def make_episode(
         model: Decides.
         builder: The planner; None: the one that the record names.
         examples: Finds examples after the record's end.
+        person: Answers after it.
         limits: Options ``max_decisions`` and ``max_steps`` instead of the recorded ones.
         given: What else the episode is given, such as the tree in which it grows.
 
@@ -515,6 +541,7 @@ def make_episode(
             task_id=run["task_id"],
             task_name=run["task_name"],
             examples=script.examples(examples) if asks_memory or examples else None,
+            person=ScriptedPerson(script, person) if run.get("person") else None,
             clock=script.clock,
             **given,
         )
@@ -555,6 +582,11 @@ def follow_script(episode: Episode, script: Script) -> Generator[bool, None, boo
             if event["e"] == "interrupted":
                 episode.interrupt()
                 return True
+            if event["e"] == "heard":
+                episode.hear(event["text"])
+                if is_stop(event["text"]):
+                    episode.interrupt()
+                    return True
             if event.get("late"):
                 script.now += _LONG
             episode.tick()

@@ -70,7 +70,8 @@ def turns_to_list(turns: Sequence[Turn]) -> list[dict[str, Any]]:
 def may_say_to_dict(may_say: MaySay) -> Event:
     """Return what a reply is held to; of the skills, which ``skills`` events tell, only how many there are."""
     if isinstance(may_say, DecisionGrammar):
-        return {**_skills("decision", may_say), "control_flows": _flows(may_say.control_flows)}
+        questions = {} if may_say.questions is None else {"questions": may_say.questions}
+        return {**_skills("decision", may_say), "control_flows": _flows(may_say.control_flows), **questions}
     if isinstance(may_say, SubgoalGrammar):
         return _skills("subgoal", may_say)
     if isinstance(may_say, Choice):

@@ -198,6 +198,7 @@ class Recorder(Listener):
                 "household": household_to_dict(household),
                 "recallable": list(context.world.recallable),
                 "options": self._options,
+                **({} if context.person is None else {"person": True}),
                 "limits": {"decisions": budget.max_decisions, "steps": budget.max_steps},
                 **({} if context.team.alone else {"robots": [robot.name for robot in context.team.robots]}),
                 **self._about,
@@ -403,6 +404,8 @@ class Recorder(Listener):
         number = self._numbers[node]
         if call.of == "reply":
             self._write({"e": "reply", "node": number, "id": call.id, **reply_to_dict(answer)})
+        elif call.of == "answer":
+            self._write({"e": "answer", "node": number, "id": call.id, "text": answer.text, "by": answer.by})
         elif call.of == "skills":
             robot = node.post.robot.name
             event = {"e": "skills", **_robot(node), **skills_difference(self._skills.get(robot, ()), answer)}
@@ -441,6 +444,10 @@ class Recorder(Listener):
         if call.id:
             event["id"] = call.id
         self._write(event | {"late": True} if late else event)
+
+    def heard(self, words: str) -> None:
+        """See :meth:`Listener.heard`."""
+        self._write({"e": "heard", "text": words})
 
     def counted(self, tokens: int) -> None:
         """See :meth:`Listener.counted`."""

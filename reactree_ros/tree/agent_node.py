@@ -11,11 +11,11 @@ from py_trees.common import Status
 from py_trees.composites import Composite
 
 from reactree_ros.agent.context_window import ContextWindow
-from reactree_ros.agent.decision import DONE, Act, ControlFlow, Expand, Summarise, Think
+from reactree_ros.agent.decision import DONE, Act, Ask, ControlFlow, Decision, Expand, Summarise, Think
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.prompt import Siblings, system_text, task_turn
-from reactree_ros.agent.turns import Prompt, Said, Saw, Turn
+from reactree_ros.agent.turns import About, Prompt, Said, Saw, Turn
 from reactree_ros.llm.port import Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.context import RunContext
@@ -30,6 +30,9 @@ LONGEST_ROUND = 12
 #: What a node is told that has the same thought again.
 REPEATED = "You have had this thought already, and nothing has changed since. Say another kind of decision now."
 
+#: What follows the answer to the last question.
+NO_MORE = "You may ask no more questions."
+
 
 @dataclass(frozen=True)
 class Abilities:
@@ -43,12 +46,14 @@ class Abilities:
         fixed_examples: The examples that stand in for episodic memory (paper, section 5.3).
         break_rounds: What was done twice with the same observations is not begun a third time: the skill that it begins
             with is not offered.
+        questions: How many questions a person may be asked in the whole run.
     """
 
     control_flows: tuple[ControlFlow, ...]
     summarise_after: int = 0
     fixed_examples: tuple[str, ...] = ()
     break_rounds: bool = False
+    questions: int = 0
 
 
 class AgentNode(GoalNode):
@@ -63,6 +68,8 @@ class AgentNode(GoalNode):
         feedback message names which.
         INVALID when interrupted: what it has in flight is cancelled.
     """
+
+    listens = True
 
     def __init__(
         self,
@@ -120,6 +127,8 @@ class AgentNode(GoalNode):
                 self._done.append((decision.skill, observation.text))
                 self._thoughts.clear()
                 yield from self._learn_skills()
+            elif isinstance(decision, Ask):
+                yield from self._put(decision, reply, said.text)
             elif isinstance(decision, Think):
                 self.think(decision, reply, said.text, answer=self._answer(decision))
         return None
@@ -130,7 +139,8 @@ class AgentNode(GoalNode):
         recall = context.working_memory is not None
         observation = yield from self.look_around()
         found = yield from self.find_examples()
-        system = system_text(context.household, control_flows=abilities.control_flows, recall=recall)
+        asks = self._questions_left() is not None
+        system = system_text(context.household, control_flows=abilities.control_flows, recall=recall, asks=asks)
         fixed = abilities.fixed_examples if context.fixed_example else ()
         self.begin_prompt(system, [experience.text for experience in found] or fixed)
         self.add(task_turn(self.subgoal, self._siblings))
@@ -161,11 +171,19 @@ class AgentNode(GoalNode):
             until = self._window.excess(self.turns, limit=limit, count=self._context.count_tokens)
             if until is not None:
                 yield from self._summarise(until)
+        self.hear()
         return (yield from self.ask(self._grammar))
 
     def _grammar(self) -> DecisionGrammar:
         free = self._context.household.free_skills
-        return DecisionGrammar(self._skills, self._abilities.control_flows, free=free)
+        flows, questions = self._abilities.control_flows, self._questions_left()
+        return DecisionGrammar(self._skills, flows, free=free, questions=questions)
+
+    def _questions_left(self) -> int | None:
+        """Return how many questions may still be asked; None where nobody can be asked."""
+        if self._context.person is None or not self._abilities.questions:
+            return None
+        return max(0, self._abilities.questions - self._context.budget.questions)
 
     def _summarise(self, until: int) -> Generator[Step, Any, None]:
         """Let a summary stand for the older turns in the prompt; it is told as a thought."""
@@ -189,15 +207,19 @@ class AgentNode(GoalNode):
         if self._context.options.plain_reading:
             return self._plainly(reply)
         said = self.decisions(reply, self._grammar())
-        if said and isinstance(expand := said[-1].decision, Expand) and (objection := self._objection(expand)):
-            self.refuse(reply.text.strip("\n"), objection, expand)
+        decision = said[-1].decision if said else None
+        objection = self._objection(decision) if isinstance(decision, Expand) else ""
+        if isinstance(decision, Ask) and (answer := self._context.answers.get(decision.question.casefold())):
+            objection = f"That was asked already; the answer was {answer}."
+        if objection:
+            self.refuse(reply.text.strip("\n"), objection, decision)
             return ()
         return said
 
     def _plainly(self, reply: Reply) -> Sequence[Said]:
         """Read a reply as the recordings are read."""
         text, objection = reply.text.strip("\n"), reply.objection
-        decision: Think | Act | Expand | None = None
+        decision: Decision | None = None
         if not objection:
             try:
                 decision = parse_decision(text, keep_and=True)
@@ -232,6 +254,15 @@ class AgentNode(GoalNode):
                 if _normal(subgoal) in self._ancestors:
                     return f"The subgoal '{subgoal}' is being worked on already; name smaller ones."
         return ""
+
+    def _put(self, ask: Ask, reply: Reply, said: str) -> Generator[Step, Any, None]:
+        """Put a question to the person; what comes of it is told."""
+        self._context.budget.count_decision()
+        self._context.listener.decided(self, ask, reply)
+        self.say(said, ask)
+        answer = yield from self.ask_person(ask.question)
+        self.tell(answer if self._questions_left() else f"{answer} {NO_MORE}", About.PERSON)
+        self._thoughts.clear()
 
     # ------------------------------------------------------------------ expanding
 

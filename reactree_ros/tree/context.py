@@ -19,6 +19,7 @@ from reactree_ros.memory.episodic import approximate_tokens
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending
+from reactree_ros.person.port import Person
 from reactree_ros.tree.failure import Failure, FailureKind
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
@@ -34,9 +35,9 @@ class Call:
     """What a goal node waits for from outside.
 
     Attributes:
-        of: ``reply``, ``observe``, ``execute``, ``survey``, ``skills``, ``examples`` or ``score``; also ``recall``,
-            which the run itself answers, and ``hold``, which somebody ends.
-        id: Of the request, where it is a reply.
+        of: ``reply``, ``answer`` (a person's), ``observe``, ``execute``, ``survey``, ``skills``, ``examples`` or
+            ``score``; also ``recall``, which the run itself answers, and ``hold``, which somebody ends.
+        id: Of the request or the question, where it is a reply or an answer.
     """
 
     of: str
@@ -77,7 +78,7 @@ class Listener:
         """A skill is about to go to the world."""
 
     def came(self, node: GoalNode, call: Call, answer: Any) -> None:
-        """What a goal node waited for is there: a reply, an observation, skills or experiences."""
+        """What a goal node waited for is there: a reply, an answer, an observation, skills or experiences."""
 
     def call_failed(self, node: GoalNode, call: Call, error: Exception, *, late: bool = False) -> None:
         """What a goal node waited for failed, or did not come in time."""
@@ -90,6 +91,9 @@ class Listener:
 
     def manned(self, behaviour: Behaviour | None, robot: str) -> None:
         """A behaviour, with what grows under it, has a robot from now on, of several; None: the whole tree."""
+
+    def heard(self, words: str) -> None:
+        """A person has said something that is no answer; goal nodes that can take it in are told."""
 
     def counted(self, tokens: int) -> None:
         """The language model's tokenizer has counted the tokens of a text."""
@@ -124,6 +128,7 @@ class RunContext:
         budget: Decisions and steps left.
         options: How the method behaves.
         working_memory: Where things were seen; None switches ``recall`` off.
+        person: Answers questions; None: there is nobody to ask.
         examples: Finds in-context examples for a subgoal; where it is None or finds none, the fixed ones are used.
         system_text: Whether prompts begin with the system text.
         fixed_example: Whether a fixed example is shown where none is found.
@@ -136,6 +141,8 @@ class RunContext:
         failures: What ended goal nodes before their programs did, in order, whatever became of the run.
         fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
         paused: Why a person has the run hold; empty: none has.
+        words: What a person has said that is no answer, in order.
+        answers: What questions were answered with, by their words in lower case.
         team: The robots of the world.
     """
 
@@ -145,6 +152,7 @@ class RunContext:
     budget: Budget = field(default_factory=Budget)
     options: TreeOptions = field(default_factory=TreeOptions)
     working_memory: WorkingMemory | None = None
+    person: Person | None = None
     examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None
     system_text: bool = True
     fixed_example: bool = True
@@ -157,6 +165,8 @@ class RunContext:
     failures: list[Failure] = field(default_factory=list)
     fatal: Failure | None = None
     paused: str = ""
+    words: list[str] = field(default_factory=list)
+    answers: dict[str, str] = field(default_factory=dict)
     team: Team = field(init=False)
 
     def __post_init__(self) -> None:

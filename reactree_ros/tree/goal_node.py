@@ -24,6 +24,7 @@ from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, is_cl
 from reactree_ros.llm.port import DecisionRequest, FreeText, MaySay, NoAnswerInTime, PromptTooLong, Reply
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.pending import Pending, asked
+from reactree_ros.person.port import Answer, NobodyAnswers, Question, quoted
 from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.tree.failure import EndedBelow, Failure, FailureKind, Held, LimitReached, MemoryGone, failure_of
 from reactree_ros.tree.skill_leaf import SkillLeaf
@@ -47,6 +48,7 @@ class Wait:
         pending: The result.
         late: Of what type the error is where it does not come in time.
         next_tick: Whether it is looked at in the next tick at the earliest, also where it is there at once.
+        seconds: Longest wait; None: as long as for a decision.
         while_held: Whether it goes on while the run is held; otherwise it is cancelled, and :class:`Held` is raised.
         call: What it was asked for outside of the run, which listeners are told; None where it is the run's own work.
             What is its own work is to be looked at in the next tick, so that a run and its replay have the same ticks.
@@ -56,6 +58,7 @@ class Wait:
     pending: Pending[Any]
     late: type[Exception] = TimeoutError
     next_tick: bool = False
+    seconds: float | None = None
     while_held: bool = True
     call: Call | None = None
 
@@ -120,10 +123,13 @@ class GoalNode(Composite, abc.ABC):
         lesson: The turns that are an example for others; None: all of them.
         index: Its number in the run, in the order in which goal nodes start, from 0.
         start: Decision count at its start, from 1.
+        listens: Whether its program takes in what a person says in the middle of a run; see :meth:`hear`.
         end: How it ended, for episodic memory; None before, and where an error ended it.
         failure: Why it failed; None where it did not.
         leaf: The latest skill, which is carried out or was; None where there was none yet.
     """
+
+    listens = False
 
     def __init__(self, subgoal: str, context: RunContext, *, name: str = "", parent: GoalNode | None = None) -> None:
         """Make a node.
@@ -154,7 +160,7 @@ class GoalNode(Composite, abc.ABC):
         self._system = ""
         self._examples: Sequence[str] = ()
         self._prompt_start: tuple[Turn, ...] = ()
-        self._requests = 0
+        self._requests = self._heard = 0
         self._begun = False
         self._program: Program | None = None
         self._step: Step | None = None
@@ -442,6 +448,32 @@ class GoalNode(Composite, abc.ABC):
         self.say(said, None)
         self.tell(reason, About.REFUSAL)
 
+    # ------------------------------------------------------------------ for programs: a person
+
+    def ask_person(self, question: str) -> Generator[Step, Any, str]:
+        """Put a question to the person, and return what the node is to be told; the caller counts the decision.
+
+        That nobody answers in time, or at all, or that the way to the person fails, is told likewise.
+        """
+        context = self._context
+        assert context.person is not None  # nothing is asked where nobody is
+        context.budget.questions += 1
+        seconds = context.options.answer_timeout
+        put = Question(question, seconds, id=f"question {context.budget.questions}", goal=self.subgoal)
+        pending = asked(context.person.ask, put)
+        try:
+            answer: Answer = yield Wait("answer", pending, NobodyAnswers, seconds=seconds, call=Call("answer", put.id))
+        except Exception as error:
+            return f"Nobody answers: {str(error) or type(error).__name__}."
+        context.answers[question.casefold()] = said = quoted(answer.text)
+        return f"The person answers: {said}."
+
+    def hear(self) -> None:
+        """Take in what a person has said since, that is no answer."""
+        for words in self._context.words[self._heard :]:
+            self.tell(f"The person says: {quoted(words)}.", About.PERSON)
+        self._heard = len(self._context.words)
+
     # ------------------------------------------------------------------ for programs: the world and the memories
 
     def look_around(self) -> Generator[Step, Any, Observation]:
@@ -640,13 +672,16 @@ class GoalNode(Composite, abc.ABC):
             self._go_on(self._outcome_of(step))
         elif self._context.clock() >= self._deadline:
             step.pending.cancel()
-            late = step.late(f"no {step.what} within {self._context.options.decision_timeout:g} s")
+            late = step.late(f"no {step.what} within {self._patience(step):g} s")
             if step.call is not None:
                 self._context.listener.call_failed(self, step.call, late, late=True)
             assert self._program is not None  # it waits
             program = self._program
             raised = self._lost(late)
             self._go_on(lambda: program.throw(raised))
+
+    def _patience(self, step: Wait) -> float:
+        return self._context.options.decision_timeout if step.seconds is None else step.seconds
 
     def _look_whether_held(self) -> None:
         context, program = self._context, self._program
@@ -739,7 +774,7 @@ class GoalNode(Composite, abc.ABC):
         self._step = step
         context = self._context
         if isinstance(step, Wait):
-            self._deadline = context.clock() + context.options.decision_timeout
+            self._deadline = context.clock() + self._patience(step)
             step.pending.add_done_callback(lambda _: context.wake())
             return
         if isinstance(step, Hold):

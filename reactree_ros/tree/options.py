@@ -51,6 +51,9 @@ class RunOptions(Settings):
     decision_timeout: float = Field(
         default=120.0, gt=0, le=86400, description="longest wait for a decision, a look around or examples, in seconds"
     )
+    answer_timeout: float = Field(
+        default=60.0, gt=0, le=86400, description="longest wait for a person's answer to a question, in seconds"
+    )
     skill_timeout: float = Field(default=600.0, gt=0, le=86400, description="longest wait for a skill, in seconds")
     hold_timeout: float = Field(
         default=3600.0, gt=0, le=604800, description="longest hold by an emergency stop or a pause, in seconds"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -13,27 +14,40 @@ from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.pending import Pending
+from reactree_ros.person.desk import Desk, Open
 
 #: Who answered, where a person said a decision.
 A_PERSON = "a person"
+#: By what way answers come.
+BY = "page"
 PAUSED = "somebody has paused it"
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A skill that a person is to allow or to refuse.
+    """A question to the person, or a skill that the person is to allow or to refuse.
 
     Attributes:
-        number: Tells it from others: ``allow NUMBER`` and ``refuse NUMBER`` are the commands.
-        skill: In words, e.g. ``turn on stove 1``.
-        reason: Why it is asked.
+        number: Tells it from others: ``answer NUMBER`` is the command, of a skill with ``yes`` or why not.
+        text: The question.
+        skill: The skill that is to be confirmed, in words, e.g. ``turn on stove 1``; empty: the model asks.
+        reason: Why it is asked: the goal that it is asked for, or what the skill policy says.
         seconds: How long whoever asks waits for the answer.
     """
 
     number: int
+    text: str
     skill: str
     reason: str
     seconds: float
+
+    @classmethod
+    def of(cls, one: Open | None) -> Asked | None:
+        """Return what a page shows of a question; None where there is none."""
+        if one is None:
+            return None
+        question = one.question
+        return cls(one.number, question.text, question.skill, question.goal, question.seconds)
 
 
 @dataclass(frozen=True)
@@ -45,13 +59,13 @@ class Course:
         ended: Whether the run has ended, so that there is nothing to steer.
         notice: Why what a person wanted last was not done; empty where it was.
         commands: What a person can want of it.
-        asked: A skill that is to be confirmed; None: there is none.
+        asked: What the person is asked now; None: nothing.
     """
 
     paused: bool = False
     ended: bool = False
     notice: str = ""
-    commands: tuple[str, ...] = ("pause", "go on", "step", "say", "cancel")
+    commands: tuple[str, ...] = ("pause", "go on", "step", "say", "tell", "cancel")
     asked: Asked | None = None
 
 
@@ -76,11 +90,12 @@ class Steering(LanguageModel):
 
     Args:
         model: Decides where no person does.
+        desk: Has the questions that the person is to answer; None: nothing is asked.
         paused: Whether the run waits before its first decision.
     """
 
-    def __init__(self, model: LanguageModel, *, paused: bool = False) -> None:
-        self._model = model
+    def __init__(self, model: LanguageModel, desk: Desk | None = None, *, paused: bool = False) -> None:
+        self._model, self._desk = model, desk
         self._lock = threading.Lock()
         self._episode: Episode | None = None
         self._left: int | None = 0 if paused else None  # decisions that are asked for until it pauses; None: no end
@@ -105,8 +120,9 @@ class Steering(LanguageModel):
     @property
     def course(self) -> Course:
         """How the run is steered now."""
+        asked = None if self._desk is None else Asked.of(self._desk.next)
         with self._lock:
-            return Course(self._left == 0 and not self._ended, self._ended, self._notice)
+            return Course(self._left == 0 and not self._ended, self._ended, self._notice, asked=asked)
 
     def course_of(self, record: Path) -> Course:
         """Return the course: there is one run."""
@@ -114,13 +130,17 @@ class Steering(LanguageModel):
 
     def commands(self, record: Path) -> Mapping[str, Callable[[str], object]]:
         """See :meth:`Helm.commands`."""
-        return {
+        commands: dict[str, Callable[[str], object]] = {
             "pause": lambda _: self.pause(),
             "go on": lambda _: self.go_on(),
             "step": lambda _: self.step(),
             "say": self.say,
+            "tell": self.tell,
             "cancel": lambda _: self.cancel(),
         }
+        if self._desk is not None and (one := self._desk.next) is not None:
+            commands[f"answer {one.number}"] = partial(self._desk.answer, one.number, by=BY)
+        return commands
 
     # ------------------------------------------------------------------ for the person
 
@@ -154,6 +174,12 @@ class Steering(LanguageModel):
             if self._left != 0:
                 raise UserError("the run is not paused; pause it first, so that the decision is the one that is meant")
         return self._release(1, words)
+
+    def tell(self, words: str) -> None:
+        """Tell the run something in the middle of it; see :meth:`Episode.hear`."""
+        with self._lock:
+            episode = self._running()
+        episode.hear(words)
 
     def cancel(self) -> None:
         """Stop the run for good."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from reactree_ros.agent.decision import Act, Think
+from reactree_ros.agent.decision import Act, Ask, Think
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar
 from reactree_ros.agent.reading.expansions import expansion_in_plain_words
 from reactree_ros.agent.reading.labels import inline_label
@@ -44,7 +44,7 @@ def read(text: str, grammar: Grammar, *, cut: bool = False) -> tuple[Said, ...]:
     _check_length(text)
     if said := _as_the_grammar_has_it(text.strip("\n"), grammar, cut):
         return said
-    words = own_words(text)
+    words = own_words(text, asks=_asks(grammar))
     cut = cut and text.endswith(words)
     reader = Reader(grammar, cut=cut)
     return _as_the_grammar_has_it(words.strip(), grammar, cut) or reader.read(parts_of(words, reader.kinds))
@@ -64,7 +64,7 @@ def read_call(calls: Iterable[tuple[str, str]], grammar: Grammar, *, text: str =
     called = [{"name": name, "arguments": arguments} for name, arguments in calls]
     _check_length("".join([text, *map(str, called)]))
     reader = Reader(grammar, cut=False)
-    return reader.read(parts_of(own_words(text), reader.kinds, called))
+    return reader.read(parts_of(own_words(text, asks=_asks(grammar)), reader.kinds, called))
 
 
 def read_choice(text: str, options: Sequence[str], *, cut: bool = False) -> str:
@@ -99,10 +99,19 @@ def _as_the_grammar_has_it(text: str, grammar: Grammar, cut: bool) -> tuple[Said
     if text.startswith("Expand:"):
         expand = None if cut else expansion_in_plain_words(text, grammar.control_flows)
         return (Said(text, expand),) if expand is not None else ()
-    if text.startswith("Think: ") and "<" not in text and len(text.splitlines()) == 1 and inline_label(text) is None:
-        thought = text[len("Think: ") :]
-        return (Said(text, Think(thought)),) if thought and thought == thought.strip() else ()
-    return ()
+    kind, _, line = text.partition(": ")
+    if not line or line != line.strip() or "<" in text or len(text.splitlines()) != 1:
+        return ()
+    if inline_label(text, asks=_asks(grammar)) is not None:
+        return ()
+    if kind == "Think":
+        return (Said(text, Think(line)),)
+    return (Said(text, Ask(line)),) if kind == "Ask" and grammar.questions and not cut else ()
+
+
+def _asks(grammar: Grammar) -> bool:
+    """Whether a person can be asked, though perhaps no more."""
+    return isinstance(grammar, DecisionGrammar) and grammar.questions is not None
 
 
 def _subgoal_as_the_grammar_has_it(text: str, grammar: SubgoalGrammar, cut: bool) -> tuple[Said, ...]:

@@ -17,6 +17,8 @@ class Kind(enum.Enum):
     ARGUMENT = "argument"
     """What an act that was named before is done to, as some agents' formats have it."""
     EXPAND = "expand"
+    ASK = "ask"
+    """A question to a person."""
     FLOW = "flow"
     """The control flow of an expansion."""
     SUBGOAL = "subgoal"
@@ -31,6 +33,7 @@ _WORDS = {
     Kind.ARGUMENT: "action[ _-](?:input|arguments?)|input|arguments?",
     Kind.ACT: "act|actions?",
     Kind.EXPAND: "expand|expansion|decompose|decomposition",
+    Kind.ASK: r"ask(?:\s(?:the\s)?(?:person|user|human|owner))?|(?:clarif\w+\s)?question|clarification",
     Kind.FLOW: "control[ _-]?flow",
     Kind.SUBGOAL: "sub-?goal|milestone",
     Kind.OBSERVATION: "observations?|environment|feedback|results?",
@@ -49,7 +52,7 @@ _TITLE = re.compile(rf"{_LEADS}(?:{_NAMED}){_NUMBER}", re.IGNORECASE)
 _IS_TITLE = re.compile(r"\s*(?:#{1,6}\s|\*\*|__)")
 _INLINE = re.compile(
     rf"(?<!\S){_LEADS}(?:(?:(?P<THINK>think|thought)|(?P<ACT>act|action)|(?P<SUBGOAL>subgoal))\s{{0,3}}:(?=\s*\S)"
-    r"|(?P<EXPAND>expand)\s{0,3}:)",
+    r"|(?P<EXPAND>expand)\s{0,3}:|(?P<ASK>ask)\s{0,3}:(?=\s*\S))",
     re.IGNORECASE,
 )
 #: How far into a line a label is looked for, in characters.
@@ -90,10 +93,12 @@ def label_of(line: str) -> Label | None:
     return found
 
 
-def inline_label(line: str) -> Label | None:
-    """Return the first label in the middle of a line, outside quotes."""
+def inline_label(line: str, *, asks: bool = False) -> Label | None:
+    """Return the first label in the middle of a line, outside quotes; ``asks``: that of a question is one, too."""
     for match in _INLINE.finditer(line):
         before = line[: match.start()]
+        if match["ASK"] is not None and not asks:
+            continue
         if before.strip() and before.count('"') % 2 == 0:
             return Label(_kind(match), before.strip(), line[match.end() :].strip())
     return None

@@ -137,7 +137,7 @@ class _Parts:
     def _split(self, *, quoted: bool) -> None:
         """Take the last line apart where a label stands in the middle of it; in a thought, after a sentence."""
         while (part := self.found[-1]).kind in (None, Kind.THINK, Kind.SUBGOAL) and not self._is_quoted:
-            label = inline_label(part.lines[-1]) if part.lines else None
+            label = inline_label(part.lines[-1], asks=Kind.ASK in self._kinds) if part.lines else None
             if label is None or label.kind not in self._kinds:
                 return
             if part.kind is Kind.THINK and not _SENTENCE_END.search(label.before):

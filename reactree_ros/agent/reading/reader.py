@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from reactree_ros.agent.decision import Act, BeginSubgoal, Decision, Expand, Think
+from reactree_ros.agent.decision import Act, Ask, BeginSubgoal, Decision, Expand, Think
 from reactree_ros.agent.grammar import LONGEST_SKILL, DecisionGrammar, Grammar, SubgoalGrammar
 from reactree_ros.agent.parser import split_subgoals
 from reactree_ros.agent.reading.beside import doubt_after, doubt_before, doubt_in_thought
@@ -22,6 +22,8 @@ _ONE = "Say one decision at a time"
 _NOTHING = "Nothing follows 'Act:'; write an action that is available now on the same line."
 #: Where a skill ends and a sentence follows on its line.
 _SENTENCE = re.compile(r"(?<=[.!])\s+(?=[A-Z])")
+#: What a reply comes to at the latest, beside thoughts.
+_DECISIVE = (Kind.ACT, Kind.EXPAND, Kind.ASK)
 _LABEL_ALONE = re.compile(r"\A\s*act(?:ion)?\s+", re.IGNORECASE)
 
 
@@ -43,7 +45,10 @@ class Reader:
     @property
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds of decision that there are, allowed or not."""
-        return (Kind.THINK, Kind.ACT, Kind.SUBGOAL if isinstance(self._grammar, SubgoalGrammar) else Kind.EXPAND)
+        if isinstance(self._grammar, SubgoalGrammar):
+            return (Kind.THINK, Kind.ACT, Kind.SUBGOAL)
+        asks = isinstance(self._grammar, DecisionGrammar) and self._grammar.questions is not None
+        return (Kind.THINK, Kind.ACT, Kind.EXPAND, *([Kind.ASK] if asks else []))
 
     @property
     def _thinks(self) -> bool:
@@ -56,8 +61,9 @@ class Reader:
         if self._chooses:
             return "Say one of the options, and nothing else"
         if isinstance(self._grammar, DecisionGrammar):
-            kinds = "'Think: ', 'Act: ' or 'Expand:'" if self._grammar.control_flows else "'Think: ' or 'Act: '"
-            return f"A decision starts with {kinds}"
+            kinds = ["'Think: '", "'Act: '", *(["'Expand:'"] if self._grammar.control_flows else [])]
+            kinds += ["'Ask: '"] if self._grammar.questions else []
+            return f"A decision starts with {', '.join(kinds[:-1])} or {kinds[-1]}"
         assert isinstance(self._grammar, SubgoalGrammar)  # the two there are
         subgoal = "'Subgoal: ' with a subgoal and, in the next line, 'Action: ' with its first action"
         if not self._grammar.begins:
@@ -71,10 +77,12 @@ class Reader:
             Unreadable: Not exactly one decision can be meant, or it may not be said.
         """
         parts = [self._settled(part) for part in parts]
-        at = next((number for number, part in enumerate(parts) if part.kind in (Kind.ACT, Kind.EXPAND)), None)
+        at = next((number for number, part in enumerate(parts) if part.kind in _DECISIVE), None)
         if at is None:
             return self._undecided(parts)
         before, decisive, after = parts[:at], parts[at], parts[at + 1 :]
+        if decisive.kind is Kind.ASK and not decisive.quoted:  # whoever asks may be in doubt
+            return self._said(before, self._question(decisive, after))
         self._check_before(before, decisive)
         if decisive.kind is Kind.EXPAND:
             return self._said(before, self._expansion(decisive, after))
@@ -129,7 +137,7 @@ class Reader:
         """Look whether a decision is the only one, and not taken back."""
         doubts = [doubt_after(tail)]
         for part in after:
-            if part.kind in (Kind.ACT, Kind.EXPAND) and not (skill and self._is(part.first, skill)):
+            if part.kind in _DECISIVE and not (skill and self._is(part.first, skill)):
                 raise Unreadable(f"{_ONE}; '{shortened(part.first or str(part.kind), 60)}' is said as well.")
             doubts.append(doubt_after(part.lead))
             if part.kind in (None, Kind.THINK):
@@ -196,6 +204,19 @@ class Reader:
                 raise Unreadable("The list of subgoals was cut; name fewer and shorter ones.")
         self._check_after("", tail, after)
         return expand
+
+    def _question(self, decisive: Part, after: Sequence[Part]) -> Ask:
+        if not isinstance(self._grammar, DecisionGrammar) or self._grammar.questions is None:
+            raise Unreadable(f"There is nobody to ask. {self.expected}.")
+        if not self._grammar.questions:
+            raise Unreadable(f"No more questions may be asked. {self.expected}.")
+        question = _one_line(decisive)
+        if not question:
+            raise Unreadable("Nothing follows 'Ask:'; write a question on the same line.")
+        if self._cut and not decisive.whole and not any(part.text for part in after):
+            raise Unreadable("The question was cut; ask a shorter one.")
+        self._check_after("", "", after)
+        return Ask(question)
 
     # ------------------------------------------------------------------ what comes of it
 

@@ -19,28 +19,36 @@ _ROLE = re.compile(r"\s*(?:assistant|model)(?:<\|end_header_id\|>|\s*\n)")
 _OTHERS = re.compile(
     r"you (?!should|must|could|can|may|might|would|will|need|ought|want|know|say|said|ask|told|don't|didn't|do not do"
     r"|did|are (?:right|wrong|not|to|asking)|have to)\w+"
-    r"|your task is\b|(?:user|human|system|environment|world)\s?:",
+    r"|your task is\b|(?:user|human|system|environment|world|person|owner)\s?:",
     re.IGNORECASE,
 )
 _ACT = re.compile(r"\bact(?:ion)?(?:\s?\d{1,2})?:", re.IGNORECASE)
 _OBSERVATION = re.compile(r"\sobservation(?:\s?\d{1,2})?:", re.IGNORECASE)
 
 
-def own_words(text: str) -> str:
-    """Return what of a reply is the model's own: its turn, up to where it makes the world speak after a decision."""
+def own_words(text: str, *, asks: bool = False) -> str:
+    """Return what of a reply is the model's own: its turn, up to where it makes the world speak after a decision.
+
+    Args:
+        text: The reply.
+        asks: Whether it may ask a person; the answer to its question is not its own, either.
+    """
     if object_of(text.strip()) is not None:
         return text
     turn = next((turn for turn in _TURNS.split(text) if turn.strip()), "")
     if (role := _ROLE.match(turn)) is not None:
         turn = turn[role.end() :]
     lines = turn.split("\n")
-    decided = False
+    decided = asked = False
     for number, line in enumerate(lines):
         label = label_of(line)
         kind = None if label is None else label.kind
         if decided and (kind is Kind.OBSERVATION or _is_of_others(bare(line))):
             return "\n".join(lines[:number])
-        decided = decided or kind in (Kind.THINK, Kind.ACT, Kind.EXPAND)
+        if asked and kind is Kind.ANSWER:
+            return "\n".join(lines[:number])
+        asked = asked or (asks and kind is Kind.ASK)
+        decided = decided or asked or kind in (Kind.THINK, Kind.ACT, Kind.EXPAND)
         if decided and (act := _ACT.search(line)) and (others := _OBSERVATION.search(line, act.end())):
             return "\n".join([*lines[:number], line[: others.start()]])
     return turn

@@ -14,6 +14,7 @@ _REASONS = ("reasoning", "reason", "rationale", "analysis", "reflection", "expla
 _THINK = ("think", "thought", "thoughts", "thinking", *_REASONS)
 _ACT = ("act", "action", "nextaction", "skill", "command", "nextstep", "step")
 _EXPAND = ("expand", "expansion", "decompose", "decomposition")
+_ASK = ("ask", "askperson", "askuser", "askhuman", "question", "clarification", "clarifyingquestion")
 _FLOW = ("controlflow", "flow")
 _SUBGOALS = ("subgoals", "subtasks")
 _SUBGOAL = ("subgoal", "nextsubgoal")
@@ -28,6 +29,7 @@ _KINDS = {
     **dict.fromkeys(_THINK, Kind.THINK),
     **dict.fromkeys((*_ACT, "execute", "executeskill", "doaction"), Kind.ACT),
     **dict.fromkeys(_EXPAND, Kind.EXPAND),
+    **dict.fromkeys(_ASK[:4], Kind.ASK),
 }
 _STRUCTURE = frozenset({"function", "toolcall", "tooluse", "functioncall"})
 _DENYING = re.compile(r"not|avoid|except|without|exclude|instead|unless|forbid|previous|last|undo", re.IGNORECASE)
@@ -77,6 +79,8 @@ def said_in(value: Any, depth: int = 0) -> list[Saying]:
     kind = fields.take_kind()
     said: list[Saying] = [(Kind.THINK, text) for text in fields.take_texts(_THINK)]
     said += [(Kind.SUBGOAL, text) for text in fields.take_texts(_SUBGOAL)]
+    if kind is None and (question := fields.take(*_ASK, of=str)) is not None:
+        said.append((Kind.ASK, question))
     said += _decision(fields, kind, depth)
     fields.check_empty()
     if not said:
@@ -116,7 +120,7 @@ class _Fields:
             Unreadable: Something was not.
         """
         name = next((name for name in self._fields if name not in _BESIDE), None)
-        if name in (*_ACT, *_EXPAND, *_WRAPPERS, *_SUBGOALS):
+        if name in (*_ACT, *_ASK, *_EXPAND, *_WRAPPERS, *_SUBGOALS):
             raise Unreadable(f"Say one decision at a time; '{name}' is said as well.")
         if name is not None:
             raise Unreadable(f"What '{shortened(name, 40)}' means in the JSON is not known; leave it out.")
@@ -158,8 +162,9 @@ def _decision(fields: _Fields, kind: Kind | None, depth: int) -> list[Saying]:
         return said_in(inner, depth + 1)
     if kind is Kind.EXPAND or any(key in fields for key in _SUBGOALS):
         return [(Kind.EXPAND, (fields.take(*_FLOW), fields.take(*_SUBGOALS)))]
-    if kind is Kind.THINK:
-        return [(kind, text) for text in fields.take_texts((*_CONTENTS, *_ARGUMENTS))]
+    if kind in (Kind.THINK, Kind.ASK):
+        named = _ASK if kind is Kind.ASK else ()
+        return [(kind, text) for text in fields.take_texts((*named, *_CONTENTS, *_ARGUMENTS))]
     if kind is None and (text := fields.take(*_WRAPPERS, of=str)) is not None:
         return [(Kind.ANSWER, text)]
     skill = [*_words(fields.take(*_ACT, *_NAMES, *_TYPES))]

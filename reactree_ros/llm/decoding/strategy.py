@@ -125,6 +125,7 @@ async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar
         return replace(selected, text=said + selected.text)
 
     kinds = ["Think:", *(["Act:"] if grammar.skills else []), *(["Expand:"] if grammar.control_flows else [])]
+    kinds += ["Ask:"] if grammar.questions else []
     kind = await select("", kinds)
     if kind.text not in kinds:
         return kind
