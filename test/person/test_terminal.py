@@ -1,0 +1,205 @@
+"""A person at a terminal, as the other end of a pipe, and of a real one."""
+
+from __future__ import annotations
+
+import os
+import pty
+import queue
+import select
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import pytest
+from command_line import Cli
+from openai_peer import Peer
+
+from reactree_ros.errors import UserError
+from reactree_ros.llm.expert.policy import decide
+from reactree_ros.pending import Pending
+from reactree_ros.person.desk import Desk
+from reactree_ros.person.port import Answer, NobodyAnswers, Question
+from reactree_ros.person.terminal import at_the_terminal
+
+#: Longest wait for anything, in seconds.
+PATIENCE = 20.0
+
+
+class Typed:
+    """A desk with somebody at its terminal."""
+
+    def __init__(self, desk: Desk, keys: int, said: queue.Queue[str], heard: queue.Queue[str]) -> None:
+        self.desk, self._keys, self.said, self.heard = desk, keys, said, heard
+
+    def ask(self, text: str, seconds: float = PATIENCE, skill: str = "") -> Pending[Answer]:
+        """Ask, and wait until the question was printed."""
+        pending = self.desk.ask(Question(text, seconds, goal="root", skill=skill))
+        while text not in self.said.get(timeout=PATIENCE):
+            pass
+        return pending
+
+    def type(self, text: str) -> None:
+        os.write(self._keys, text.encode())
+
+    def leave(self) -> None:
+        os.close(self._keys)
+        self._keys = -1
+
+
+@pytest.fixture
+def typed() -> Iterator[Typed]:
+    desk, said, heard = Desk(), queue.Queue[str](), queue.Queue[str]()
+    desk.follow(heard.put)
+    terminal, keys = os.pipe()
+    with at_the_terminal(desk, terminal, said.put):
+        person = Typed(desk, keys, said, heard)
+        yield person
+        if person._keys >= 0:
+            person.leave()
+    os.close(terminal)
+
+
+def test_a_line_answers_the_question_that_was_printed(typed: Typed) -> None:
+    pending = typed.ask("Which apple?")
+    typed.type("the red one\n")
+    assert pending.result(PATIENCE) == Answer("the red one", "terminal")
+
+
+def test_half_a_line_is_none_before_its_end_is_there(typed: Typed) -> None:
+    pending = typed.ask("Which apple?")
+    typed.type("the red")
+    typed.type(" one\n")
+    assert pending.result(PATIENCE).text == "the red one"
+
+
+def test_what_is_typed_while_nothing_is_asked_goes_to_the_run(typed: Typed) -> None:
+    typed.type("first close the fridge\n")
+    assert typed.heard.get(timeout=PATIENCE) == "first close the fridge"
+
+
+def test_two_questions_need_two_lines(typed: Typed) -> None:
+    first = typed.ask("Which apple?")
+    second = typed.desk.ask(Question("Which table?", PATIENCE))
+    typed.type("the red one\n")
+    assert first.result(PATIENCE).text == "the red one"
+    while "Which table?" not in typed.said.get(timeout=PATIENCE):
+        pass
+    typed.type("the small one\n")
+    assert second.result(PATIENCE).text == "the small one"
+
+
+def test_two_lines_at_once_do_not_answer_a_question_that_was_not_seen(typed: Typed) -> None:
+    first = typed.ask("May the stove be turned on?", skill="turn on stove 1")
+    second = typed.desk.ask(Question("May the oven be turned on?", PATIENCE, skill="turn on oven 1"))
+    typed.type("yes\nyes\n")
+    assert first.result(PATIENCE).text == "yes"
+    assert typed.heard.get(timeout=PATIENCE) == "yes"
+    assert not second.done()
+
+
+def test_a_line_after_its_question_was_given_up_is_for_the_run(typed: Typed) -> None:
+    typed.ask("Which apple?").cancel()
+    typed.type("the red one\n")
+    assert typed.heard.get(timeout=PATIENCE) == "the red one"
+
+
+def test_what_the_run_does_not_take_in_is_said(typed: Typed) -> None:
+    def refuse(words: str) -> None:
+        raise UserError("the run has ended; nobody takes in what you say")
+
+    typed.desk.follow(refuse)
+    typed.type("the red one\n")
+    assert "the run has ended" in typed.said.get(timeout=PATIENCE)
+
+
+def test_who_closes_the_terminal_answers_nothing_any_more(typed: Typed) -> None:
+    pending = typed.ask("Which apple?")
+    typed.leave()
+    with pytest.raises(NobodyAnswers, match="the terminal was closed"):
+        pending.result(PATIENCE)
+
+
+@pytest.mark.parametrize("garbage", [b"\xff\xfe\n", b"\x00\x1b[2J\n", b"x" * 300_000 + b"\n"])
+def test_garbage_is_words_like_any_other(typed: Typed, garbage: bytes) -> None:
+    pending = typed.ask("Which apple?")
+    os.write(typed._keys, garbage[:60_000])
+    if len(garbage) > 60_000:
+        os.write(typed._keys, b"\n")
+    assert pending.result(PATIENCE).text
+
+
+# ---------------------------------------------------------------------- a real terminal
+
+
+def in_a_terminal(arguments: Sequence[str], typed: Mapping[str, str]) -> tuple[int, str]:
+    """Run a command in a terminal of its own; returns its exit code and what it printed.
+
+    Args:
+        arguments: Of ``reactree``.
+        typed: What is typed as soon as something is printed, in order.
+    """
+    keyboard, terminal = pty.openpty()
+    command = [sys.executable, "-m", "reactree_ros.cli", *arguments]
+    run = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True)
+    os.close(terminal)
+    printed, left = "", dict(typed)
+    with closing_descriptor(keyboard):
+        while select.select([keyboard], [], [], PATIENCE)[0]:
+            try:
+                printed += os.read(keyboard, 65536).decode(errors="replace")
+            except OSError:  # it has ended
+                break
+            if left and (waited_for := next(iter(left))) in printed:
+                os.write(keyboard, left.pop(waited_for).encode())
+        else:
+            run.kill()
+    return run.wait(PATIENCE), printed
+
+
+@contextmanager
+def closing_descriptor(descriptor: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def run_by(say: Callable[[str], str], typed: Mapping[str, str], *more: str) -> tuple[int, str]:
+    with Peer(say=say) as peer:
+        arguments = ["run", "Put 1 apple on the coffee table", "--llm", "openai", "--base-url", peer.base_url]
+        return in_a_terminal([*arguments, *more], typed)
+
+
+def asks_first(prompt: str) -> str:
+    if "Nobody answers" in prompt:
+        return "Act: failure"
+    knows = "The person answers" in prompt or "Your primary goal" in prompt
+    return decide(prompt) if knows else "Ask: Which apple?"
+
+
+def test_a_question_is_answered_in_a_terminal() -> None:
+    asked = ["--planner", "reactree_wm:questions=1:fixed_example=false"]
+    code, printed = run_by(asks_first, {"Type the answer, then Enter.": "the red one\n"}, *asked)
+    assert "The person answers: the red one" in printed
+    assert code == 0, printed
+
+
+def test_a_question_that_nobody_answers_in_a_terminal_is_given_up() -> None:
+    asked = ["--planner", "reactree_wm:questions=1", "--answer-timeout", "0.5"]
+    code, printed = run_by(asks_first, {}, *asked)
+    assert "Nobody answers: no answer within 0.5 s" in printed
+    assert code == 1
+
+
+def test_a_run_in_a_terminal_is_stopped_by_a_word() -> None:
+    code, printed = run_by(lambda _: "Think: hm", {"Think: hm": "please stop\n"}, "--max-decisions", "100000")
+    assert "The person says: please stop" in printed
+    assert "(end: interrupted)" in printed
+    assert code == 1
+
+
+def test_without_a_terminal_nobody_can_be_asked_and_that_is_said(cli: Cli) -> None:
+    ended = cli("run", "Put 1 apple on the coffee table", "--llm", "expert", "--planner", "reactree_wm:questions=1")
+    assert ended.code == 0
+    assert "Nobody can be asked: nothing can be typed here" in ended.err
