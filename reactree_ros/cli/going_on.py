@@ -13,11 +13,13 @@ from rich.console import Console
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.opening import (
     flush_of,
+    guarded,
     model_of,
     open_memory,
     open_model,
     open_record,
     person_at,
+    policy_of,
     print_json,
     shown_events,
     world_of,
@@ -70,10 +72,11 @@ def go_on_from(
         open_model(chosen) as model,
         open_memory(memory) if memory else nullcontext() as episodic,
         open_record(save) as file,
-        world_of(record) as world,
+        world_of(record) as made,
         person_at(console, None, page=False) as desk,
         shown_events(file, save, as_json=as_json, console=console) as events,
     ):
+        world = guarded(made, policy_of(record), desk, options_of(record).answer_timeout)
         given: dict[str, Any] = {
             "world": world,
             "model": model,

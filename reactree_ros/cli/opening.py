@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from reactree_ros.record.schema import Event
     from reactree_ros.record.writer import RecordFile
     from reactree_ros.world.port import World
+    from reactree_ros.world.skill_policy import SkillPolicy
     from reactree_ros.world.spec import WorldSettings
 
 #: Who plans where nobody is named, and the language model was trained for none in particular.
@@ -112,14 +113,17 @@ def flush_of(record: RecordFile | None) -> Callable[[], None]:
     return (lambda: None) if record is None else record.flush
 
 
-def described(world: Chosen, llm: Chosen, task: object, *, scored: bool) -> dict[str, Any]:
-    """Return what a record says of a world and a language model that were chosen."""
+def described(
+    world: Chosen, llm: Chosen, task: object, *, scored: bool, policy: SkillPolicy | None = None
+) -> dict[str, Any]:
+    """Return what a record says of a world, with its skill policy, and of a language model that were chosen."""
     from reactree_ros.llm.settings import model_to_dict
     from reactree_ros.world.spec import in_house
 
     settings = world.settings.model_dump(mode="json", exclude_defaults=True)
+    rules = {} if policy is None else {"policy": [rule.model_dump(mode="json") for rule in policy.rules]}
     return {
-        "world": {"name": world.spec.name, "settings": settings, "scored": scored, **in_house(task)},
+        "world": {"name": world.spec.name, "settings": settings, "scored": scored, **in_house(task), **rules},
         "llm": model_to_dict(llm.spec, llm.settings),
     }
 
@@ -147,6 +151,18 @@ def world_of(record: Record) -> World:
         return place.make(task, scored=said["scored"])
     except KeyError as error:
         raise UserError(f"{record.name}: does not say in which world it was, so nothing can be gone on with") from error
+
+
+def policy_of(record: Record) -> SkillPolicy | None:
+    """Return the skill policy that a record's run was under; None: there was none.
+
+    Raises:
+        UserError: It makes no sense.
+    """
+    from reactree_ros.world.skill_policy import policy_from_list
+
+    rules = record.run["world"].get("policy")
+    return None if rules is None else policy_from_list(rules, where=record.name)
 
 
 def model_of(record: Record) -> Chosen:
@@ -186,6 +202,31 @@ def person_at(console: Console, planner: Planner | None, *, page: bool) -> Itera
             text = "Nobody can be asked: nothing can be typed here; with --view a person answers on the page"
             Console(stderr=True).print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
         yield None
+
+
+def guarded(world: World, policy: SkillPolicy | None, person: Desk | None, seconds: float) -> World:
+    """Guard a world by a skill policy.
+
+    Args:
+        world: The world.
+        policy: The policy; None: there is none.
+        person: Who confirms; None: nobody does.
+        seconds: Longest wait for a yes.
+
+    Raises:
+        UserError: The policy does not fit this world.
+    """
+    from reactree_ros.person.confirmation import confirmed_by
+    from reactree_ros.person.desk import Desk
+    from reactree_ros.world.wrappers import PolicyGuard
+
+    if policy is None:
+        return world
+    policy.check(world.household.actions, world.words)
+    if person is None:
+        person = Desk()
+        person.leave()
+    return PolicyGuard(world, policy, confirmed_by(person, seconds))
 
 
 def _terminal() -> int | None:

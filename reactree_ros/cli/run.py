@@ -14,6 +14,7 @@ from reactree_ros.cli.opening import (
     chosen_planner,
     described,
     flush_of,
+    guarded,
     open_memory,
     open_model,
     open_record,
@@ -48,6 +49,10 @@ def run(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     save: Annotated[Path | None, typer.Option(help="Write the run's record into this new file as it happens.")] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(help="A skill policy: what may be done, what a person must confirm, what is never done."),
+    ] = None,
     view: Annotated[bool, typer.Option("--view", help="Show the run on a page, where it can be steered.")] = False,
     paused: Annotated[bool, typer.Option("--paused", help="With --view: wait before the first decision.")] = False,
     *,
@@ -64,13 +69,14 @@ def run(
     from reactree_ros.record.writer import Recorder
     from reactree_ros.view import check_installed
     from reactree_ros.view.steering import Steering
+    from reactree_ros.world.skill_policy import load_policy
     from reactree_ros.world.spec import Place
 
     if paused and not view:
         raise UserError("--paused needs --view: only on the page can the run be told to go on")
     if view:
         check_installed()
-    chosen = chosen_planner(planner, llm)
+    chosen, rules = chosen_planner(planner, llm), load_policy(policy) if policy else None
     place = Place.of(world.spec, world.settings)
     console = Console(stderr=as_json)
     task, task_id = place.choose(instruction, by_number=world.settings.of_many)
@@ -79,12 +85,13 @@ def run(
         open_memory(memory) if memory else nullcontext() as episodic,
         kept_for_the_page(save) if view else nullcontext(save) as record,
         open_record(record) as file,
-        place.make(task, scored=task_id is not None) as household,
+        place.make(task, scored=task_id is not None) as made,
         person_at(console, chosen, page=view) as desk,
         shown_events(file, save, as_json=as_json, console=console) as events,
     ):
+        household = guarded(made, rules, desk, options.answer_timeout)
         steering = Steering(model, desk, paused=paused) if view else None
-        about = described(world, llm, task, scored=task_id is not None)
+        about = described(world, llm, task, scored=task_id is not None, policy=rules)
         episode = Episode(
             (instruction or (task.instruction if task else "")).strip(),
             world=household,

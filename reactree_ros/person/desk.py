@@ -68,7 +68,7 @@ class Desk(Person):
         for one in self.open:
             if self._clock() <= one.until:
                 return one
-            one.answer.fail(NobodyAnswers(f"nobody answered within {one.question.seconds:g} s"))
+            one.answer.fail(NobodyAnswers(f"no answer within {one.question.seconds:g} s"))
         return None
 
     @property

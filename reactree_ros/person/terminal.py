@@ -100,5 +100,5 @@ class _Typist:
             return
         self._shown = one
         asked = one.question
-        self._say(f"{asked.text} ({asked.goal}; {asked.seconds:.0f} s)")
+        self._say(f"{asked.text} ({asked.goal}; {asked.seconds:g} s)")
         self._say("y: yes; anything else: no" if asked.skill else "Type the answer, then Enter.")

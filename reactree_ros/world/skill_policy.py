@@ -71,6 +71,9 @@ class SkillPolicy:
         verb, target = split_skill(skill, (rule.skill for rule in self.rules))
         if not verb:
             return Verdict.DENY, f"the skill policy knows no skill like '{skill}'"
+        verbs = "|".join(sorted({re.escape(rule.skill) for rule in self.rules}))
+        if re.search(rf"(?:[;,&\n]|\b(?:and|then)\b)\s*(?:{verbs})\b", target):
+            return Verdict.DENY, f"'{skill}' is more than one skill"
         word = re.sub(r" \(?\d+\)?$", "", target)
         for rule in self.rules:
             if rule.skill == verb and rule.object in (None, word):
@@ -126,9 +129,22 @@ def load_policy(path: str | Path) -> SkillPolicy:
         raise PolicyError(f"{path}: cannot be read: {error}") from None
     except yaml.YAMLError as error:
         raise PolicyError(f"{path}: is no YAML: {' '.join(str(error).split())}") from None
+    return _policy(document, str(path))
+
+
+def policy_from_list(rules: Any, *, where: str) -> SkillPolicy:
+    """Read a skill policy from the list of its rules.
+
+    Raises:
+        PolicyError: It is no skill policy.
+    """
+    return _policy({"rules": rules}, where)
+
+
+def _policy(document: Any, where: str) -> SkillPolicy:
     try:
-        return SkillPolicy(tuple(_Document.model_validate(document).rules), where=str(path))
+        return SkillPolicy(tuple(_Document.model_validate(document).rules), where=where)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the document"
-        raise PolicyError(f"{path}: {place}: {first['msg']}, not {str(first['input'])[:60]!r}") from None
+        raise PolicyError(f"{where}: {place}: {first['msg']}, not {str(first['input'])[:60]!r}") from None

@@ -11,7 +11,6 @@ from reactree_ros.agent.decision import Ask
 from reactree_ros.agent.turns import About, Said, Told, turn_from_dict, turn_to_dict
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.memory.experience import Experience
 from reactree_ros.pending import Pending
 from reactree_ros.person.desk import Desk
@@ -39,26 +38,14 @@ class Says(Person):
         return Pending.failed(answer) if isinstance(answer, Exception) else Pending.of(Answer(answer, "test"))
 
 
-class Requests(ScriptedModel):
-    """A scripted model that keeps what it is asked."""
-
-    def __init__(self, script: dict[str, Sequence[str]]) -> None:
-        super().__init__(script)
-        self.requests: list[DecisionRequest] = []
-
-    def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        self.requests.append(request)
-        return super().decide(request)
-
-
 def run_of(
     script: dict[str, Sequence[str]],
     person: Person | None,
     *,
     name: str = "reactree:questions=2",
     clock: Clock | None = None,
-) -> tuple[Episode, Requests, list[Event]]:
-    model, events = Requests(script), list[Event]()
+) -> tuple[Episode, ScriptedModel, list[Event]]:
+    model, events = ScriptedModel(script), list[Event]()
     given = {} if clock is None else {"clock": clock}
     episode = Episode(
         "root",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import queue
+import re
 import select
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from reactree_ros.person.terminal import at_the_terminal
 
 #: Longest wait for anything, in seconds.
 PATIENCE = 20.0
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 class Typed:
@@ -154,7 +156,7 @@ def in_a_terminal(arguments: Sequence[str], typed: Mapping[str, str]) -> tuple[i
                 os.write(keyboard, left.pop(waited_for).encode())
         else:
             run.kill()
-    return run.wait(PATIENCE), printed
+    return run.wait(PATIENCE), _COLOURS.sub("", printed)
 
 
 @contextmanager
