@@ -188,7 +188,7 @@ def test_a_question_is_answered_in_a_terminal() -> None:
 
 
 def test_a_question_that_nobody_answers_in_a_terminal_is_given_up() -> None:
-    asked = ["--planner", "reactree_wm:questions=1", "--answer-timeout", "0.5"]
+    asked = ["--planner", "reactree_wm:questions=1:fixed_example=false", "--answer-timeout", "0.5"]
     code, printed = run_by(asks_first, {}, *asked)
     assert "Nobody answers: no answer within 0.5 s" in printed
     assert code == 1
