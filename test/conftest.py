@@ -28,6 +28,8 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
     from reactree_ros.cli import main
 
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")  # whoever runs the tests may have defaults
+
     def run(*arguments: object) -> Ended:
         monkeypatch.setattr(sys, "argv", ["reactree", *map(str, arguments)])
         capsys.readouterr()

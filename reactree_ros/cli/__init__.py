@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from reactree_ros.cli.defaults import check_files, default_map
 from reactree_ros.errors import UserError
 from reactree_ros.view.words import in_one_line
 from reactree_ros.world.port import WorldError
@@ -35,6 +36,7 @@ COMMANDS = {
     "robot": "robot",
     "llm": "llm",
     "memory": "memory",
+    "config": "config",
 }
 
 # Of the click that this typer uses: its own in newer versions.
@@ -55,6 +57,14 @@ class Commands(TyperGroup):
         command: Any = typer.main.get_command(importlib.import_module(f"{__name__}.{COMMANDS[cmd_name]}").app)
         command.name = cmd_name
         return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is called, with its defaults from files."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and command is not None and name != "config" and "--help" not in rest:
+            check_files([one for one in COMMANDS if one != "config"])
+            ctx.default_map = {name: default_map((name,), command)}
+        return name, command, rest
 
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)

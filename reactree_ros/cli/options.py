@@ -15,7 +15,7 @@ import abc
 import enum
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
@@ -38,11 +38,26 @@ class Chosen(NamedTuple):
 
 
 class Options(abc.ABC):
-    """Some options of a command, which it gets as one value."""
+    """Some options of a command, which it gets as one value.
+
+    Attributes:
+        own_only: Whether a file's ``[all]`` does not hold for them: without them something else is meant.
+    """
+
+    own_only = False
 
     @abc.abstractmethod
     def parameters(self) -> list[inspect.Parameter]:
         """Return them as typer reads them from a function; where one is not given, its value is None."""
+
+    def without_overridden(self, given: Mapping[str, Any], of_files: Collection[str]) -> Mapping[str, Any]:
+        """Return what was given without what comes from files and does not go with what was given by hand.
+
+        Args:
+            given: All of it.
+            of_files: The names of what comes from files.
+        """
+        return given
 
     @abc.abstractmethod
     def read(self, given: Mapping[str, Any]) -> Any:
@@ -69,18 +84,28 @@ def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., No
             names |= {one.name for one in taken[group]}
 
         @functools.wraps(command)
-        def called(**values: Any) -> None:
+        def called(*, ctx: typer.Context, **values: Any) -> None:
             for group, options in groups.items():
                 given = {one.name: _plain(values.pop(one.name)) for one in taken[group]}
-                values[_GROUP + group] = options.read({n: v for n, v in given.items() if v not in (None, [])})
+                given = {name: value for name, value in given.items() if value not in (None, [])}
+                values[_GROUP + group] = options.read(options.without_overridden(given, _of_files(ctx, given)))
             command(**{name.removeprefix(_GROUP): value for name, value in values.items()})
 
-        parameters = [*own, *(one for group in groups for one in taken[group])]
+        context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        parameters = [*own, *(one for group in groups for one in taken[group]), context]
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.own_only = {  # type: ignore[attr-defined]
+            one.name for group in groups if groups[group].own_only for one in taken[group]
+        }
         called.__annotations__ = {one.name: one.annotation for one in parameters}
         return called
 
     return extend
+
+
+def _of_files(ctx: typer.Context, names: Iterable[str]) -> set[str]:
+    """Return the names of those options that come from files."""
+    return {name for name in names if getattr(ctx.get_parameter_source(name), "name", "") == "DEFAULT_MAP"}
 
 
 _GROUP = "group "  # no option is named so
@@ -208,6 +233,16 @@ class Named(Options):
         kinds = {_kind(flag, field) for field in fields.values()}
         return option(flag, kinds.pop() if len(kinds) == 1 else str, help, panel=panel)
 
+    def without_overridden(self, given: Mapping[str, Any], of_files: Collection[str]) -> Mapping[str, Any]:
+        """Whoever names another one by hand does not want the settings of the one in a file."""
+        by_hand = {name: value for name, value in given.items() if name not in of_files}
+        return by_hand if self._names & set(by_hand) else given
+
+    @property
+    def _names(self) -> set[str]:
+        """The options that name one."""
+        return {self._name}
+
     def read(self, given: Mapping[str, Any]) -> Chosen:
         """Return what is named, with its settings."""
         name = given.get(self._name, self._default)
@@ -248,6 +283,10 @@ class NamedModel(Named):
         help = "A YAML file with every setting of the language model (or several)."
         return [*super().parameters(), option("models", Path, help, panel=MODELS.kind.capitalize())]
 
+    @property
+    def _names(self) -> set[str]:
+        return {self._name, "models"}
+
     def read(self, given: Mapping[str, Any]) -> Chosen:
         """Return the language model, with its settings."""
         if "models" not in given:
@@ -261,6 +300,8 @@ class NamedModel(Named):
 
 class OtherModel(NamedModel):
     """As :class:`NamedModel`, but where nothing is named, nothing is chosen."""
+
+    own_only = True
 
     def read(self, given: Mapping[str, Any]) -> Chosen | None:  # type: ignore[override]
         """Return the language model with its settings; None where nothing of it is given."""

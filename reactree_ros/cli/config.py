@@ -1,0 +1,74 @@
+"""``reactree config``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from reactree_ros.cli import COMMANDS, Commands
+from reactree_ros.cli.defaults import NAME, Default, check_files, default_of_option, defaults_of, files
+from reactree_ros.errors import UserError
+from reactree_ros.settings import did_you_mean, without_secrets
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+
+@app.callback()
+def config() -> None:
+    """Defaults of options, from files."""
+
+
+@app.command()
+def show(
+    command: Annotated[
+        list[str] | None, typer.Argument(help="A command, such as `run` or `llm check`; by default all that is set.")
+    ] = None,
+) -> None:
+    """Say what the defaults of options are, and where each comes from.
+
+    They are in `reactree.toml`, in this folder or the next one above that has it, and then in the user's; what is given
+    on the command line comes before both.
+    """
+    console = Console()
+    check_files([name for name in COMMANDS if name != "config"])
+    user = Path(typer.get_app_dir("reactree")) / NAME
+    names = {file.path: "user" if file.path == user else "project" for file in files()}
+    for path, name in names.items():
+        console.print(f"{name}: {path}", style="dim", soft_wrap=True, markup=False, highlight=False)
+    if not names:
+        console.print(f"There is no {NAME} here, in a folder above, or at {user}.", soft_wrap=True, highlight=False)
+    table = Table("command", "option", "value", "from", box=None, pad_edge=False)
+    for called in [tuple(command)] if command else [(name,) for name in COMMANDS if name != "config"]:
+        for row in _rows(called, _command(called), names, all_of_it=bool(command)):
+            table.add_row(*row)
+    if table.row_count:
+        console.print(table)
+
+
+def _command(path: tuple[str, ...]) -> Any:
+    found: Any = Commands(name="reactree").get_command(None, path[0])
+    for name in path[1:]:
+        found = getattr(found, "commands", {}).get(name)
+    if found is None:
+        raise UserError(f"'{' '.join(path)}' is no command; {did_you_mean(path[0], list(COMMANDS))}")
+    return found
+
+
+def _rows(path: tuple[str, ...], command: Any, names: Mapping[Path, str], *, all_of_it: bool) -> Iterator[list[str]]:
+    if (below := getattr(command, "commands", None)) is not None:
+        for name, one in below.items():
+            yield from _rows((*path, name), one, names, all_of_it=all_of_it)
+        return
+    set_here = defaults_of(path, command)
+    for option, builtin in default_of_option(command):
+        default: Default | None = set_here.get(option.name)
+        if default is not None:
+            value = without_secrets({option.name: default.value}).get(option.name, "(a secret)")
+            yield [" ".join(path), option.opts[0], str(value), f"{names[default.file]}: {default.key}"]
+        elif all_of_it:
+            yield [" ".join(path), option.opts[0], builtin, "built in"]
