@@ -40,6 +40,10 @@ class About(enum.Enum):
     """What a person has said, or that nobody has."""
     LIMIT = "limit"
     """That a limit is reached, which ends the goal node."""
+    FAILED = "failed"
+    """What came of an expansion that failed, where the node goes on."""
+    SEARCHED = "searched"
+    """What was searched and what was not."""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,9 @@ class ReactreeSettings(AgentNodeSettings):
         ge=0,
         description="tokens of a node's own turns above which the older half is summarised in its prompt; 0: never",
     )
+    re_expand: int = Field(
+        default=0, ge=0, description="after how many failed expansions a node decides again, told what failed and why"
+    )
 
 
 def reactree(instruction: str, context: RunContext, settings: ReactreeSettings) -> AgentNode:
@@ -40,7 +43,14 @@ def reactree(instruction: str, context: RunContext, settings: ReactreeSettings) 
     few = "" if flows == tuple(household.control_flows) else f"_{settings.control_flow.replace('+', '_')}"
     names = [f"reactree_wm{few}"] if context.working_memory is not None else []
     examples = fixed_example(household, *names, f"reactree{few}")  # without recalls it is an example, too
-    abilities = Abilities(flows, settings.summarise_after, examples, settings.break_rounds, settings.questions)
+    abilities = Abilities(
+        flows,
+        settings.summarise_after,
+        examples,
+        settings.break_rounds,
+        questions=settings.questions,
+        re_expand=settings.re_expand,
+    )
     return AgentNode(instruction, context, abilities)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from reactree_ros.errors import UserError
+from reactree_ros.memory.search import SearchMemory
 from reactree_ros.registry import PLANNERS, Spec
 from reactree_ros.settings import Settings, did_you_mean, read_settings
 from reactree_ros.tree.context import RunContext
@@ -34,6 +35,10 @@ class AgentNodeSettings(PlannerSettings):
     )
     questions: int = Field(
         default=0, ge=0, description="questions that a person may be asked in a run, by `Ask:`; 0: nobody is asked"
+    )
+    search_memory: bool = Field(
+        default=False,
+        description="tell nodes which places were searched, by whom and in which order, and which were not; of NAME_wm",
     )
 
 
@@ -76,7 +81,16 @@ class Planner:
         """
         self.spec.check_installed()
         context.system_text, context.fixed_example = self.settings.system_text, self.settings.fixed_example
+        if isinstance(self.settings, AgentNodeSettings) and self.settings.search_memory:
+            context.search = self._search_memory(context)
         return self.spec.build(instruction, context, self.settings)
+
+    def _search_memory(self, context: RunContext) -> SearchMemory:
+        if context.working_memory is None:
+            raise UserError(
+                f"planner '{self.name}': search_memory is a part of working memory; name '{self.spec.name}{WM}'"
+            )
+        return SearchMemory(context.household, context.world.recallable)
 
 
 def planner_names() -> tuple[str, ...]:

@@ -11,10 +11,11 @@ from py_trees.common import Status
 from py_trees.composites import Composite
 
 from reactree_ros.agent.context_window import ContextWindow
-from reactree_ros.agent.decision import DONE, Act, Ask, ControlFlow, Decision, Expand, Summarise, Think
+from reactree_ros.agent.decision import DONE, RECALL, Act, Ask, ControlFlow, Decision, Expand, Summarise, Think
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.prompt import Siblings, system_text, task_turn
+from reactree_ros.agent.told import told_failed
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Turn
 from reactree_ros.llm.port import Reply
 from reactree_ros.memory.experience import End
@@ -23,6 +24,8 @@ from reactree_ros.tree.control_flow import Concurrent, control_flow
 from reactree_ros.tree.failure import Failure, FailureKind
 from reactree_ros.tree.goal_node import OK, GoalNode, Grow, Program, Step
 from reactree_ros.tree.options import DEEPEST, ParallelPolicy
+from reactree_ros.tree.skill_leaf import SkillLeaf
+from reactree_ros.tree.tried import tried
 from reactree_ros.world.port import Observation
 
 #: The longest round of skills that is noticed.
@@ -47,6 +50,7 @@ class Abilities:
         break_rounds: What was done twice with the same observations is not begun a third time: the skill that it begins
             with is not offered.
         questions: How many questions a person may be asked in the whole run.
+        re_expand: After how many failed expansions a node decides again; 0: its first expansion's end is its own.
     """
 
     control_flows: tuple[ControlFlow, ...]
@@ -54,17 +58,19 @@ class Abilities:
     fixed_examples: tuple[str, ...] = ()
     break_rounds: bool = False
     questions: int = 0
+    re_expand: int = 0
 
 
 class AgentNode(GoalNode):
     """Works on one subgoal, one decision at a time.
 
-    Its children are its last skills and, after an expansion, the control flow over the agent nodes of its subgoals.
+    Its children are its last skills and, after an expansion, the control flow over the agent nodes of its subgoals;
+    where it decides again after one that failed, it may have several.
 
     Status:
         RUNNING while it decides, while its skill runs, and while its expansion runs.
-        SUCCESS on ``done``, or when its expansion succeeded.
-        FAILURE on ``failure``, when its expansion failed, when the budget is exhausted, or on an error; the
+        SUCCESS on ``done``, or when its last expansion succeeded.
+        FAILURE on ``failure``, when its last expansion failed, when the budget is exhausted, or on an error; the
         feedback message names which.
         INVALID when interrupted: what it has in flight is cancelled.
     """
@@ -99,6 +105,7 @@ class AgentNode(GoalNode):
         self._thoughts: set[str] = set()  # since it last did something
         self._skills: Sequence[str] = ()  # what may be done, as it was told last
         self._done: list[tuple[str, str]] = []  # what it did, with what came of it
+        self._failed_expansions: list[Expand] = []
 
     def program(self) -> Program:
         """Look around, then decide until the goal is reached or given up, or until the node has expanded."""
@@ -116,7 +123,8 @@ class AgentNode(GoalNode):
                 reply = reply.further()
             decision = said.decision
             if isinstance(decision, Expand):
-                return (yield from self._expand(said, decision, reply))
+                reached = yield from self._expand(said, decision, reply)
+                return None if not reached and (yield from self._decides_again(decision)) else reached
             if isinstance(decision, Act) and decision.ends:
                 self._context.listener.decided(self, decision, reply)
                 self.say(said.text, decision)
@@ -146,6 +154,8 @@ class AgentNode(GoalNode):
         self.add(task_turn(self.subgoal, self._siblings))
         self.see(observation)
         self._window = ContextWindow(head=len(self.turns))
+        self._tell_searched_here()
+        self._failed_expansions.clear()
         yield from self._learn_skills()
 
     def _learn_skills(self) -> Generator[Step, Any, None]:
@@ -158,6 +168,29 @@ class AgentNode(GoalNode):
         self.see(seen)
         if self._skills:
             yield from self._learn_skills()
+
+    # ------------------------------------------------------------------ what was searched
+
+    def act(self, act: Act, reply: Reply, said: str = "") -> Generator[Step, Any, Observation]:
+        """Carry a skill out, see :meth:`GoalNode.act`; search memory takes it in and tells what was searched."""
+        observation = yield from super().act(act, reply, said)
+        context, robot = self._context, self.post.robot.name
+        memory, search = context.working_memory, context.search
+        if memory is None or search is None:
+            return observation
+        if not act.asks_memory:
+            told = search.did(act.skill, observation, robot=robot, step=context.budget.steps)
+        else:
+            told = None if memory.sightings(act.skill.removeprefix(RECALL)) else search.of_all(robot=robot)
+        if told is not None:
+            self.add(told)
+        return observation
+
+    def _tell_searched_here(self) -> None:
+        """Tell what was searched in the room that the robot is in, where anything was."""
+        robot, search = self.post.robot, self._context.search
+        if search is not None and (told := search.of_room(robot.room or None, robot=robot.name)) is not None:
+            self.add(told)
 
     # ------------------------------------------------------------------ deciding
 
@@ -253,6 +286,8 @@ class AgentNode(GoalNode):
             for subgoal in expand.subgoals:
                 if _normal(subgoal) in self._ancestors:
                     return f"The subgoal '{subgoal}' is being worked on already; name smaller ones."
+        if any(_is_the_same(expand, failed) for failed in self._failed_expansions):
+            return "You have expanded like this before, and it failed; do something else."
         return ""
 
     def _put(self, ask: Ask, reply: Reply, said: str) -> Generator[Step, Any, None]:
@@ -275,6 +310,26 @@ class AgentNode(GoalNode):
         ]
         expansion = self.composite(expand.control_flow, children)
         return (yield from self.expand(said.text, expand, reply, expansion))
+
+    def _decides_again(self, failed: Expand) -> Generator[Step, Any, bool]:
+        """Say whether it decides again after an expansion that failed; then it was told of that, and looks around."""
+        assert self.failure is not None  # the expansion failed
+        over = self.failure.ends_the_tree or self._context.budget.reached() is not None
+        if over or len(self._failed_expansions) >= self._abilities.re_expand:
+            return False
+        self._failed_expansions.append(failed)
+        expansion = next(child for child in reversed(self.children) if not isinstance(child, SkillLeaf))
+        self.end, self.failure, self.feedback_message = None, None, ""
+        self.add(told_failed([tried(child) for child in expansion.children]))
+        told = len(self.turns)
+        yield from self.hold()
+        if len(self.turns) == told:  # it had not to wait, which has it look around
+            self.see((yield from self.look_around()))
+        self._tell_searched_here()
+        self._thoughts.clear()
+        self._done.clear()
+        yield from self._learn_skills()
+        return True
 
     def composite(self, flow: ControlFlow, children: Sequence[Behaviour]) -> Composite:
         """Build what carries out a control flow over goal nodes, with as many robots as there are."""
@@ -307,6 +362,15 @@ def rounds(done: Sequence[tuple[str, str]]) -> set[str]:
     """
     lengths = range(1, min(len(done) // 2, LONGEST_ROUND) + 1)
     return {done[-length][0] for length in lengths if done[-2 * length : -length] == done[-length:]}
+
+
+def _is_the_same(one: Expand, other: Expand) -> bool:
+    """Whether two expansions come to the same: the order of subgoals counts in a sequence only."""
+    mine, others = list(map(_normal, one.subgoals)), list(map(_normal, other.subgoals))
+    if len(mine) == 1:
+        return mine == others
+    ordered = one.control_flow is ControlFlow.SEQUENCE
+    return one.control_flow is other.control_flow and (mine == others if ordered else sorted(mine) == sorted(others))
 
 
 def _kind_of_failure(expansion: Behaviour) -> FailureKind:

@@ -17,6 +17,7 @@ from reactree_ros.agent.turns import Said, Turn
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.episodic import approximate_tokens
 from reactree_ros.memory.experience import Experience
+from reactree_ros.memory.search import SearchMemory
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending
 from reactree_ros.person.port import Person
@@ -129,6 +130,7 @@ class RunContext:
         options: How the method behaves.
         working_memory: Where things were seen; None switches ``recall`` off.
         person: Answers questions; None: there is nobody to ask.
+        search: What was searched; None: nobody is told.
         examples: Finds in-context examples for a subgoal; where it is None or finds none, the fixed ones are used.
         system_text: Whether prompts begin with the system text.
         fixed_example: Whether a fixed example is shown where none is found.
@@ -153,6 +155,7 @@ class RunContext:
     options: TreeOptions = field(default_factory=TreeOptions)
     working_memory: WorkingMemory | None = None
     person: Person | None = None
+    search: SearchMemory | None = None
     examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None
     system_text: bool = True
     fixed_example: bool = True
@@ -206,6 +209,8 @@ class RunContext:
         """Take an observation of a robot in; working memory does, where there is one."""
         self.listener.saw(observation)
         robot.saw(observation)
+        if self.search is not None:
+            self.search.see(observation)
         if self.working_memory is None:
             return
         now = self.clock()

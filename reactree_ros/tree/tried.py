@@ -1,0 +1,57 @@
+"""What came of the subgoals of an expansion that failed, for the node that decides again."""
+
+from __future__ import annotations
+
+from py_trees.behaviour import Behaviour
+from py_trees.common import Status
+
+from reactree_ros.agent.decision import FAILURE, Act, Think
+from reactree_ros.agent.told import Tried
+from reactree_ros.agent.turns import Said, Saw, Told
+from reactree_ros.memory.experience import End
+from reactree_ros.tree.goal_node import GoalNode
+
+#: Most characters of a reason.
+LONGEST = 200
+
+
+def tried(child: Behaviour) -> Tried:
+    """Return what came of one subgoal."""
+    subgoal = child.subgoal if isinstance(child, GoalNode) else child.name
+    if child.status == Status.INVALID:
+        return Tried(subgoal, None)
+    return Tried(subgoal, child.status == Status.SUCCESS, why(child) if child.status == Status.FAILURE else "")
+
+
+def why(failed: Behaviour) -> str:
+    """Say why a behaviour failed: what its last node that failed thought or saw before it gave up, or what ended it."""
+    for child in reversed(failed.children):
+        if child.status == Status.FAILURE and (not isinstance(failed, GoalNode) or failed.end is End.EXPAND):
+            return why(child)
+    if not isinstance(failed, GoalNode):
+        return failed.feedback_message
+    return _in_one_line(_last_words(failed) or failed.feedback_message)
+
+
+def _last_words(node: GoalNode) -> str:
+    """Return what a node thought before it gave up, or what came of its last act where it thought nothing then.
+
+    Nothing where it did not give up, but was ended.
+    """
+    *before, last = node.turns or [Told("")]
+    if not isinstance(last, Said) or last.decision != Act(FAILURE):
+        return ""
+    seen = ""
+    for turn in reversed(before):
+        if isinstance(turn, Saw):
+            seen = turn.text
+        elif isinstance(turn, Said) and isinstance(turn.decision, Think):
+            return turn.decision.thought
+        elif isinstance(turn, Said) and isinstance(turn.decision, Act):
+            return seen
+    return "gave up at once"
+
+
+def _in_one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
