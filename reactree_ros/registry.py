@@ -164,6 +164,7 @@ MODELS: Registry[ModelSpec] = Registry(
     "reactree_ros.models",
     {
         "expert": "reactree_ros.llm.expert.model:SPEC",
+        "lapsing": "reactree_ros.llm.expert.lapses:SPEC",
         "openai": "reactree_ros.llm.openai.settings:SPEC",
         "vllm": "reactree_ros.llm.vllm_engine:SPEC",
         "transformers": "reactree_ros.llm.transformers_engine:SPEC",

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from reactree_ros.agent.turns import About, Told
+
+#: How it is told that an expansion failed.
+EXPANSION_FAILED = "Your expansion failed."
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ def told_failed(tried: Sequence[Tried]) -> ToldFailed:
     for came, name in named.items():
         if subgoals := [one.subgoal for one in tried if one.succeeded is came]:
             sentences.append(f"{name}: {'; '.join(subgoals)}.")
-    return ToldFailed(f"Your expansion failed. {' '.join(sentences)} Go on otherwise.", About.FAILED, tuple(tried))
+    return ToldFailed(f"{EXPANSION_FAILED} {' '.join(sentences)} Go on otherwise.", About.FAILED, tuple(tried))
 
 
 def _failed(one: Tried) -> str:
@@ -49,18 +53,33 @@ def _failed(one: Tried) -> str:
 
 
 @dataclass(frozen=True)
-class Searched:
-    """A place that was searched.
+class Place:
+    """A place that may be searched.
 
     Attributes:
-        place: What it is called, e.g. ``fridge 1``.
+        name: What it is called in skills, e.g. ``fridge 1``.
         room: The room that it is in; None where the world has no rooms.
-        robot: Which robot searched it last; empty where there is only one.
+        word: Its class in words; empty where only its name is known.
+        instance: Its number within the class.
+    """
+
+    name: str
+    room: str | None
+    word: str = ""
+    instance: int = 0
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The latest search of a place.
+
+    Attributes:
+        place: The place.
+        robot: Which robot searched it; empty where there is only one.
         step: Which of the run's steps that was, from 1.
     """
 
-    place: str
-    room: str | None
+    place: Place
     robot: str
     step: int
 
@@ -70,17 +89,17 @@ class ToldSearched(Told):
     """What was searched and what was not.
 
     Attributes:
-        searched: The places, in the order of their latest search.
-        unsearched: Places with an inside that nobody has looked into, with the room that each is in.
+        searched: The places that were, in the order of their latest searches.
+        unsearched: Places with an inside that nobody has looked into.
     """
 
     searched: tuple[Searched, ...] = field(default=(), compare=False, repr=False)
-    unsearched: tuple[tuple[str, str | None], ...] = field(default=(), compare=False, repr=False)
+    unsearched: tuple[Place, ...] = field(default=(), compare=False, repr=False)
 
 
 def told_searched(
     searched: Sequence[Searched],
-    unsearched: Sequence[tuple[str, str | None]],
+    unsearched: Sequence[Place],
     *,
     robot: str = "",
     again: Searched | None = None,
@@ -89,8 +108,8 @@ def told_searched(
     """Say what was searched, room by room in that order, and what was not.
 
     Args:
-        searched: The places, in the order of their latest search.
-        unsearched: Places that nobody has looked into, with their rooms.
+        searched: The places that were, in the order of their latest searches.
+        unsearched: Places that nobody has looked into.
         robot: Who is told; what another robot searched is told with that one's name.
         again: The search before, of the place that was searched again just now; None: it was not searched before.
         step: Which step it is now.
@@ -98,15 +117,23 @@ def told_searched(
     sentences = []
     if again is not None:
         who, ago = "You" if again.robot == robot else again.robot, step - again.step
-        sentences.append(f"{who} had searched {again.place} {ago} step{'s' if ago != 1 else ''} before.")
-    for room in dict.fromkeys([*(one.room for one in searched), *(room for _, room in unsearched)]):
+        sentences.append(f"{who} had searched {again.place.name} {ago} step{'s' if ago != 1 else ''} before.")
+    for room in dict.fromkeys(one.place.room for one in searched):
+        places = [(one.place, "" if one.robot == robot else f" by {one.robot}") for one in searched]
+        left = [(place, "") for place in unsearched]
         at = "" if room is None else f" in {room}"
-        if places := [_place(one, robot) for one in searched if one.room == room]:
-            sentences.append(f"Searched{at}: {', '.join(places)}.")
-        if left := [place for place, of in unsearched if of == room]:
-            sentences.append(f"Not looked into{at}: {', '.join(left)}.")
+        rest = f"; not yet: {merged}" if (merged := _merged(left, room)) else ""
+        sentences.append(f"Searched{at}: {_merged(places, room)}{rest}.")
     return ToldSearched(" ".join(sentences), About.SEARCHED, tuple(searched), tuple(unsearched))
 
 
-def _place(one: Searched, robot: str) -> str:
-    return one.place if one.robot == robot else f"{one.place} by {one.robot}"
+def _merged(places: Sequence[tuple[Place, str]], room: str | None) -> str:
+    """List the places in a room, each with who searched it; neighbours of one word as ``cabinet (1, 2)``."""
+    here = [(place, by) for place, by in places if place.room == room]
+    listed = []
+    for (word, by), some in groupby(here, lambda one: (one[0].word, one[1])):
+        if word:
+            listed.append(f"{word} ({', '.join(str(place.instance) for place, _ in some)}){by}")
+        else:
+            listed += [f"{place.name}{by}" for place, _ in some]
+    return ", ".join(listed)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
-from reactree_ros.agent.told import Searched, ToldSearched, told_searched
+from reactree_ros.agent.told import Place, Searched, ToldSearched, told_searched
 
 #: The verbs of skills by which a place is searched.
 GO_TO, OPEN = "go to", "open"
@@ -19,7 +19,7 @@ class SearchMemory:
 
     A place is searched when an observation shows its inside, when a robot arrives at it and it is not closed, and when
     it is opened, also where nothing is to be seen then. What has an inside is known by its state, open or closed; a
-    thing that can be carried is none. For one run and one thread.
+    thing that can be carried is no place. For one run and one thread.
 
     Args:
         household: Of the world, for names and verbs.
@@ -28,16 +28,17 @@ class SearchMemory:
 
     def __init__(self, household: Household, carried: Collection[str]) -> None:
         self._household, self._carried = household, frozenset(carried)
-        self._insides: dict[str, str | None] = {}  # the room of each, in the order of first sighting
-        self._searched: dict[str, Searched] = {}  # the latest last
+        self._insides: dict[str, Place] = {}  # by name, in the order of first sighting
+        self._searched: dict[str, Searched] = {}  # by name, the latest last
 
     def see(self, observation: Observation) -> None:
         """Take in which places with an inside an observation shows."""
         for seen in observation.seen:
+            place = self._place(seen)
             if GONE in seen.states:
-                self._insides.pop(self._name(seen), None)
+                self._insides.pop(place.name, None)
             elif not seen.held and seen.word not in self._carried and _DOOR & set(seen.states):
-                self._insides.setdefault(self._name(seen), seen.room)
+                self._insides.setdefault(place.name, place)
 
     def did(self, skill: str, observation: Observation, *, robot: str = "", step: int) -> ToldSearched | None:
         """Take in what came of a skill; returns what is to be told then, None where it was no search.
@@ -49,48 +50,50 @@ class SearchMemory:
             step: Which of the run's steps it was, from 1.
         """
         verb, name = self._household.split_skill(skill)
-        rooms = {seen.room for seen in observation.seen}
-        if verb == GO_TO and name in rooms:
+        if verb == GO_TO and any(seen.room == name for seen in observation.seen):
             return self.of_room(name, robot=robot)
-        place = observation.looked_into or (name if self._shows(verb, name, observation) else "")
-        if not place:
+        place = self._searched_place(verb, name, observation)
+        if place is None:
             return None
-        room = next((seen.room for seen in observation.seen), self._insides.get(place))
-        before = self._searched.pop(place, None)
-        self._searched[place] = Searched(place, room, robot, step)
-        # Who goes there and opens the door has searched it once.
-        again = None if before is None or (verb == OPEN and before.step == step - 1) else before
-        return self._told(room, robot=robot, again=again, step=step)
+        before = self._searched.pop(place.name, None)
+        self._searched[place.name] = Searched(place, robot, step)
+        # Who arrives where a door is open and opens it once more has searched once.
+        again = None if before is not None and verb == OPEN and before.step == step - 1 else before
+        return self._told(place.room, robot=robot, again=again, step=step)
 
-    def _shows(self, verb: str, name: str, observation: Observation) -> bool:
-        """Whether an observation shows what is at a place that a robot went to or opened."""
+    def _searched_place(self, verb: str, name: str, observation: Observation) -> Place | None:
+        """Return the place of which an observation shows what is there; None where it shows none."""
+        known = {place.name: place for place in map(self._place, observation.seen)} | self._insides
+        into, room = observation.looked_into, next((seen.room for seen in observation.seen), None)
+        if into is not None:
+            return known.get(into, Place(into, room))
         if observation.outcome is not Outcome.DONE or verb not in (GO_TO, OPEN):
-            return False
-        itself = next((seen for seen in observation.seen if self._name(seen) == name), None)
-        if itself is not None and itself.word in self._carried:
-            return False
-        if verb == OPEN:
-            return name in self._insides
-        closed = itself is not None and "CLOSED" in itself.states
-        return not closed and any(seen.place == name for seen in observation.seen if not seen.held)
+            return None
+        place = known.get(name, Place(name, room))
+        if place.word in self._carried or verb == OPEN:
+            return self._insides.get(name)
+        closed = any("CLOSED" in seen.states for seen in observation.seen if self._place(seen).name == name)
+        there = any(seen.place == name for seen in observation.seen if not seen.held)
+        return place if there and not closed else None
 
     def of_room(self, room: str | None, *, robot: str = "") -> ToldSearched | None:
         """Say what was searched in a room and what was not; None where nothing was searched there."""
-        return self._told(room, robot=robot) if any(one.room == room for one in self._searched.values()) else None
+        return self._told(room, robot=robot) if self._in(room) else None
 
     def of_all(self, *, robot: str = "") -> ToldSearched | None:
         """Say what was searched and what was not, wherever it is; None where nothing was searched."""
-        if not self._searched:
-            return None
-        return told_searched(tuple(self._searched.values()), self._unsearched(), robot=robot)
+        searched = tuple(self._searched.values())
+        return told_searched(searched, self._unsearched(), robot=robot) if searched else None
 
     def _told(self, room: str | None, *, robot: str, again: Searched | None = None, step: int = 0) -> ToldSearched:
-        searched = [one for one in self._searched.values() if one.room == room]
-        left = [one for one in self._unsearched() if one[1] == room]
-        return told_searched(searched, left, robot=robot, again=again, step=step)
+        left = [place for place in self._unsearched() if place.room == room]
+        return told_searched(self._in(room), left, robot=robot, again=again, step=step)
 
-    def _unsearched(self) -> list[tuple[str, str | None]]:
-        return [(place, room) for place, room in self._insides.items() if place not in self._searched]
+    def _in(self, room: str | None) -> list[Searched]:
+        return [one for one in self._searched.values() if one.place.room == room]
 
-    def _name(self, seen: Seen) -> str:
-        return self._household.name_of(seen.word, seen.instance)
+    def _unsearched(self) -> list[Place]:
+        return [place for name, place in self._insides.items() if name not in self._searched]
+
+    def _place(self, seen: Seen) -> Place:
+        return Place(self._household.name_of(seen.word, seen.instance), seen.room, seen.word, seen.instance)

@@ -191,7 +191,9 @@ def _search_room(thing: str, room: str, situation: Situation, *, closer: bool) -
 
 
 def _look_at(spot: str, situation: Situation, *, closer: bool) -> str | None:
-    """The next skill to see what is at a spot; None once that is seen."""
+    """The next skill to see what is at a spot; None once that is seen, by itself or whoever has searched there."""
+    if spot in situation.searched and spot not in situation.shut:
+        return None
     seen_into = spot in situation.opened or f"open {spot}" in situation.done
     openable = word_of(spot) in knowledge.OPENABLE and not seen_into
     within_reach = spot in situation.near and not _refused(f"open {spot}", situation)

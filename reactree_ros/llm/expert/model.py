@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 from reactree_ros.agent.decision import RECALL
@@ -12,6 +13,7 @@ from reactree_ros.agent.prompt import system_text
 from reactree_ros.llm.expert import subgoals
 from reactree_ros.llm.expert.goals import Goal
 from reactree_ros.llm.expert.policy import Decided, consider
+from reactree_ros.llm.expert.reading import Situation
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply, RequestRejected
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.pending import Pending
@@ -57,7 +59,10 @@ class ExpertModel(LanguageModel):
         prompt = _with_abilities(request)
         if isinstance(may_say, SubgoalGrammar) or subgoals.is_by_subgoals(prompt):
             return Decided(subgoals.say(prompt, self._goals))
-        return consider(prompt, self._goals)
+        return consider(prompt, self._goals, recollect=partial(self.recollect, request))
+
+    def recollect(self, request: DecisionRequest, situation: Situation) -> None:
+        """Change what it knows of a household of rooms before it decides; to be overridden."""
 
 
 def _with_abilities(request: DecisionRequest) -> str:

@@ -6,7 +6,7 @@ finding and putting down, a search into rooms. Where it may not expand, it does 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reactree_ros.llm.expert import errand, knowledge
@@ -48,8 +48,19 @@ def decide(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> st
     return consider(prompt, known).text
 
 
-def consider(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> Decided:
-    """Return the next decision for a prompt as :func:`decide` does, and whether it was understood."""
+def consider(
+    prompt: str,
+    known: Mapping[str, Sequence[Goal]] | None = None,
+    *,
+    recollect: Callable[[Situation], None] = lambda situation: None,
+) -> Decided:
+    """Return the next decision for a prompt as :func:`decide` does, and whether it was understood.
+
+    Args:
+        prompt: See :func:`decide`.
+        known: See :func:`decide`.
+        recollect: Changes what it knows of a household of rooms before it decides.
+    """
     system, lines = split_prompt(prompt)
     situation = read_prompt(system, lines)
     if situation is None:
@@ -57,6 +68,7 @@ def consider(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> 
             return Decided(decide_in_thor(room))
         said = _FAILURE if f"Think: {_NO_HOUSEHOLD}" in prompt else f"Think: {_NO_HOUSEHOLD}"
         return Decided(said, understood=False)
+    recollect(situation)
     instruction = understand(situation.task, known)
     if not instruction.goals:
         return Decided(_after(instruction.not_understood, _FAILURE, situation), understood=False)
@@ -77,14 +89,21 @@ def _pursue(goals: Sequence[Goal], situation: Situation) -> str:
     Several goals for one thing stay together, and so do more things of a kind than can be held at once: only one
     trajectory tells which of them are already where they belong.
     """
-    goal = goals[0]
     situation.settle((goal.thing, goal.place) for goal in goals if isinstance(goal, Move | PutDown))
     if skill := errand.put_away(goals, situation):
         return f"Act: {skill}"
+    if situation.fallen:
+        return _go_on(goals, situation)
     if not situation.control_flows:
         return _work_through(goals, situation)
     if len({goal.thing for goal in goals}) > 1:
         return _share_out(goals, situation)
+    return _pursue_one(goals, situation)
+
+
+def _pursue_one(goals: Sequence[Goal], situation: Situation) -> str:
+    """Expand for one thing, or work on its goals in this agent node."""
+    goal = goals[0]
     if len(goals) == 1:
         if isinstance(goal, Move) and errand.can_be_held_at_once(goal, situation):
             return _find_then_put(goal, situation)
@@ -92,6 +111,22 @@ def _pursue(goals: Sequence[Goal], situation: Situation) -> str:
             several = goal.count > 1 and not goal.another and not errand.achieved(goal, situation)
             return _expand("sequence", _one_by_one(goal), situation) if several else _search_rooms(goal, situation)
     return _work_through(goals, situation)
+
+
+def _go_on(goals: Sequence[Goal], situation: Situation) -> str:
+    """Go on after expansions that failed: share out what is left of the goals, or work on that in this agent node.
+
+    After a search through all rooms there is nothing left to try.
+    """
+    reached = [goal for _, succeeded in situation.fallen for text in succeeded for goal in read_subgoal(text)]
+    left = [goal for goal in goals if goal not in reached]
+    flow, succeeded = situation.fallen[-1]
+    if left and flow == "fallback":
+        return _after(_regret(left[0], situation), _FAILURE, situation)
+    nearer = any(goal in goals for text in succeeded for goal in read_subgoal(text))
+    if len({goal.thing for goal in left}) > 1 and nearer and situation.expansions == len(situation.fallen):
+        return _share_out(left, replace(situation, control_flows=situation.expandable))
+    return _work_through(left, situation)
 
 
 # ---- expanding ----------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from reactree_ros.agent.household import split_skill
+from reactree_ros.agent.told import EXPANSION_FAILED
 from reactree_ros.world.virtualhome.household import ONE_HAND
 from reactree_ros.world.virtualhome.scene import HANDS
 
@@ -27,6 +28,10 @@ _GO_ON = " You may go on. "
 _FULL = "You do not have an empty hand."
 #: How it is told that a robot tried something and did not succeed.
 _FAILED = ("You could not ", "You tried to ")
+#: How it is told which subgoals of an expansion that failed succeeded.
+_SUCCEEDED = re.compile(r" Succeeded: (?P<subgoals>.*?)\.(?: Not begun: .*)? Go on otherwise\.$")
+#: How it is told what was searched in a room.
+_SEARCHED = re.compile(r"(?:^| )Searched(?: in [a-z ]+ \d+)?: (?P<places>[^;.]*)")
 #: How often it is worth trying what a robot does not succeed in.
 TRIES = 3
 _CONTROL_FLOWS = ("sequence", "fallback", "parallel")
@@ -56,6 +61,7 @@ class Situation:
         near: What is next to the agent: the latest list of an arrival or an opening.
         held: What it holds.
         at: The instance that it walked to last.
+        visits: How often it arrived at or opened an instance.
         looks: The room and the latest list of every instance that it walked to.
         reached: Instances that were next to it at some time.
         opened: Instances known to be open.
@@ -71,6 +77,12 @@ class Situation:
         thoughts: What it thought.
         hands: How many things can be held.
         failed: How often acts did not succeed though nothing was said against them.
+        expansions: How often it said that it expands.
+        expandable: What an expansion may use where one is not the last word.
+        fallen: Of each expansion that failed, its control flow and the subgoals that succeeded.
+        searched: What it was told to be searched, by itself or by others.
+        reminded: What it was told of that last.
+        reminders: How often it was told so of each.
     """
 
     task: str
@@ -82,6 +94,7 @@ class Situation:
     near: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
     at: str = ""
+    visits: Counter[str] = field(default_factory=Counter)
     looks: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     reached: set[str] = field(default_factory=set)
     opened: set[str] = field(default_factory=set)
@@ -97,6 +110,12 @@ class Situation:
     thoughts: set[str] = field(default_factory=set)
     hands: int = HANDS
     failed: Counter[str] = field(default_factory=Counter)
+    expansions: int = 0
+    expandable: tuple[str, ...] = ()
+    fallen: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    searched: set[str] = field(default_factory=set)
+    reminded: frozenset[str] = frozenset()
+    reminders: Counter[str] = field(default_factory=Counter)
 
     def start(self, line: str) -> None:
         """Takes in the observation that an agent node starts with."""
@@ -197,6 +216,25 @@ class Situation:
         for spot, (room, names) in self.looks.items():
             self.looks[spot] = room, tuple(name for name in names if name != thing)
 
+    def fell(self, flow: str, line: str, after: str) -> None:
+        """Takes in that an expansion failed, and the look around after it."""
+        match = _SUCCEEDED.search(line)
+        self.fallen.append((flow, tuple(match["subgoals"].split("; ")) if match else ()))
+        _, waited, seen = after.partition(_GO_ON)
+        self._look_up(seen if waited else after)
+
+    def remind(self, line: str) -> None:
+        """Takes in what was searched."""
+        self.reminded = frozenset(name for match in _SEARCHED.finditer(line) for name in instances(match["places"]))
+        self.searched |= self.reminded
+        self.reminders.update(self.reminded)
+
+    def forget(self, spot: str) -> None:
+        """Forgets that it has searched a spot, with what it saw there alone."""
+        self.looks.pop(spot, None)
+        self.reached.discard(spot)
+        self.done.discard(f"open {spot}")
+
     def resume(self, line: str) -> None:
         """Takes in one line that stands for skills and observations that are not shown: where they ended is unknown."""
         self.room, self.near, self.at = "", (), ""
@@ -219,6 +257,7 @@ class Situation:
 
     def _look_near(self, line: str) -> None:
         self.near = _seen(line)
+        self.visits[self.at] += 1
         self.reached.update(self.near)
         _, before = self.looks.pop(self.at, ("", ()))  # the latest look comes last
         # What was seen before a door closed on it is still behind it.
@@ -305,13 +344,15 @@ def read_prompt(system: str, lines: list[str]) -> Situation | None:
         control_flows=tuple(flow for flow in _CONTROL_FLOWS if f'"{flow}"' in system),
         hands=1 if ONE_HAND in system else HANDS,
     )
+    situation.expandable = situation.control_flows
     situation.start(lines[start_at])
     _read_trajectory(situation, lines[start_at + 1 :])
     return situation
 
 
 def _read_trajectory(situation: Situation, lines: list[str]) -> None:
-    """Goes through decisions and the line that follows each."""
+    """Goes through decisions and the line that follows each, and what is told beside them."""
+    flow = ""
     for index, line in enumerate(lines):
         after = lines[index + 1] if index + 1 < len(lines) else ""
         if line.startswith("Think: "):
@@ -319,4 +360,9 @@ def _read_trajectory(situation: Situation, lines: list[str]) -> None:
         elif line.startswith("Act: "):
             situation.act(line.removeprefix("Act: "), "" if after.startswith(_DECISIONS) else after)
         elif line.startswith("Expand:"):
-            situation.control_flows = ()
+            situation.control_flows, situation.expansions = (), situation.expansions + 1
+            flow = after.removeprefix("- control flow: ")
+        elif line.startswith(EXPANSION_FAILED):
+            situation.fell(flow, line, after)
+        elif _SEARCHED.search(line) and not lines[index - 1].startswith(_DECISIONS):
+            situation.remind(line)

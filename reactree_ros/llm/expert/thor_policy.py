@@ -30,6 +30,8 @@ def decide_in_thor(situation: ThorSituation) -> str:
     steps = (step,) if step else read_thor_instruction(situation.task, tuple(map(class_of, situation.fixed)))
     if not steps:
         return _after("I do not understand what to do with what is in this room.", _FAILURE, situation)
+    if situation.fallen:
+        return _after("I have tried each step, and know no other way.", _FAILURE, situation)
     if step is None and situation.can_expand:
         plan = ", ".join(map(str, steps))
         thought = f"To solve the task, I need to accomplish {len(steps)} subgoals sequentially: {plan}."

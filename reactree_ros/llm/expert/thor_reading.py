@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.household import split_skill
+from reactree_ros.agent.told import EXPANSION_FAILED
 from reactree_ros.llm.expert.reading import find_task
 
 _START = re.compile(
@@ -44,6 +45,7 @@ class ThorSituation:
         refused: Acts without effect, with where the agent stood.
         done: Acts that had an effect, in order, each with what was held before it.
         thoughts: What it thought.
+        fallen: Whether its expansion failed.
     """
 
     task: str
@@ -65,6 +67,7 @@ class ThorSituation:
     refused: set[tuple[str, str]] = field(default_factory=set)
     done: list[tuple[str, str]] = field(default_factory=list)
     thoughts: set[str] = field(default_factory=set)
+    fallen: bool = False
 
     def act(self, skill: str, line: str) -> None:
         """Take in a skill and the line that came of it."""
@@ -190,6 +193,8 @@ def _read_trajectory(situation: ThorSituation, lines: Iterable[str]) -> None:
             acted = line.removeprefix("Act: ")
         elif line.startswith("Expand:"):
             situation.can_expand = False
+        elif line.startswith(EXPANSION_FAILED):
+            situation.fallen = True
         elif acted:
             situation.act(acted, line)
             acted = ""

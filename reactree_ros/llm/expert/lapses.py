@@ -1,0 +1,80 @@
+"""The expert with lapses, drawn from a seed: it forgets where it has searched, and gives up what it could do.
+
+It stands for language models in comparisons of what helps against such lapses. Where it is told what was searched, it
+takes that for what it says, and forgets none of it as long as it is the last that it was told of that.
+"""
+
+from __future__ import annotations
+
+import random
+
+from pydantic import Field
+
+from reactree_ros.agent.decision import FAILURE, Act
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.llm.expert.policy import Decided
+from reactree_ros.llm.expert.reading import Situation
+from reactree_ros.llm.port import DecisionRequest
+from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.settings import Settings
+
+_ENDS = tuple(str(Act(skill)) for skill in ("done", FAILURE))
+
+
+class LapsingSettings(Settings):
+    """How often it lapses."""
+
+    forgets: float = Field(
+        default=0.0, ge=0, le=0.9, description="how likely it forgets a search of one place, once it has left there"
+    )
+    gives_up: float = Field(
+        default=0.0, ge=0, le=1, description="how likely each decision of a node under the root is 'failure' instead"
+    )
+    lapse_seed: int = Field(default=0, description="of what it forgets and gives up, beside the seed of the run")
+
+
+class LapsingModel(ExpertModel):
+    """The expert with lapses; the same seeds, tasks and prompts give the same ones.
+
+    Args:
+        settings: How often it lapses.
+    """
+
+    def __init__(self, settings: LapsingSettings) -> None:
+        super().__init__()
+        self._settings = settings
+
+    def consider(self, request: DecisionRequest) -> Decided:
+        """Return what it says: what the expert does with what it has not forgotten, or that it gives up."""
+        decided = super().consider(request)
+        node = request.id.partition(".")[0]
+        if node == "0" or not isinstance(request.may_say, DecisionGrammar) or decided.text in _ENDS:
+            return decided
+        gives_up = self._drawn(request, "gives up", request.id, request.prompt) < self._settings.gives_up
+        return Decided(str(Act(FAILURE))) if gives_up else decided
+
+    def recollect(self, request: DecisionRequest, situation: Situation) -> None:
+        """Forget where it has searched, unless it was told of that last.
+
+        It is drawn once for each search, and anew for each time that it was told of it.
+        """
+        situation.searched = set(situation.reminded)
+        node = request.id.partition(".")[0]
+        for spot in list(situation.looks):
+            if spot == situation.at or spot in situation.reminded:
+                continue
+            search = f"{spot} {situation.visits[spot]} {situation.reminders[spot]}"
+            if self._drawn(request, "forgets", node, situation.task, search) < self._settings.forgets:
+                situation.forget(spot)
+
+    def _drawn(self, request: DecisionRequest, *of: str) -> float:
+        return random.Random("\n".join((str(self._settings.lapse_seed), str(request.seed), *of))).random()
+
+
+SPEC = ModelSpec(
+    name="lapsing",
+    summary="the expert with seeded lapses, to compare what helps against them",
+    settings=LapsingSettings,
+    make=LapsingModel,
+)
