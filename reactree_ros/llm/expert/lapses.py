@@ -1,7 +1,7 @@
 """The expert with lapses, drawn from a seed: it forgets where it has searched, and gives up what it could do.
 
-It stands for language models in comparisons of what helps against such lapses. Where it is told what was searched, it
-takes that for what it says, and forgets none of it as long as it is the last that it was told of that.
+It stands for language models in comparisons of what helps against such lapses. What it is told of searches it overlooks
+as often as what it has seen itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LapsingSettings(Settings):
     """How often it lapses."""
 
     forgets: float = Field(
-        default=0.0, ge=0, le=0.9, description="how likely it forgets a search of one place, once it has left there"
+        default=0.0, ge=0, le=0.9, description="how likely it overlooks that it searched a place, once it has left there, or was told so"
     )
     gives_up: float = Field(
         default=0.0, ge=0, le=1, description="how likely each decision of a node under the root is 'failure' instead"
@@ -55,17 +55,15 @@ class LapsingModel(ExpertModel):
         return Decided(str(Act(FAILURE))) if gives_up else decided
 
     def recollect(self, request: DecisionRequest, situation: Situation) -> None:
-        """Forget where it has searched, unless it was told of that last.
+        """Forget places that were searched: each search, and each time that it was told of one, is overlooked or not.
 
-        It is drawn once for each search, and anew for each time that it was told of it.
+        That is drawn once; where all of it is overlooked, the place is as if it had not been searched.
         """
-        situation.searched = set(situation.reminded)
         node = request.id.partition(".")[0]
-        for spot in list(situation.looks):
-            if spot == situation.at or spot in situation.reminded:
-                continue
-            search = f"{spot} {situation.visits[spot]} {situation.reminders[spot]}"
-            if self._drawn(request, "forgets", node, situation.task, search) < self._settings.forgets:
+        for spot in {**situation.looks, **situation.searched}:
+            times = range(situation.visits[spot] + situation.searched[spot])
+            draws = [self._drawn(request, "overlooks", node, situation.task, f"{spot} {number}") for number in times]
+            if draws and max(draws) < self._settings.forgets and spot != situation.at:
                 situation.forget(spot)
 
     def _drawn(self, request: DecisionRequest, *of: str) -> float:

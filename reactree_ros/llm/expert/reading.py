@@ -61,7 +61,7 @@ class Situation:
         near: What is next to the agent: the latest list of an arrival or an opening.
         held: What it holds.
         at: The instance that it walked to last.
-        visits: How often it arrived at or opened an instance.
+        visits: How often it arrived at an instance that was not closed, or opened one.
         looks: The room and the latest list of every instance that it walked to.
         reached: Instances that were next to it at some time.
         opened: Instances known to be open.
@@ -80,9 +80,7 @@ class Situation:
         expansions: How often it said that it expands.
         expandable: What an expansion may use where one is not the last word.
         fallen: Of each expansion that failed, its control flow and the subgoals that succeeded.
-        searched: What it was told to be searched, by itself or by others.
-        reminded: What it was told of that last.
-        reminders: How often it was told so of each.
+        searched: How often it was told of an instance that it was searched, by itself or by another.
     """
 
     task: str
@@ -113,9 +111,7 @@ class Situation:
     expansions: int = 0
     expandable: tuple[str, ...] = ()
     fallen: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
-    searched: set[str] = field(default_factory=set)
-    reminded: frozenset[str] = frozenset()
-    reminders: Counter[str] = field(default_factory=Counter)
+    searched: Counter[str] = field(default_factory=Counter)
 
     def start(self, line: str) -> None:
         """Takes in the observation that an agent node starts with."""
@@ -225,12 +221,11 @@ class Situation:
 
     def remind(self, line: str) -> None:
         """Takes in what was searched."""
-        self.reminded = frozenset(name for match in _SEARCHED.finditer(line) for name in instances(match["places"]))
-        self.searched |= self.reminded
-        self.reminders.update(self.reminded)
+        self.searched.update(name for match in _SEARCHED.finditer(line) for name in instances(match["places"]))
 
     def forget(self, spot: str) -> None:
-        """Forgets that it has searched a spot, with what it saw there alone."""
+        """Forgets that a spot was searched, with what it saw there alone."""
+        del self.searched[spot]
         self.looks.pop(spot, None)
         self.reached.discard(spot)
         self.done.discard(f"open {spot}")
@@ -257,7 +252,7 @@ class Situation:
 
     def _look_near(self, line: str) -> None:
         self.near = _seen(line)
-        self.visits[self.at] += 1
+        self.visits[self.at] += self.at not in self.closed
         self.reached.update(self.near)
         _, before = self.looks.pop(self.at, ("", ()))  # the latest look comes last
         # What was seen before a door closed on it is still behind it.
