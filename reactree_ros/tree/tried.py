@@ -6,7 +6,7 @@ from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 
 from reactree_ros.agent.decision import FAILURE, Act, Think
-from reactree_ros.agent.told import Tried
+from reactree_ros.agent.told import ToldFailed, Tried
 from reactree_ros.agent.turns import Said, Saw, Told
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.goal_node import GoalNode
@@ -34,7 +34,7 @@ def why(failed: Behaviour) -> str:
 
 
 def _last_words(node: GoalNode) -> str:
-    """Return what a node thought before it gave up, or what came of its last act where it thought nothing then.
+    """Return what a node thought before it gave up, or what came of its last act or expansion.
 
     Nothing where it did not give up, but was ended.
     """
@@ -45,6 +45,8 @@ def _last_words(node: GoalNode) -> str:
     for turn in reversed(before):
         if isinstance(turn, Saw):
             seen = turn.text
+        elif isinstance(turn, ToldFailed):
+            return next(one.reason for one in reversed(turn.tried) if one.succeeded is False)
         elif isinstance(turn, Said) and isinstance(turn.decision, Think):
             return turn.decision.thought
         elif isinstance(turn, Said) and isinstance(turn.decision, Act):

@@ -26,7 +26,10 @@ class LapsingSettings(Settings):
     """How often it lapses."""
 
     forgets: float = Field(
-        default=0.0, ge=0, le=0.9, description="how likely it overlooks that it searched a place, once it has left there, or was told so"
+        default=0.0,
+        ge=0,
+        le=0.9,
+        description="how likely it overlooks that it searched a place, once it has left there, or was told so",
     )
     gives_up: float = Field(
         default=0.0, ge=0, le=1, description="how likely each decision of a node under the root is 'failure' instead"
