@@ -210,14 +210,6 @@ def test_where_a_limit_is_reached_it_does_not_decide_again(decisions: int) -> No
     assert told_in(root_of(run).turns) == []
 
 
-def test_where_a_limit_is_reached_as_the_expansion_fails_that_is_a_failure() -> None:
-    """A thought may come with the end after it."""
-    script = {"root": [expand("sequence", "a"), "Act: done"], "a": ["Think: no\nAct: failure"]}
-    run = run_of(script, options=TreeOptions(max_decisions=2))
-    assert run.run().end == "failure"
-    assert told_in(root_of(run).turns) == []
-
-
 class Broken(ScriptedModel):
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         if "Your primary goal" in request.prompt:
@@ -321,6 +313,15 @@ def test_several_robots_share_out_again_what_failed() -> None:
     succeeded = [[one.succeeded for one in told.tried] for told in told_in(root_of(episode).turns)]
     assert succeeded == [[True, False], [False, False]]
     assert all(robot.post is None or robot.post is episode.context.team.post for robot in episode.context.team.robots)
+    assert_replays(kept)
+
+
+def test_where_another_robot_reaches_the_limit_nobody_decides_again() -> None:
+    script = {"root": [expand("parallel", "a", "b"), "Act: done"], "a": ["Act: open fridge 1"] * 3, "b": ["Act: failure"]}
+    options = TreeOptions(max_decisions=2)
+    episode, kept = recorded_episode(script, name="reactree:re_expand=1", world=Crew(), options=options)
+    assert episode.run().end == "failure"
+    assert told_in(root_of(episode).turns) == []
     assert_replays(kept)
 
 
