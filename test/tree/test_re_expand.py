@@ -317,7 +317,11 @@ def test_several_robots_share_out_again_what_failed() -> None:
 
 
 def test_where_another_robot_reaches_the_limit_nobody_decides_again() -> None:
-    script = {"root": [expand("parallel", "a", "b"), "Act: done"], "a": ["Act: open fridge 1"] * 3, "b": ["Act: failure"]}
+    script = {
+        "root": [expand("parallel", "a", "b"), "Act: done"],
+        "a": ["Act: open fridge 1"] * 3,
+        "b": ["Act: failure"],
+    }
     options = TreeOptions(max_decisions=2)
     episode, kept = recorded_episode(script, name="reactree:re_expand=1", world=Crew(), options=options)
     assert episode.run().end == "failure"
