@@ -118,10 +118,16 @@ def estimate(runs: Sequence[RunLine], measure: Measure) -> Estimate | None:
         return Estimate(mean, *wilson(mean, count))
     if count == 1:
         return Estimate(mean, None, None)
+    half = _student(values)
+    return Estimate(mean, max(0.0, mean - half), min(1.0, mean + half) if measure.is_share else mean + half)
+
+
+def _student(values: Sequence[float]) -> float:
+    """Return half of Student's 95 % interval of a mean."""
     from scipy.stats import t
 
-    half = float(t.ppf((1 + _CONFIDENCE) / 2, count - 1)) * stdev(values) / math.sqrt(count)
-    return Estimate(mean, max(0.0, mean - half), min(1.0, mean + half) if measure.is_share else mean + half)
+    count = len(values)
+    return float(t.ppf((1 + _CONFIDENCE) / 2, count - 1)) * stdev(values) / math.sqrt(count)
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:
@@ -142,6 +148,7 @@ class Pairing:
         measure: What is compared.
         pairs: How many runs of each were compared.
         mean: Mean difference: the second planner's value minus the first one's.
+        half: Half of its 95 % interval, Student's over the tasks; None where a single task gives none.
         median: Median difference.
         test: The test.
         p: Its two-sided p value.
@@ -152,6 +159,7 @@ class Pairing:
     measure: Measure
     pairs: int
     mean: float
+    half: float | None
     median: float
     test: str
     p: float
@@ -167,13 +175,17 @@ def pairings(runs: dict[str, list[RunLine]]) -> list[Pairing]:
     for one, other in combinations(runs, 2):
         first, second = ({(run.task_id, run.seed): run for run in runs[planner]} for planner in (one, other))
         for measure in (GSR, SSR, STEPS):
-            both = [(measure.of(run), measure.of(second[key])) for key, run in first.items() if key in second]
-            pairs = [(before, after) for before, after in both if before is not None and after is not None]
-            if pairs:
-                differences = [after - before for before, after in pairs]
+            by_task: dict[int, list[float]] = defaultdict(list)
+            for key, run in first.items():
+                before, after = measure.of(run), measure.of(second[key]) if key in second else None
+                if before is not None and after is not None:
+                    by_task[run.task_id].append(after - before)
+            if by_task:
+                differences = [difference for some in by_task.values() for difference in some]
+                half = _student([fmean(some) for some in by_task.values()]) if len(by_task) > 1 else None
                 test, p = mcnemar(differences) if measure.is_success else wilcoxon(differences)
-                middle = fmean(differences), median(differences)
-                found.append(Pairing(one, other, measure, len(pairs), *middle, test, p))
+                middle = fmean(differences), half, median(differences)
+                found.append(Pairing(one, other, measure, len(differences), *middle, test, p))
     return found
 
 

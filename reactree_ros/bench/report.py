@@ -23,6 +23,7 @@ from reactree_ros.bench.comparison import (
     SSR,
     Estimate,
     Measure,
+    Pairing,
     Prices,
     estimate,
     pairings,
@@ -68,8 +69,9 @@ _APPROXIMATE = (
 )
 _TESTS = (
     "Two planners are compared on the runs of the same task with the same seed. Success: McNemar's exact test; SSR and "
-    "steps: Wilcoxon's signed-rank test. The differences are those of the planner named first minus the other. The p "
-    "values are two-sided and not corrected for the number of comparisons"
+    "steps: Wilcoxon's signed-rank test. The differences are those of the planner named first minus the other, the "
+    "mean with its 95 % interval, Student's over the tasks. The p values are two-sided and not corrected for the "
+    "number of comparisons"
 )
 
 _CAUSES = (
@@ -261,7 +263,7 @@ class BenchReport:
                 f"{one.other} against {one.one}",
                 one.measure.name,
                 str(one.pairs),
-                f"{one.mean:+.{one.measure.digits}f}",
+                _difference(one),
                 f"{one.median:+.{one.measure.digits}f}",
                 one.test,
                 "< 0.001" if one.p < 0.001 else f"{one.p:.3f}",
@@ -402,6 +404,13 @@ def _figure(known: Estimate | None, measure: Measure, runs: Sequence[RunLine]) -
     if known.low is None:
         return text
     return f"{text} ({known.low:.{measure.digits}f}–{known.high:.{measure.digits}f})"
+
+
+def _difference(one: Pairing) -> str:
+    """Write the mean difference with its interval, as far as there is one."""
+    digits = one.measure.digits
+    interval = "" if one.half is None else f" ({one.mean - one.half:+.{digits}f} to {one.mean + one.half:+.{digits}f})"
+    return f"{one.mean:+.{digits}f}{interval}"
 
 
 def _longest_input(runs: Sequence[RunLine]) -> str:

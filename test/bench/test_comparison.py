@@ -77,6 +77,15 @@ def test_planners_are_compared_on_the_tasks_and_seeds_that_both_have() -> None:
     assert (success.one, success.other, success.measure, success.pairs) == ("react", "reactree", GSR, 3)
     assert (success.mean, success.median, success.p) == (1.0, 1.0, 0.25)
     assert (steps.measure, steps.mean, steps.median, steps.p) == (STEPS, 2.0, 2.0, 0.25)
+    assert success.half == 0.0
+    assert steps.half == pytest.approx(2.484, abs=0.001)  # Student's with two degrees of freedom: 4.303 / sqrt(3)
+
+
+@pytest.mark.bench
+def test_of_a_single_task_a_difference_has_no_interval() -> None:
+    runs = {name: [line(name, 1, seed=seed, steps=steps) for seed in (0, 1)] for name, steps in (("a", 3), ("b", 5))}
+    *_, steps = pairings(runs)
+    assert (steps.pairs, steps.mean, steps.half) == (2, 2.0, None)
 
 
 def test_one_planner_is_compared_with_none() -> None:
