@@ -232,7 +232,7 @@ def _turn(msg: TurnMsg, index: int) -> Turn:
     if msg.kind in ABOUT:
         return Told(msg.text, ABOUT[msg.kind])
     if msg.kind not in (TurnMsg.SAID, TurnMsg.SAW):
-        raise ValueError(f"turns[{index}].kind is {msg.kind}; it must be one of the constants of Turn.msg (0 to 8)")
+        raise ValueError(f"turns[{index}].kind is {msg.kind}; it must be one of the constants of Turn.msg")
     return Said(msg.text) if msg.kind == TurnMsg.SAID else Saw(msg.text)
 
 

@@ -94,6 +94,8 @@ def test_a_request_reaches_the_model_and_the_reply_comes_back_whole(graph: Graph
         Turn(kind=Turn.REFUSAL, text="No."),
         Turn(kind=Turn.SAW, text="Zähl: eins"),
         Turn(kind=Turn.SUMMARY, text="Much."),
+        Turn(kind=Turn.FAILED, text="It failed."),
+        Turn(kind=Turn.SEARCHED, text="Searched: all."),
         Turn(kind=Turn.LIMIT, text="Enough."),
     ]
     future = ask(graph, turns=turns, begun="Act: ", **asked)
@@ -108,6 +110,8 @@ def test_a_request_reaches_the_model_and_the_reply_comes_back_whole(graph: Graph
         Told("No.", About.REFUSAL),
         Saw("Zähl: eins"),
         Told("Much.", About.SUMMARY),
+        Told("It failed.", About.FAILED),
+        Told("Searched: all.", About.SEARCHED),
         Told("Enough.", About.LIMIT),
     )
     assert (request.begun, request.max_tokens, request.seed) == ("Act: ", 8, 7)
@@ -175,7 +179,7 @@ def test_choice_and_text_reach_the_model_as_such(graph: Graph) -> None:
         ),
         ({"top_p": 0.0}, "top_p is 0; it must be above 0 and at most 1"),
         ({"kind": 1}, "options is empty; a choice needs at least one"),
-        ({"turns": [(0, "a"), (8, "b")]}, "turns[1].kind is 8; it must be one of the constants of Turn.msg (0 to 7)"),
+        ({"turns": [(0, "a"), (99, "b")]}, "turns[1].kind is 99; it must be one of the constants of Turn.msg"),
     ],
 )
 def test_a_malformed_request_is_refused_with_its_field(graph: Graph, request_: dict[str, Any], message: str) -> None:
