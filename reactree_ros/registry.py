@@ -164,12 +164,12 @@ MODELS: Registry[ModelSpec] = Registry(
     "reactree_ros.models",
     {
         "expert": "reactree_ros.llm.expert.model:SPEC",
-        "lapsing": "reactree_ros.llm.expert.lapses:SPEC",
         "openai": "reactree_ros.llm.openai.settings:SPEC",
         "vllm": "reactree_ros.llm.vllm_engine:SPEC",
         "transformers": "reactree_ros.llm.transformers_engine:SPEC",
         "small": "reactree_ros.llm.small.engine:SPEC",
         "fallback": "reactree_ros.llm.fallback:SPEC",
+        "lapsing": "reactree_ros.llm.expert.lapses:SPEC",
     },
 )
 SUITES: Registry[SuiteSpec] = Registry(
