@@ -67,37 +67,62 @@ def check_own_requirements() -> None:
     Raises:
         ImportError: It does not; the message names what, which version there is, and the line that installs it.
     """
-    wanted = _requirements("reactree_ros")
-    lacking = [f"{one} ({found or 'not there'})" for one in wanted if (found := _too_old(one)) is not None]
-    if lacking:
-        line = install_requirements(*(one for one in wanted if _too_old(one) is not None))
-        raise ImportError(f"reactree_ros needs {', '.join(lacking)}: {line}")
+    if lacked := lacking("reactree_ros"):
+        said = ", ".join(f"{one} ({found or 'not there'})" for one, found in lacked.items())
+        raise ImportError(f"reactree_ros needs {said}: {install_requirements(*lacked)}")
+
+
+def extras() -> list[str]:
+    """Return the names of this package's extras; none where it is not installed."""
+    try:
+        return metadata.metadata("reactree_ros").get_all("Provides-Extra") or []
+    except metadata.PackageNotFoundError:
+        return []
+
+
+def lacking(extra: str) -> dict[str, str]:
+    """Return what of a distribution's extra, or of a distribution, this process does not see, or not as it should be.
+
+    Returns:
+        By requirement, e.g. ``openai>=1.40``, the version that is there instead; empty where there is none.
+    """
+    return {one: found for one in _requirements(extra) if (found := _unfit(one)) is not None}
 
 
 def _requirements(extra: str) -> list[str]:
+    """Return what an extra consists of; in place of the same distribution's extras in it, what they consist of."""
     name, _, chosen = extra.rstrip("]").partition("[")
     try:
         lines = metadata.requires(name) or []
     except metadata.PackageNotFoundError:  # another one's, which is not here either
         return [extra]
-    found = []
+    found: dict[str, None] = {}
     for line in lines:
         requirement, _, marker = line.partition(";")
         extras = re.findall(r"""extra\s*==\s*["']([^"']+)""", marker)
         if extras == ([chosen] if chosen else []):
-            found.append(requirement.replace(" ", "").strip("()"))
-    return found or [extra]
+            found |= dict.fromkeys(_whole(requirement.replace(" ", "").strip("()"), name))
+    return list(found) or [extra]
 
 
-def _too_old(requirement: str) -> str | None:
-    """Return the version that is there of what is too old, empty where there is none; None: it is good."""
-    name, _, bounds = re.split(r"([<>=!~]|$)", requirement, maxsplit=1)
-    least = re.search(r"(?<![<!])=([\d.]+)", bounds)
+def _whole(requirement: str, owner: str) -> list[str]:
+    """Return what a requirement of a distribution stands for: where it names its own extras, what they consist of."""
+    name, _, chosen = requirement.rstrip("]").partition("[")
+    if not chosen or re.sub(r"[-_.]+", "_", name) != re.sub(r"[-_.]+", "_", owner):
+        return [requirement]
+    return [one for extra in chosen.split(",") for one in _requirements(f"{owner}[{extra}]")]
+
+
+def _unfit(requirement: str) -> str | None:
+    """Return the version that is there of what is too old or too new, empty where there is none; None: it is good."""
+    name, _, _ = re.split(r"([<>=!~\[]|$)", requirement, maxsplit=1)
+    least, below = re.search(r">=([\d.]+)", requirement), re.search(r"<([\d.]+)", requirement)
     try:
         there = metadata.version(name)
     except metadata.PackageNotFoundError:
         return ""
-    return there if least is not None and _numbers(there) < _numbers(least[1]) else None
+    too_old = least is not None and _numbers(there) < _numbers(least[1])
+    return there if too_old or (below is not None and _numbers(there) >= _numbers(below[1])) else None
 
 
 def _numbers(version: str) -> list[int]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
-from typing import Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -15,7 +16,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.view.words import in_one_line
 from reactree_ros.world.port import WorldError
 
-NOT_ACHIEVED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+NOT_ACHIEVED, BAD_INPUT, INTERRUPTED, NOBODY_READS = 1, 2, 130, 141
 #: The commands, each with the module that it is in.
 COMMANDS = {
     "run": "run",
@@ -37,7 +38,12 @@ COMMANDS = {
     "llm": "llm",
     "memory": "memory",
     "config": "config",
+    "doctor": "doctor",
 }
+EXIT_CODES = (
+    "Exit codes: 0 all is well; 1 a goal was not reached, or something is wrong, as the command's own help says; 2 bad "
+    "usage or input; 130 interrupted; 141 what was printed into was closed, as `| head` does."
+)
 
 # Of the click that this typer uses: its own in newer versions.
 UsageError: Any = typer.BadParameter.__base__
@@ -67,18 +73,38 @@ class Commands(TyperGroup):
         return name, command, rest
 
 
-app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, epilog=EXIT_CODES)
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        from reactree_ros import __version__
+
+        typer.echo(f"reactree_ros {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
-def _household() -> None:
+def _household(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version and end.")
+    ] = False,
+) -> None:
     """Household instructions carried out by a behaviour tree of LLM agent nodes that grows while it runs."""
 
 
 def main() -> None:
     """Run the command line; bad input ends in one line and exit code 2."""
+    if sys.stdout is None:  # it was closed before the start, which not every library takes
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
-        sys.exit(app(standalone_mode=False))
+        code = app(standalone_mode=False, prog_name="reactree")
+        sys.stdout.flush()  # here, where it is caught that nobody reads
+        sys.exit(code)
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # rich and typer end with a 1 of their own
+            _stop_writing()
+        raise
     except (KeyboardInterrupt, typer.Abort):
         _fail("interrupted", INTERRUPTED)
     except UsageError as error:
@@ -86,12 +112,17 @@ def main() -> None:
             _fail(message, BAD_INPUT)
         sys.exit(BAD_INPUT)
     except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(INTERRUPTED)
+        _stop_writing()
     except (UserError, WorldError, OSError) as error:
         _fail(in_one_line(str(error)), BAD_INPUT)
 
 
-def _fail(message: str, code: int) -> None:
+def _stop_writing() -> NoReturn:
+    """End without a word where nobody reads what is printed."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
+    sys.exit(NOBODY_READS)
+
+
+def _fail(message: str, code: int) -> NoReturn:
     Console(stderr=True, soft_wrap=True).print(f"error: {message}", style="red", markup=False, highlight=False)
     sys.exit(code)

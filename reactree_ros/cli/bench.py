@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from reactree_ros.cli import NOT_ACHIEVED
+from reactree_ros.cli import NOT_ACHIEVED, completion
 from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, takes
 from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import model_to_dict
@@ -26,7 +26,8 @@ def bench(
         str,
         typer.Option(
             help="Planners, with commas between them, e.g. react,reactree_wm; empty: those that the language model was "
-            "trained for."
+            "trained for.",
+            autocompletion=completion.planners,
         ),
     ] = "",
     contenders: Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from reactree_ros.cli import NOT_ACHIEVED
+from reactree_ros.cli import NOT_ACHIEVED, completion
 from reactree_ros.cli.opening import progress
 from reactree_ros.cli.options import Chosen, FromSettings, Named, takes
 from reactree_ros.errors import UserError
@@ -32,7 +32,11 @@ def evaluate(
         Path | None, typer.Option(help="Folder of a bench: the model decides in whole runs of the suite.")
     ] = None,
     planner: Annotated[
-        str, typer.Option(help="Planners of these runs, with commas between them; empty: the one it was trained for.")
+        str,
+        typer.Option(
+            help="Planners of these runs, with commas between them; empty: the one it was trained for.",
+            autocompletion=completion.planners,
+        ),
     ] = "",
     workers: Annotated[int, typer.Option(min=1, help="Worker processes of these runs.")] = 1,
     limit: Annotated[int, typer.Option(min=0, help="Only so many tasks, the first ones; 0: all.")] = 0,

@@ -22,6 +22,7 @@ from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 import typer
 from pydantic.fields import FieldInfo
 
+from reactree_ros.cli.completion import names_of
 from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import load_models_file
 from reactree_ros.registry import MODELS, Registry, Spec
@@ -116,10 +117,10 @@ def _plain(value: Any) -> Any:
 
 
 def option(
-    name: str, kind: Any, help: str, *, panel: str, shown: str | None = None, **bounds: float
+    name: str, kind: Any, help: str, *, panel: str, shown: str | None = None, **others: Any
 ) -> inspect.Parameter:
-    """Return an option as a parameter of a command."""
-    info = typer.Option(help=help, rich_help_panel=panel, show_default=shown or False, **bounds)  # type: ignore[arg-type]
+    """Return an option as a parameter of a command; others of typer's arguments are e.g. its bounds."""
+    info = typer.Option(help=help, rich_help_panel=panel, show_default=shown or False, **others)
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, info]
     )
@@ -214,7 +215,7 @@ class Named(Options):
                 flags.setdefault(flag, []).append(spec)
         help = f"The {self._registry.kind}: {', '.join(self._registry.names)}; `reactree list` says more."
         return [
-            option(self._name, str, help, panel=panel, shown=self._default),
+            option(self._name, str, help, panel=panel, shown=self._default, autocompletion=names_of(self._registry)),
             *(self._flag(flag, of, panel=panel) for flag, of in flags.items()),
             option(
                 self._other,

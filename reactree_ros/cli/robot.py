@@ -15,8 +15,8 @@ from rich.text import Text
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.opening import no_ros
 from reactree_ros.errors import UserError
+from reactree_ros.findings import Verdict
 from reactree_ros.whole_file import write_whole
-from reactree_ros.world.robot.findings import Verdict
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after a robot's map and configuration.")
 HEADER = "# The semantic map of {source}, made by `reactree robot map --from {kind}`. Metres; yaw in radians.\n"

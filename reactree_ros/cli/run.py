@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from reactree_ros.cli import NOT_ACHIEVED
+from reactree_ros.cli import NOT_ACHIEVED, completion
 from reactree_ros.cli.opening import (
     chosen_planner,
     described,
@@ -34,7 +34,11 @@ WHO_PLANS = (
     "NAME:OPTION=VALUE."
 )
 Planner = Annotated[
-    str, typer.Option(help=f"{WHO_PLANS} Empty: the one that the language model was trained for, or reactree_wm.")
+    str,
+    typer.Option(
+        help=f"{WHO_PLANS} Empty: the one that the language model was trained for, or reactree_wm.",
+        autocompletion=completion.planner,
+    ),
 ]
 
 

@@ -328,15 +328,7 @@ class ExperienceStore:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
                 raise
-        (application,) = self._writer.execute("PRAGMA application_id").fetchone()
-        if application != APPLICATION_ID:
-            raise EpisodicMemoryError(f"{self.path}: a database of another program, not an episodic memory")
-        (version,) = self._writer.execute("PRAGMA user_version").fetchone()
-        if version != SCHEMA_VERSION:
-            raise EpisodicMemoryError(
-                f"{self.path}: has schema version {version}, this reactree_ros knows {SCHEMA_VERSION}: "
-                "export it with the version of reactree_ros that wrote it, then import that"
-            )
+        check_schema(self._writer, self.path)
         meta = dict(self._writer.execute("SELECT key, value FROM meta"))
         if meta.get("embedder") != embedder or meta.get("dimension") != str(self._dimension):
             raise EpisodicMemoryError(
@@ -430,6 +422,24 @@ class ExperienceStore:
             raise EpisodicMemoryError(f"{self.path}: cannot {doing} this episodic memory: {reason}") from error
         except UnicodeEncodeError as error:
             raise EpisodicMemoryError(f"{self.path}: cannot {doing} this episodic memory: {error}") from error
+
+
+def check_schema(database: sqlite3.Connection, path: Path) -> None:
+    """Looks whether a database is an episodic memory that can be read.
+
+    Raises:
+        EpisodicMemoryError: it is one of another program, or of another schema version.
+        sqlite3.Error: it cannot be read.
+    """
+    (application,) = database.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION_ID:
+        raise EpisodicMemoryError(f"{path}: a database of another program, not an episodic memory")
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if version != SCHEMA_VERSION:
+        raise EpisodicMemoryError(
+            f"{path}: has schema version {version}, this reactree_ros knows {SCHEMA_VERSION}: "
+            "export it with the version of reactree_ros that wrote it, then import that"
+        )
 
 
 def _batches(items: Sequence[int] | Sequence[str]) -> Iterator[Sequence[int] | Sequence[str]]:

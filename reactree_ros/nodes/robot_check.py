@@ -17,6 +17,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 
 from reactree_ros.errors import UserError
+from reactree_ros.findings import Finding, Verdict
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.emergency_stop import EmergencyStop
@@ -26,7 +27,6 @@ from reactree_ros.nodes.robot_senses import Senses
 from reactree_ros.nodes.robot_world import MappedSkill, values_of
 from reactree_ros.nodes.spinning import Spinner, interruptible
 from reactree_ros.world.robot.config import RobotConfig, SkillEntry, StopEntry, load_robot
-from reactree_ros.world.robot.findings import Finding, Verdict
 from reactree_ros.world.robot.map_file import load_map
 from reactree_ros.world.robot.semantic_map import SemanticMap
 from reactree_ros.world.virtualhome.rules import Skill

@@ -1,4 +1,4 @@
-"""What a look at a robot has found: what is right, what is wrong, and how that is mended."""
+"""What a look at a robot, or at where this package runs, has found, and how what is wrong is mended."""
 
 from __future__ import annotations
 

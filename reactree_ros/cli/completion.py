@@ -1,0 +1,36 @@
+"""What a shell is told when somebody presses the tab key: the names in a registry. Files are left to the shell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from reactree_ros.planners.spec import WM
+from reactree_ros.registry import PLANNERS, Registry
+
+Named = list[tuple[str, str]]
+
+
+def names_of(registry: Registry[Any]) -> Callable[[str], Named]:
+    """Return what completes the name of something in a registry: each name, with what it is."""
+
+    def complete(incomplete: str) -> Named:
+        return [(spec.name, spec.summary) for spec in registry if spec.name.startswith(incomplete)]
+
+    return complete
+
+
+def planner(incomplete: str) -> Named:
+    """Complete a planner's name, with ``_wm`` too where it remembers where things were seen."""
+    return [
+        (name, spec.summary)
+        for spec in PLANNERS
+        for name in (spec.name, *([f"{spec.name}{WM}"] if spec.remembers else []))
+        if name.startswith(incomplete)
+    ]
+
+
+def planners(incomplete: str) -> Named:
+    """Complete the last of several planners, with commas between them."""
+    before, comma, last = incomplete.rpartition(",")
+    return [(f"{before}{comma}{name}", summary) for name, summary in planner(last)]

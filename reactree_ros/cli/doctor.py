@@ -1,0 +1,65 @@
+"""``reactree doctor``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from reactree_ros.cli import NOT_ACHIEVED
+from reactree_ros.findings import Finding, Verdict
+
+app = typer.Typer(add_completion=False)
+SIGNS = {Verdict.RIGHT: "ok", Verdict.NOTE: "--", Verdict.WRONG: "!!"}
+_STYLES = {Verdict.RIGHT: "green", Verdict.NOTE: "dim", Verdict.WRONG: "bold red"}
+
+
+@app.command()
+def doctor(
+    base_url: Annotated[str, typer.Option(help="Look whether this server answers, too; empty: $OPENAI_BASE_URL.")] = "",
+    models: Annotated[
+        Path | None, typer.Option(help="A YAML file of language models: whether their servers answer.")
+    ] = None,
+    memory: Annotated[
+        Path | None, typer.Option(help="An episodic memory: whether it can be read, what it holds.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Say what there is of all that this package can use, and how what is wrong is mended. Nothing is changed.
+
+    Each line is ok, -- (not there, and not needed unless you want it) or !! (wrong, with how it is mended). No key is
+    printed: the output can be put into an issue report. Exit code 0 where nothing is wrong, else 1.
+    """
+    from reactree_ros.doctor import Asked, examine
+
+    console, found = Console(soft_wrap=True), {}
+    with Console(stderr=True).status("Looking") as status:
+        for title, findings in examine(Asked(base_url=base_url, models=models, memory=memory)):
+            found[title] = findings
+            status.update(f"Looked at {title}")
+    wrong = sum(one.verdict is Verdict.WRONG for findings in found.values() for one in findings)
+    if as_json:
+        sections = {title: [_told(one) for one in findings] for title, findings in found.items()}
+        print(json.dumps({"wrong": wrong, "sections": sections}))  # noqa: T201
+    else:
+        for title, findings in found.items():
+            _show(console, title, findings)
+        count = sum(map(len, found.values()))
+        console.print(f"{wrong} of {count} wrong" if wrong else "nothing is wrong", highlight=False)
+    if wrong:
+        raise typer.Exit(NOT_ACHIEVED)
+
+
+def _told(one: Finding) -> dict[str, str]:
+    return {"what": one.what, "verdict": one.verdict.value, "said": one.said, "mend": one.mend}
+
+
+def _show(console: Console, title: str, findings: list[Finding]) -> None:
+    console.print(Text(title, "bold"))
+    for one in findings:
+        line = Text.assemble("  ", (SIGNS[one.verdict], _STYLES[one.verdict]), f"  {one.what}: {one.said}")
+        console.print(line.append(f"  ({one.mend})" if one.mend else "", "dim"))

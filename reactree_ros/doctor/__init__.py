@@ -1,0 +1,66 @@
+"""What this package finds where it runs, each thing right, absent, or wrong with how that is mended: `reactree doctor`.
+
+A section a file. Each looks and changes nothing, waits no longer than it says, and takes heavy libraries and ROS into a
+process of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reactree_ros.doctor import engines, memory_file, package, ros, servers, surroundings
+from reactree_ros.doctor.secrecy import redacted
+from reactree_ros.findings import Finding, Verdict
+from reactree_ros.view.words import in_one_line
+
+__all__ = ["Asked", "examine"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is looked at beside what is always looked at.
+
+    Attributes:
+        base_url: A server; empty: ``$OPENAI_BASE_URL``, if that is set.
+        models: A file of language models.
+        memory: An episodic memory.
+    """
+
+    base_url: str = ""
+    models: Path | None = None
+    memory: Path | None = None
+
+
+def examine(asked: Asked) -> Iterator[tuple[str, list[Finding]]]:
+    """Look at everything; yields each section's title and what was found. No key is in it.
+
+    Args:
+        asked: What is looked at beside.
+    """
+    sections: dict[str, Callable[[], Iterable[Finding]]] = {
+        "Python": package.python,
+        "reactree_ros": package.reactree_ros,
+        "Extras": package.installed_extras,
+        "Language models in a process": engines.local_engines,
+        "ROS 2": ros.ros,
+        "Servers": lambda: servers.servers(asked.base_url, asked.models),
+        "Episodic memory": lambda: memory_file.episodic_memory(asked.memory),
+        "Terminal and disk": surroundings.surroundings,
+    }
+    for title, look in sections.items():
+        findings = [
+            replace(one, said=in_one_line(redacted(one.said)), mend=in_one_line(redacted(one.mend)))
+            for one in _guarded(title, look)
+        ]
+        yield title, findings
+
+
+def _guarded(title: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """Yield what a section finds; a section that fails is one more thing that is wrong."""
+    try:
+        yield from look()
+    except Exception as error:
+        said = f"could not be looked at to its end ({type(error).__name__}: {error})"
+        yield Finding(title, Verdict.WRONG, said, "report it: a look must not fail, whatever it finds")

@@ -1,0 +1,64 @@
+"""What runs a language model in this process: torch, with or without CUDA, and vLLM."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from reactree_ros.doctor.probe import ProbeFailed, in_a_process
+from reactree_ros.findings import Finding, Verdict
+from reactree_ros.installation import install_line
+
+#: Longest time for an import of torch, in seconds: from a cold disk it takes many.
+PATIENCE = 60.0
+#: What the driver of a GPU shows on Linux.
+DRIVER = Path("/proc/driver/nvidia/version")
+_LOOK = """
+import json, torch
+count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+gpus = map(torch.cuda.get_device_properties, range(count))
+print(json.dumps({
+    "version": torch.__version__,
+    "cuda": torch.version.cuda,
+    "gpus": [f"{gpu.name}, {gpu.total_memory / 2**30:.0f} GiB" for gpu in gpus],
+}))
+"""
+
+
+def local_engines() -> Iterator[Finding]:
+    """Yield what there is of torch, CUDA and vLLM."""
+    if importlib.util.find_spec("torch") is None:
+        said = "not installed; only --llm transformers, vllm, reactree train and episodic memory need it"
+        yield Finding("torch", Verdict.NOTE, said, install_line("reactree_ros[transformers]"))
+    else:
+        yield from _torch()
+    if importlib.util.find_spec("vllm") is None:
+        said = "not installed; only --llm vllm needs it"
+        yield Finding("vLLM", Verdict.NOTE, said, install_line("reactree_ros[vllm]"))
+    else:
+        found = [_version(name) for name in metadata.packages_distributions().get("vllm", [])]
+        yield Finding("vLLM", Verdict.RIGHT, ", ".join(dict.fromkeys(found)) or "there, without a version")
+
+
+def _version(distribution: str) -> str:
+    return f"{distribution} {metadata.version(distribution)}"
+
+
+def _torch() -> Iterator[Finding]:
+    try:
+        found = in_a_process(_LOOK, seconds=PATIENCE)
+    except ProbeFailed as error:
+        mend = f"{install_line('reactree_ros[transformers]')} --force-reinstall, or another build of it"
+        yield Finding("torch", Verdict.WRONG, f"cannot be imported: {error}", mend)
+        return
+    yield Finding("torch", Verdict.RIGHT, found["version"])
+    if found["gpus"]:
+        yield Finding("CUDA", Verdict.RIGHT, f"{found['cuda']}: {'; '.join(found['gpus'])}")
+    elif found["cuda"] is None:
+        mend = "install a build for CUDA: https://pytorch.org/get-started/locally" if DRIVER.exists() else ""
+        yield Finding("CUDA", Verdict.NOTE, "this build of torch is for the CPU", mend)
+    else:
+        mend = "look at nvidia-smi: this torch may be too new for the driver" if DRIVER.exists() else ""
+        yield Finding("CUDA", Verdict.NOTE, f"torch is built for {found['cuda']} and sees no GPU", mend)

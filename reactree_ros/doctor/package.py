@@ -1,0 +1,104 @@
+"""Python, this package as it is installed, and its extras."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import reactree_ros as here
+from reactree_ros.findings import Finding, Verdict
+from reactree_ros.installation import extras, install_line, install_requirements, lacking
+
+#: The oldest and the newest py_trees that the core is tried with: `.ci/compat`, `requirements.lock`.
+TESTED_PY_TREES = "2.2.1", "2.6.0"
+_PACKAGE = Path(here.__file__).resolve().parent
+
+
+def python() -> Iterator[Finding]:
+    """Yield what there is of Python."""
+    yield Finding("Python", Verdict.RIGHT, f"{platform.python_version()} ({sys.executable})")
+    where = f"virtual environment {sys.prefix}" if sys.prefix != sys.base_prefix else f"no virtual one ({sys.prefix})"
+    yield Finding("environment", Verdict.RIGHT, where)
+    if path := os.environ.get("PYTHONPATH"):
+        yield Finding("PYTHONPATH", Verdict.RIGHT, path)
+    yield Finding("platform", Verdict.RIGHT, platform.platform())
+
+
+def reactree_ros() -> Iterator[Finding]:
+    """Yield what there is of this package, and of what it cannot do without."""
+    yield Finding("version", Verdict.RIGHT, here.__version__)
+    yield _installed()
+    for requirement, found in lacking("reactree_ros").items():
+        said = f"{found} does not do" if found else "is not there"
+        yield Finding(requirement, Verdict.WRONG, said, install_requirements(requirement))
+    yield _py_trees()
+
+
+def _installed() -> Finding:
+    what, source = "installed", _PACKAGE.parent
+    try:
+        found = metadata.distribution("reactree_ros")
+    except metadata.PackageNotFoundError:
+        mend = f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(str(source))}"
+        return Finding(what, Verdict.NOTE, f"not at all: {source} is on the path, and plug-ins may not be found", mend)
+    folder = Path(str(found.locate_file(""))).resolve()
+    origin = json.loads(found.read_text("direct_url.json") or "{}")
+    is_editable = origin.get("dir_info", {}).get("editable", False)
+    if is_editable:
+        folder, how = Path(unquote(urlsplit(origin["url"]).path)).resolve(), "editable"
+    else:
+        how = "as a wheel" if found.read_text("WHEEL") else "by setup.py or colcon"
+    if folder != source:
+        mend = "leave the other one off PYTHONPATH, or install the one that is meant"
+        return Finding(what, Verdict.NOTE, f"{how}, from {folder}, but what runs is {source}", mend)
+    if found.version != here.__version__:
+        mend = f"{shlex.quote(sys.executable)} -m pip install -e {shlex.quote(str(source))}"
+        return Finding(what, Verdict.NOTE, f"{how}, from {folder}, when it was version {found.version}", mend)
+    return Finding(what, Verdict.RIGHT, f"{how}, {'from' if is_editable else 'in'} {folder}")
+
+
+def _py_trees() -> Finding:
+    oldest, newest = TESTED_PY_TREES
+    try:
+        version = metadata.version("py_trees")
+    except metadata.PackageNotFoundError:
+        return Finding("py_trees", Verdict.WRONG, "is not there", install_requirements(f"py_trees<={newest}"))
+    said = f"{version} (tested with {oldest} to {newest})"
+    if numbers(oldest) <= numbers(version) <= numbers(newest):
+        return Finding("py_trees", Verdict.RIGHT, said)
+    mend = f"if trees misbehave: {install_requirements(f'py_trees>={oldest},<={newest}')}"
+    return Finding("py_trees", Verdict.NOTE, said, mend)
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return the parts of a version, e.g. ``2.6.0``, that can be compared."""
+    return tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
+
+
+def named(requirement: str) -> str:
+    """Return the name of the distribution in a requirement."""
+    return re.split(r"[<>=!~\[]", requirement, maxsplit=1)[0]
+
+
+def installed_extras() -> Iterator[Finding]:
+    """Yield which extras are installed."""
+    names = extras()
+    if not names:
+        yield Finding("extras", Verdict.NOTE, "not known: reactree_ros is not installed", install_line("reactree_ros"))
+    for name in names:
+        lacked = lacking(f"reactree_ros[{name}]")
+        if not lacked:
+            yield Finding(name, Verdict.RIGHT, "installed")
+            continue
+        unfit = all(lacked.values())  # all of it is there, but not as it should be
+        said = ", ".join(f"{one} ({found} is there)" if found else named(one) for one, found in lacked.items())
+        verdict = Verdict.WRONG if unfit else Verdict.NOTE
+        yield Finding(name, verdict, f"lacks {said}", install_requirements(*lacked))

@@ -1,0 +1,87 @@
+"""Looks that may take long, or not end: each in a thread or a process of its own, and none longer than it may."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class ProbeFailed(Exception):
+    """What was looked at failed, or did not end in time; the message is one line."""
+
+
+def in_a_process(code: str, *, seconds: float) -> Any:
+    """Run Python code in a process of its own, without what it starts outliving it.
+
+    Args:
+        code: Prints what was found as JSON, in its last line.
+        seconds: How long it may take.
+
+    Raises:
+        ProbeFailed: It failed, took longer, or printed something else.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            out, errors = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise ProbeFailed(f"did not end within {seconds:g} s") from None
+        finally:
+            with contextlib.suppress(OSError):  # nothing of it is left
+                os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode:
+        last = next((line for line in reversed(errors.splitlines()) if line.strip()), "")
+        raise ProbeFailed(last or f"ended with {process.returncode}")
+    try:
+        return json.loads(out.splitlines()[-1])
+    except (IndexError, ValueError):
+        raise ProbeFailed(f"printed {out[-200:]!r}") from None
+
+
+def all_within(seconds: float, calls: Sequence[Callable[[], T]]) -> list[T | Exception | None]:
+    """Make calls at the same time.
+
+    Args:
+        seconds: How long they may take; what takes longer is left to itself.
+        calls: The calls.
+
+    Returns:
+        What each returned or raised, in the order of the calls; None where it took longer.
+    """
+    ended: queue.Queue[tuple[int, T | Exception]] = queue.Queue()
+
+    def make(number: int, call: Callable[[], T]) -> None:
+        try:
+            ended.put((number, call()))
+        except Exception as error:
+            ended.put((number, error))
+
+    for number, call in enumerate(calls):
+        threading.Thread(target=make, args=(number, call), daemon=True).start()
+    found: list[T | Exception | None] = [None] * len(calls)
+    deadline = time.monotonic() + seconds
+    for _ in calls:
+        try:
+            number, what = ended.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            break
+        found[number] = what
+    return found

@@ -1,0 +1,155 @@
+"""ROS 2, without importing any of it here: what is sourced or found, and for which Python it is built."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from reactree_ros.doctor.probe import ProbeFailed, in_a_process
+from reactree_ros.findings import Finding, Verdict
+
+#: Where distributions are installed.
+DISTRIBUTIONS = Path("/opt/ros")
+#: Longest time for an import of rclpy, in seconds.
+PATIENCE = 20.0
+_LARGEST_DOMAIN = 232  # the ports of a larger one are none
+_FOR = re.compile(r"\.cpython-(\d)(\d+)")
+_LOOK = """
+import json, rclpy
+from rclpy.utilities import get_rmw_implementation_identifier
+print(json.dumps(get_rmw_implementation_identifier()))
+"""
+
+
+def ros(distributions: Path = DISTRIBUTIONS) -> Iterator[Finding]:
+    """Yield what there is of ROS 2.
+
+    Args:
+        distributions: Where they are installed, each in a folder of its name.
+    """
+    prefixes = [Path(one) for one in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if one]
+    name = os.environ.get("ROS_DISTRO", "")
+    if not name or not prefixes:
+        yield from _not_sourced(distributions)
+        return
+    yield Finding("distribution", Verdict.RIGHT, f"{name}, sourced")
+    built_for = _built_for(prefixes, "rclpy")
+    rmw = _chosen_rmw(name, prefixes)
+    yield rmw
+    if built_for is None:
+        yield Finding("rclpy", Verdict.WRONG, f"is not in {_listed(prefixes)}", f"apt install ros-{name}-rclpy")
+    elif built_for != sys.version_info[:2]:
+        yield _of_another_python("rclpy", built_for)
+    elif rmw.verdict is Verdict.WRONG:
+        yield Finding("rclpy", Verdict.NOTE, "there, and not tried: without an RMW it cannot be imported")
+    else:
+        yield _rclpy(name)
+    yield _domain()
+    yield _interfaces(prefixes)
+    yield _py_trees_ros(name, prefixes)
+
+
+def _not_sourced(distributions: Path) -> Iterator[Finding]:
+    found = sorted(one.parent for one in distributions.glob("*/setup.bash"))
+    if not found:
+        said = f"none is sourced, and none is in {distributions}; only the nodes need it"
+        yield Finding("distribution", Verdict.NOTE, said, "https://docs.ros.org says how to install one")
+        return
+    *_, newest = found
+    said = f"{', '.join(one.name for one in found)} in {distributions}, not sourced; only the nodes need it"
+    yield Finding("distribution", Verdict.NOTE, said, f"source {newest / 'setup.bash'}")
+    for one in found:
+        built_for = _built_for([one], "rclpy")
+        if built_for is not None and built_for != sys.version_info[:2]:
+            said = f"of {one.name} is built for Python {_dotted(built_for)}, this is {_dotted(sys.version_info[:2])}"
+            yield Finding("rclpy", Verdict.NOTE, said, _take(built_for))
+
+
+def _built_for(prefixes: Sequence[Path], package: str) -> tuple[int, int] | None:
+    """Return for which Python the first package of that name under the prefixes is built; None where there is none."""
+    for prefix in prefixes:
+        for folder in sorted(prefix.glob(f"l*/python3*/*-packages/{package}")):
+            names = [one.name for one in folder.glob("*.so")]
+            if found := next((match for name in names if (match := _FOR.search(name))), None):
+                return int(found[1]), int(found[2])
+            version = re.search(r"python(\d)\.(\d+)", str(folder))
+            if version is not None:
+                return int(version[1]), int(version[2])
+    return None
+
+
+def _of_another_python(what: str, built_for: tuple[int, int]) -> Finding:
+    said = f"is built for Python {_dotted(built_for)}, this is {_dotted(sys.version_info[:2])}"
+    return Finding(what, Verdict.WRONG, said, _take(built_for))
+
+
+def _take(version: tuple[int, int]) -> str:
+    return f"for the nodes run and install with python{_dotted(version)}"
+
+
+def _rclpy(name: str) -> Finding:
+    try:
+        loaded = in_a_process(_LOOK, seconds=PATIENCE)
+    except ProbeFailed as error:
+        mend = f"source {DISTRIBUTIONS / name / 'setup.bash'} anew, in a shell where nothing else is sourced"
+        return Finding("rclpy", Verdict.WRONG, f"cannot be imported: {error}", mend)
+    return Finding("rclpy", Verdict.RIGHT, f"imports in Python {_dotted(sys.version_info[:2])}, over {loaded}")
+
+
+def _chosen_rmw(name: str, prefixes: Sequence[Path]) -> Finding:
+    index = "share/ament_index/resource_index/rmw_typesupport"
+    names = {one.name for prefix in prefixes for one in (prefix / index).glob("rmw_*")}
+    there = sorted(names - {"rmw_implementation"})  # which only chooses among the others
+    chosen = os.environ.get("RMW_IMPLEMENTATION", "")
+    said = f"there are {', '.join(there) or 'none'}"
+    if chosen and chosen not in there:
+        mend = f"apt install ros-{name}-{chosen.replace('_', '-')}, or unset RMW_IMPLEMENTATION"
+        return Finding("RMW", Verdict.WRONG, f"RMW_IMPLEMENTATION is {chosen}; {said}", mend)
+    if not there:
+        return Finding("RMW", Verdict.WRONG, said, f"apt install ros-{name}-rmw-cyclonedds-cpp")
+    return Finding("RMW", Verdict.RIGHT, f"{chosen or 'as by default'}; {said}")
+
+
+def _domain() -> Finding:
+    text = os.environ.get("ROS_DOMAIN_ID", "").strip()
+    if not text:
+        return Finding("ROS_DOMAIN_ID", Verdict.RIGHT, "not set: 0")
+    if text.isascii() and text.isdigit() and int(text) <= _LARGEST_DOMAIN:
+        return Finding("ROS_DOMAIN_ID", Verdict.RIGHT, text)
+    return Finding("ROS_DOMAIN_ID", Verdict.WRONG, repr(text), f"set a number from 0 to {_LARGEST_DOMAIN}, or unset it")
+
+
+def _interfaces(prefixes: Sequence[Path]) -> Finding:
+    what = "reactree_interfaces"
+    built_for = _built_for(prefixes, what)
+    if built_for is None:
+        said = "not built, or its workspace is not sourced; only the nodes need them"
+        workspace = Path(__file__).resolve().parents[2] / "ros2_ws"
+        if (workspace / "install" / what).is_dir():
+            return Finding(what, Verdict.NOTE, "built, not sourced", f"source {workspace / 'install/setup.bash'}")
+        mend = "cd ros2_ws && colcon build && source install/setup.bash, in a checkout"
+        return Finding(what, Verdict.NOTE, said, mend)
+    if built_for != sys.version_info[:2]:
+        return _of_another_python(what, built_for)
+    return Finding(what, Verdict.RIGHT, "built and sourced")
+
+
+def _py_trees_ros(name: str, prefixes: Sequence[Path]) -> Finding:
+    folders = [str(folder) for prefix in prefixes for folder in prefix.glob("l*/python3*/*-packages")]
+    found = next(iter(metadata.distributions(name="py_trees_ros", path=[*folders, *sys.path])), None)
+    if found is None:
+        mend = f"apt install ros-{name}-py-trees-ros"
+        return Finding("py_trees_ros", Verdict.NOTE, "not installed; only the planner node needs it", mend)
+    return Finding("py_trees_ros", Verdict.RIGHT, found.version)
+
+
+def _dotted(version: Sequence[int]) -> str:
+    return ".".join(map(str, version))
+
+
+def _listed(paths: Sequence[Path]) -> str:
+    return ", ".join(map(str, paths))

@@ -1,0 +1,69 @@
+"""The terminal, and the room on disk where things are kept."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+
+from reactree_ros.findings import Finding, Verdict
+
+#: Columns below which tables and trees are folded.
+WIDE_ENOUGH = 80
+#: Bytes that should be free.
+ROOM = 1 << 30
+
+
+def surroundings() -> Iterator[Finding]:
+    """Yield what there is of the terminal and of the disk."""
+    console = Console()
+    colours = console.color_system or "none"
+    if colours != "none" and console.no_color:
+        colours = "off by NO_COLOR"
+    what = "a terminal" if console.is_terminal else "no terminal"
+    said = f"{what}, {console.width} columns, colours: {colours}, TERM: {os.environ.get('TERM') or 'not set'}"
+    too_narrow = console.is_terminal and console.width < WIDE_ENOUGH
+    mend = f"make it {WIDE_ENOUGH} columns wide, so that tables are not folded" if too_narrow else ""
+    yield Finding("terminal", Verdict.NOTE if too_narrow else Verdict.RIGHT, said, mend)
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    unicode = encoding.startswith("utf")
+    mend = "" if unicode else "set PYTHONUTF8=1, or a locale such as C.UTF-8"
+    yield Finding("encoding", Verdict.RIGHT if unicode else Verdict.WRONG, sys.stdout.encoding or "none", mend)
+    for folder, (what, variable) in _caches().items():
+        yield _room(folder, what, variable)
+
+
+def _caches() -> dict[Path, tuple[str, str]]:
+    """Return the folders that are filled by what is installed: each with what it is for, and what moves it."""
+    home = Path.home()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    found = {Path(tempfile.gettempdir()): ("temporary files", "TMPDIR")}
+    if _there("huggingface_hub"):
+        hub = Path(os.environ.get("HF_HOME") or cache / "huggingface")
+        found[Path(os.environ.get("HF_HUB_CACHE") or hub / "hub")] = ("models of Hugging Face", "HF_HOME")
+    if _there("vllm"):
+        found[Path(os.environ.get("VLLM_CACHE_ROOT") or cache / "vllm")] = ("what vLLM compiles", "VLLM_CACHE_ROOT")
+    if _there("ai2thor"):
+        found[home / ".ai2thor"] = ("AI2-THOR's simulator", "HOME")
+    return found
+
+
+def _there(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+def _room(folder: Path, what: str, variable: str) -> Finding:
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    name, free = f"room for {what}", shutil.disk_usage(there).free
+    said = f"{folder}: {free / (1 << 30):.1f} GiB free"
+    if not os.access(there, os.W_OK | os.X_OK):
+        return Finding(name, Verdict.WRONG, f"{said}, but {there} cannot be written to", f"name another by {variable}")
+    if free < ROOM:
+        return Finding(name, Verdict.WRONG, said, f"free some, or name a folder on another disk by {variable}")
+    return Finding(name, Verdict.RIGHT, said)
