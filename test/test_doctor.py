@@ -134,6 +134,22 @@ def test_what_the_core_needs_and_is_too_old_is_wrong(monkeypatch: pytest.MonkeyP
     assert found.mend.endswith("-m pip install 'pydantic>=2.6'")
 
 
+def test_a_source_tree_that_is_not_installed_is_told_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = metadata.Distribution.from_name
+
+    def others(name: str) -> metadata.Distribution:
+        if name == "reactree_ros":
+            raise metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(metadata.Distribution, "from_name", others)
+    found = by_name(package.reactree_ros())
+    assert set(found) == {"version", "installed", "py_trees"}
+    assert found["installed"].verdict is NOTE
+    assert found["installed"].mend.endswith(f"-m pip install -e {ROOT}")
+    assert only(package.installed_extras()).mend == found["installed"].mend
+
+
 def test_the_tested_py_trees_are_those_that_ci_tries() -> None:
     oldest, newest = package.TESTED_PY_TREES
     assert f"\noldest={oldest} " in (ROOT / ".ci/compat").read_text(encoding="utf-8")

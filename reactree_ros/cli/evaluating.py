@@ -46,8 +46,8 @@ def evaluate(
 ) -> None:
     """Say how well a small model decides: on held-out decisions (--data), and in whole runs (--out), or both.
 
-    The houses of `--suite generated` are made up from seeds: name a `first_seed` that the dataset has none of. Exit code 1
-    where a run could not be carried out.
+    The houses of `--suite generated` are made up from seeds: name a `first_seed` that the dataset has none of. Exit
+    code 1 where a run could not be carried out.
     """
     check_modules("reactree eval", "reactree_ros[small]", ("onnxruntime", "tokenizers", "llguidance"))
     if data is None and out is None:

@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import re
-import shlex
 import sys
 from collections.abc import Iterator
 from importlib import metadata
@@ -15,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 import reactree_ros as here
 from reactree_ros.findings import Finding, Verdict
-from reactree_ros.installation import extras, install_line, install_requirements, lacking
+from reactree_ros.installation import extras, install_requirements, lacking
 
 #: The oldest and the newest py_trees that the core is tried with: `.ci/compat`, `requirements.lock`.
 TESTED_PY_TREES = "2.2.1", "2.6.0"
@@ -36,7 +35,7 @@ def reactree_ros() -> Iterator[Finding]:
     """Yield what there is of this package, and of what it cannot do without."""
     yield Finding("version", Verdict.RIGHT, here.__version__)
     yield _installed()
-    for requirement, found in lacking("reactree_ros").items():
+    for requirement, found in lacking("reactree_ros").items() if extras() else ():
         said = f"{found} does not do" if found else "is not there"
         yield Finding(requirement, Verdict.WRONG, said, install_requirements(requirement))
     yield _py_trees()
@@ -47,8 +46,8 @@ def _installed() -> Finding:
     try:
         found = metadata.distribution("reactree_ros")
     except metadata.PackageNotFoundError:
-        mend = f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(str(source))}"
-        return Finding(what, Verdict.NOTE, f"not at all: {source} is on the path, and plug-ins may not be found", mend)
+        said = f"not at all, {source} is on the path: its plug-ins, and what it needs, are not known"
+        return Finding(what, Verdict.NOTE, said, _install(source))
     folder = Path(str(found.locate_file(""))).resolve()
     origin = json.loads(found.read_text("direct_url.json") or "{}")
     is_editable = origin.get("dir_info", {}).get("editable", False)
@@ -60,9 +59,13 @@ def _installed() -> Finding:
         mend = "leave the other one off PYTHONPATH, or install the one that is meant"
         return Finding(what, Verdict.NOTE, f"{how}, from {folder}, but what runs is {source}", mend)
     if found.version != here.__version__:
-        mend = f"{shlex.quote(sys.executable)} -m pip install -e {shlex.quote(str(source))}"
-        return Finding(what, Verdict.NOTE, f"{how}, from {folder}, when it was version {found.version}", mend)
+        said = f"{how}, from {folder}, when it was version {found.version}"
+        return Finding(what, Verdict.NOTE, said, _install(source))
     return Finding(what, Verdict.RIGHT, f"{how}, {'from' if is_editable else 'in'} {folder}")
+
+
+def _install(source: Path) -> str:
+    return install_requirements("-e", str(source))
 
 
 def _py_trees() -> Finding:
@@ -92,7 +95,8 @@ def installed_extras() -> Iterator[Finding]:
     """Yield which extras are installed."""
     names = extras()
     if not names:
-        yield Finding("extras", Verdict.NOTE, "not known: reactree_ros is not installed", install_line("reactree_ros"))
+        said = "not known: reactree_ros is not installed"
+        yield Finding("extras", Verdict.NOTE, said, _install(_PACKAGE.parent))
     for name in names:
         lacked = lacking(f"reactree_ros[{name}]")
         if not lacked:
