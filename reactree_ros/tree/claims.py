@@ -2,7 +2,8 @@
 
 A thing belongs to the robot that went for it first, until its subgoal has ended; another robot that goes for it is
 refused. For a place where a robot stands, and for a way that one passes, the others wait, in the order in which they
-came. Where robots would wait for one another in a circle, the one that would close it makes way first.
+came: for a place before they set out, for a way once they come to it, as far as a world can stop there. Where robots
+would wait for one another in a circle, the one that would close it makes way first, or does not get by.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Claims:
     def __init__(self) -> None:
         self._things: dict[str, Claimant] = {}
         self._held: dict[str, Claimant] = {}  # places and ways
-        self._freed: dict[str, int] = {}  # how far the robot was that had a place or way last
+        self._freed: dict[str, int] = {}  # how far the robot was that had a place last; to pass a way is no step
         self._waiting: list[_Wish] = []
         self._lock = threading.RLock()
         self.counts: Counter[str] = Counter()
@@ -117,6 +118,10 @@ class Claims:
     def keep(self, robot: Claimant, places: Iterable[str]) -> None:
         """Note where a robot stands after a skill; it lets go of other places, and of all ways."""
         self._let_go(robot, self._held, set(places))
+
+    def leave(self, robot: Claimant, name: str) -> None:
+        """Note that a robot has left a place, or passed a way, while what it does goes on."""
+        self._let_go(robot, self._held, self.places_of(robot) - {name})
 
     def places_of(self, robot: Claimant) -> set[str]:
         """Return the places and ways that a robot has."""
@@ -165,7 +170,7 @@ class Claims:
         self._waiting.remove(wish)
         self._things.update(dict.fromkeys(wish.use.things, wish.robot))
         self._held.update(dict.fromkeys(wish.names, wish.robot))
-        wish.robot.elapsed = max([wish.robot.elapsed, *(self._freed.get(name, 0) for name in wish.names)])
+        wish.robot.elapsed = max([wish.robot.elapsed, *(self._freed.get(name, 0) for name in wish.use.places)])
         self.counts["granted"] += 1
         return True
 
@@ -243,8 +248,17 @@ class ClaimedSkill:
 
     def _carry_out(self, use: Use, before: set[str]) -> None:
         carried_out = self._world.execute(self._skill)
-        carried_out.add_done_callback(lambda done: self._claims.keep(self._robot, _places_after(done, use, before)))
+        carried_out.add_done_callback(
+            lambda done: self._claims.keep(self._robot, self._places_after(done, use, before))
+        )
         self._do(carried_out, self._done)
+
+    def _places_after(self, done: Future[Observation], use: Use, before: set[str]) -> set[str]:
+        """Return where the robot stands after a skill; where nobody knows how far it got, that is all that it has."""
+        outcome = done.result().outcome if _problem(done) is None else None
+        if outcome in _REFUSALS:
+            return before
+        return set(use.places) if use.moves and outcome is Outcome.DONE else self._claims.places_of(self._robot)
 
     def _done(self, seen: Observation) -> None:
         if self._made_way_for:
@@ -280,12 +294,3 @@ class ClaimedSkill:
 
 def _problem(done: Future[Any]) -> BaseException | None:
     return CancelledError() if done.cancelled() else done.exception()
-
-
-def _places_after(done: Future[Observation], use: Use, before: set[str]) -> set[str]:
-    """Return where a robot stands after a skill; where nobody knows how far it got, it may be at either place."""
-    if _problem(done) is not None:
-        return before | set(use.places)
-    if done.result().outcome in _REFUSALS:
-        return before
-    return set(use.places) if use.moves else before | set(use.places)

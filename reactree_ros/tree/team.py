@@ -13,7 +13,7 @@ from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending, asked
 from reactree_ros.tree.claims import Claimant, ClaimedSkill, Claims
-from reactree_ros.world.port import GO_TO, Outcome, World
+from reactree_ros.world.port import GO_TO, Outcome, Use, World
 
 
 @dataclass(eq=False)
@@ -37,6 +37,14 @@ class Robot(Claimant):
     gone: str = ""
     post: Post | None = None
     moving: Pending[Observation] | None = None
+
+    def ask(self, way: str) -> Pending[None]:
+        """See :meth:`RightOfWay.ask`."""
+        return self.claims.ask(self, Use(ways=(way,)))
+
+    def leave(self, place: str) -> None:
+        """See :meth:`RightOfWay.leave`."""
+        self.claims.leave(self, place)
 
     def aside(self) -> str:
         """Name the skill that leads to the middle of the room; empty where it has none, or nobody knows the room."""
@@ -112,6 +120,8 @@ class Team:
         self.claims = Claims()
         worlds = world.team() or {"": world}
         self.robots = tuple(Robot(name, idle=True, world=own, claims=self.claims) for name, own in worlds.items())
+        for robot in () if self.alone else self.robots:
+            robot.world.heed(robot)
         self.post = Post(self.robots[0])
         self.post.get(self.robots[0])
 

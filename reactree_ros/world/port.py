@@ -6,7 +6,7 @@ import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
@@ -17,6 +17,7 @@ __all__ = [
     "Household",
     "Observation",
     "Outcome",
+    "RightOfWay",
     "RobotGone",
     "Score",
     "Seen",
@@ -45,7 +46,7 @@ class Use:
     Attributes:
         things: What it goes for; whoever does so first has it until its subgoal has ended.
         places: Where the robot stands from now on, until it moves away.
-        ways: What it passes: it has them as long as the skill lasts.
+        ways: What it passes, where one robot at a time can be: it has that until it has left it.
         moves: Whether the robot leaves where it stands.
     """
 
@@ -53,6 +54,19 @@ class Use:
     places: tuple[str, ...] = ()
     ways: tuple[str, ...] = ()
     moves: bool = False
+
+
+class RightOfWay(Protocol):
+    """Where a robot asks while a skill of its lasts, from any thread, because it has company."""
+
+    def ask(self, way: str) -> Pending[None]:
+        """Ask for what it is about to pass, by a name as in skills; the result is there once it may.
+
+        It fails where the robot would wait for one that waits for it. Cancelling it withdraws the question.
+        """
+
+    def leave(self, place: str) -> None:
+        """Tell that it has left a place, or has passed a way, so that others may be there."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +147,13 @@ class World(abc.ABC):
         word, moves = name.rpartition(" ")[0], verb == GO_TO
         things, places = (name,) if word in self.recallable else (), (name,) if word in self.places else ()
         return Use(things, places, moves=moves)
+
+    def heed(self, right_of_way: RightOfWay) -> None:  # noqa: B027
+        """Ask from now on before each way that is passed, and tell what is left; asked of several robots' worlds.
+
+        A world that cannot stop on its way, or does not know where it is there, does nothing of the kind: its robot has
+        what :meth:`use` says as long as the skill lasts.
+        """
 
     def halted(self) -> str:
         """Say why nothing may move now, e.g. because of an emergency stop; empty where something may.

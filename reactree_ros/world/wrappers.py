@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from reactree_ros.pending import Pending, asked, give_up_after, mapped, pass_on, settle_as, where_late
-from reactree_ros.world.port import Household, Observation, Outcome, Score, Use, World, WorldError
+from reactree_ros.world.port import Household, Observation, Outcome, RightOfWay, Score, Use, World, WorldError
 from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict
 
 T = TypeVar("T")
@@ -80,6 +80,10 @@ class WorldWrapper(World):
     def use(self, skill: str) -> Use:
         """See :meth:`World.use`."""
         return self.inner.use(skill)
+
+    def heed(self, right_of_way: RightOfWay) -> None:
+        """See :meth:`World.heed`."""
+        self.inner.heed(right_of_way)
 
     def halted(self) -> str:
         """See :meth:`World.halted`."""

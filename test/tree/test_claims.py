@@ -96,6 +96,39 @@ def test_who_waits_is_as_far_as_whom_it_waited_for() -> None:
     assert late.elapsed == 9
 
 
+def test_what_a_robot_has_left_on_its_way_is_free_and_what_it_has_before_it_is_not() -> None:
+    claims = Claims()
+    claims.ask(ANN, at("fridge 1")).take()
+    claims.ask(ANN, at("table 1")).take()
+    bob, cid = claims.ask(BOB, at("fridge 1")), claims.ask(CID, at("table 1"))
+    claims.leave(ANN, "fridge 1")
+    assert (bob.done(), cid.done()) == (True, False)
+    claims.leave(ANN, "nowhere")
+    assert claims.places_of(ANN) == {"table 1"}
+
+
+def test_to_wait_before_a_way_is_no_step() -> None:
+    claims, slow, quick = Claims(), Claimant("slow"), Claimant("quick", elapsed=9)
+    door = Use(ways=("door 1",))
+    claims.ask(quick, door).take()
+    waiting = claims.ask(slow, door)
+    assert not waiting.done()
+    claims.leave(quick, "door 1")
+    assert waiting.done()
+    assert slow.elapsed == 0
+
+
+def test_who_would_wait_before_a_way_for_one_that_waits_for_it_is_told_so() -> None:
+    claims, door = Claims(), Use(ways=("door 1",))
+    claims.ask(ANN, door).take()
+    claims.ask(BOB, at("table 1")).take()
+    ann = claims.ask(ANN, at("table 1"))
+    with pytest.raises(Circle, match="ann would wait for you"):
+        claims.ask(BOB, door).take()
+    claims.keep(BOB, ())
+    assert ann.done()
+
+
 class Yard(World):
     """Places at which one robot can stand; it fails if two do.
 
@@ -164,6 +197,19 @@ def test_a_skill_that_is_refused_leaves_its_robot_where_it_stands() -> None:
     refused = ClaimedSkill("go to nowhere", world, ANN, claims, patience=9).pending.take()
     assert refused.outcome is Outcome.PRECONDITION
     assert claims.places_of(ANN) == {"fridge 1"}
+
+
+@pytest.mark.parametrize("outcome", [Outcome.EXECUTION, Outcome.TIMEOUT, Outcome.POSTCONDITION])
+def test_a_robot_that_failed_on_its_way_may_be_at_whatever_it_has_not_told_to_have_left(outcome: Outcome) -> None:
+    claims, where, slow = Claims(), {"ann": "", "bob": ""}, list[tuple[Pending[Observation], str]]()
+    world = Yard(where, "ann", slow)
+    for place in ("fridge 1", "table 1"):
+        ClaimedSkill(f"go to {place}", world, ANN, claims, patience=9)
+        slow[-1][0].succeed(Observation("You are there."))
+    ClaimedSkill("go to shelf 1", world, ANN, claims, patience=9)
+    claims.ask(ANN, Use(ways=("door 1",))).take()
+    slow[-1][0].succeed(Observation("You could not go on.", outcome))
+    assert claims.places_of(ANN) == {"table 1", "door 1", "shelf 1"}
 
 
 def test_a_robot_that_waits_for_too_long_is_told_so_and_waits_no_more() -> None:

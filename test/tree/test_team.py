@@ -19,7 +19,7 @@ from reactree_ros.planners.spec import planner
 from reactree_ros.record.moment import Moment
 from reactree_ros.tree.control_flow import Concurrent
 from reactree_ros.tree.options import ParallelPolicy, TreeOptions
-from reactree_ros.world.port import Observation, RobotGone, Seen, World, WorldError
+from reactree_ros.world.port import Observation, RightOfWay, RobotGone, Seen, World, WorldError
 from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.household import WAH_NL
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
@@ -111,6 +111,27 @@ def test_a_subtree_keeps_its_robot_to_its_end() -> None:
     world = crew()
     assert scripted_episode(script, world=world).run().status == "success"
     assert [one.executed for one in world.robots.values()] == [["open fridge 1"] * 2, []]  # type: ignore[attr-defined]
+
+
+def test_a_robot_asks_before_it_passes_and_one_that_is_alone_never() -> None:
+    class Driver(ScriptedWorld):
+        right: RightOfWay | None = None
+
+        def heed(self, right_of_way: RightOfWay) -> None:
+            self.right = right_of_way
+
+    one, two, alone = Driver(), Driver(), Driver()
+    team = scripted_episode({}, world=Crew(one=one, two=two)).context.team
+    assert scripted_episode({}, world=alone).context.team.alone
+    assert alone.right is None
+    assert one.right is not None
+    assert two.right is not None
+    one.right.ask("door 1").take()
+    waiting = two.right.ask("door 1")
+    assert not waiting.done()
+    one.right.leave("door 1")
+    assert waiting.done()
+    assert team.claims.places_of(team.robots[1]) == {"door 1"}
 
 
 @pytest.mark.parametrize("policy", [ParallelPolicy.MAJORITY, ParallelPolicy.ALL])

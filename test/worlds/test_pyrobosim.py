@@ -29,13 +29,14 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
+from reactree_ros.tree.team import Team
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Outcome, RobotGone, WorldError
 from reactree_ros.world.pyrobosim import robot as robots
 from reactree_ros.world.pyrobosim import simulator
 from reactree_ros.world.pyrobosim.export import tasks_as_pyrobosim, write_house
 from reactree_ros.world.pyrobosim.robot import PyrobosimRobot
-from reactree_ros.world.pyrobosim.scene import Description
+from reactree_ros.world.pyrobosim.scene import HALLWAY, Description
 from reactree_ros.world.pyrobosim.simulator import House
 from reactree_ros.world.pyrobosim.tasks import PyrobosimTask, Source
 from reactree_ros.world.pyrobosim.world import SPEC, PyrobosimSettings, tasks_of
@@ -126,7 +127,7 @@ def test_every_generated_house_is_built_whole_and_every_place_can_be_reached() -
         assert [one["name"] for one in built.things] == [one["name"] for one in written["objects"]]
         for target in (*built.rooms, *built.places):
             house.start(name, "navigate", target["name"])
-            while (ended := house.ended(name)) is None:
+            while isinstance(ended := house.progress(name), simulator.UnderWay):
                 pass
             assert ended.status == "SUCCESS", target["name"]
             assert target["name"] in (ended.body.at, ended.body.room)
@@ -274,8 +275,8 @@ def begun(world: PyrobosimRobot, skill: str, monkeypatch: pytest.MonkeyPatch) ->
     """Let a skill begin; returns when the process was told."""
     told, start = threading.Event(), world._house.start
 
-    def telling(*request: str) -> None:
-        start(*request)
+    def telling(*request: str, asks: bool) -> None:
+        start(*request, asks=asks)
         told.set()
 
     monkeypatch.setattr(world._house, "start", telling)
@@ -464,6 +465,48 @@ def test_two_robots_in_one_house_move_at_the_same_time_and_know_what_each_has_se
         second.observe().result(PATIENCE)
     with world_of() as alone:
         assert alone.team() == {}
+
+
+def test_a_robot_stops_before_a_passage_until_it_is_free_and_what_it_has_left_is_free_at_once() -> None:
+    settings = PyrobosimSettings(house=str(SEED), robots=2, realtime_factor=20.0)
+    with SPEC.make(settings, tasks_of(settings)[1]) as world:
+        team = Team(world)
+        first, second = team.robots
+        for robot in team.robots:
+            robot.world.observe().result(PATIENCE)
+        scene = world._here
+        table, room = scene.by_name["kitchen table 1"], scene.by_name["bathroom 1"]
+        assert scene.room_of(table) is not room
+        passages = [one.name for one in scene.own.values() if one.word == HALLWAY]
+
+        def drive_on() -> Pending[Observation]:
+            waited = team.claims.counts["waited"]
+            driving, bound = team.execute(second, f"go to {room.name}", PATIENCE), time.monotonic() + PATIENCE
+            while team.claims.counts["waited"] == waited and not driving.done():
+                assert time.monotonic() < bound, "it does not ask"
+                time.sleep(0.01)
+            assert not driving.done()
+            return driving
+
+        def where() -> str:
+            return world._house.body(second.name).room
+
+        team.execute(second, f"go to {table.name}", PATIENCE).result(PATIENCE)
+        start = where()
+        for passage in passages:
+            first.ask(passage).result(PATIENCE)
+        driving = drive_on()
+        assert team.claims.places_of(second) == set()
+        assert where() == start
+        assert driving.cancel()
+        second.world.at_rest().result(PATIENCE)
+        again = drive_on()
+        assert where() == start
+        for passage in passages:
+            first.leave(passage)
+        assert again.result(PATIENCE).outcome is Outcome.DONE
+        assert team.claims.places_of(second) == set()
+        assert where() == room.own  # type: ignore[attr-defined]
 
 
 def carried_out(seed: int, task_id: int, robots: int, **of_first: Any) -> Episode:

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from pyrobosim.core.room import Room
     from pyrobosim.core.world import World
     from pyrobosim.planning.actions import ExecutionResult, TaskAction
+    from pyrobosim.utils.pose import Pose
 
 #: What a robot does, as pyrobosim calls it.
 ACTIONS = ("navigate", "pick", "place", "detect", "open", "close")
 #: What a motion ends as that pyrobosim itself has broken off with an error.
 BROKEN = "BROKEN"
+#: How often a robot before a passage looks whether it is cancelled, in seconds.
+_LET_IN_PERIOD = 0.01
 
 
 class _Clock:
@@ -42,16 +45,25 @@ class _Clock:
 
 
 class _Motion(threading.Thread):
-    """What a robot is at, in a thread; it hurries where a negative factor says so."""
+    """What a robot is at, in a thread; it hurries where a negative factor says so.
 
-    def __init__(self, player: Player, robot: Robot, action: TaskAction, realtime_factor: float) -> None:
+    Attributes:
+        status: What it has ended as.
+        message: What pyrobosim says to that.
+        before: Name of the passage that the robot stands before until it is let in; empty: none.
+    """
+
+    def __init__(self, player: Player, robot: Robot, action: TaskAction, realtime_factor: float, asks: bool) -> None:
         super().__init__(daemon=True)
         self.hurries = realtime_factor < 0
-        self.status, self.message = BROKEN, ""
+        self.status, self.message, self.before = BROKEN, "", ""
         self._player, self._robot, self._action, self._factor = player, robot, action, realtime_factor
+        self._asks, self._is_in = asks, threading.Event()
 
     def run(self) -> None:
         robot = self._robot
+        if self._asks:  # each step of a drive sets the pose
+            vars(robot)["set_pose"] = self._step
         try:
             result = self._player.perform(robot, self._action, self._factor)
             self.status, self.message = result.status.name, result.message or ""
@@ -60,6 +72,28 @@ class _Motion(threading.Thread):
             robot.executing_action = robot.executing_nav = False
             if robot.path_executor is not None:
                 robot.path_executor.reset_state()
+        finally:
+            vars(robot).pop("set_pose", None)
+
+    def _step(self, pose: Pose) -> None:
+        """Set the robot's pose, in a passage once it was let in; where it is cancelled before, it stays where it is."""
+        from pyrobosim.core.hallway import Hallway
+
+        robot = self._robot
+        at = None if robot.world is None else robot.world.get_location_from_pose(pose, prev_location=robot.location)
+        if isinstance(at, Hallway) and at is not robot.location:
+            self._is_in.clear()
+            self.before = at.name
+            while not self._is_in.wait(_LET_IN_PERIOD):
+                if robot.path_executor is None or robot.path_executor.cancel_execution:
+                    return
+            self.before = ""
+        type(robot).set_pose(robot, pose)
+
+    def let_in(self, passage: str) -> None:
+        """Let the robot into the passage that it stands before."""
+        if self.before == passage:
+            self._is_in.set()
 
     def cancel(self) -> None:
         """Let it end; to be said until it has, because pyrobosim forgets it where a motion has not begun yet."""
@@ -104,15 +138,18 @@ class Player:
         self._world = world
         return _description(world)
 
-    def begin(self, robot: str, kind: str, target: str, realtime_factor: float) -> dict[str, Any]:
-        """Let a robot do something: navigate to a target, pick one, or place, detect, open or close where it is."""
+    def begin(self, robot: str, kind: str, target: str, realtime_factor: float, asks: bool) -> dict[str, Any]:
+        """Let a robot do something: navigate to a target, pick one, or place, detect, open or close where it is.
+
+        Where it asks, it stops before each passage until :meth:`let_in`.
+        """
         from pyrobosim.planning.actions import TaskAction
 
         if robot in self._motions and self._motions[robot].is_alive():
             raise RuntimeError(f"{robot} is still at something else")
         # A name with a blank in it would be taken for several.
         where = {"target_location": self._entity(target)} if kind == "navigate" else {"object": target or None}
-        motion = _Motion(self, self._robot(robot), TaskAction(kind, robot=robot, **where), realtime_factor)
+        motion = _Motion(self, self._robot(robot), TaskAction(kind, robot=robot, **where), realtime_factor, asks)
         self._motions[robot] = motion
         motion.start()
         return {}
@@ -122,8 +159,13 @@ class Player:
         motion = self._motions[robot]
         motion.join(seconds)
         if motion.is_alive():
-            return {"ended": False}
+            return {"ended": False, "at": _name_of(self._robot(robot).location), "before": motion.before}
         return {"ended": True, "status": motion.status, "message": motion.message, "state": self.state(robot)}
+
+    def let_in(self, robot: str, passage: str) -> dict[str, Any]:
+        """Let a robot into the passage that it stands before."""
+        self._motions[robot].let_in(passage)
+        return {}
 
     def cancel(self, robot: str) -> dict[str, Any]:
         """Let what a robot does end; to be said until it has."""
@@ -133,7 +175,6 @@ class Player:
 
     def state(self, robot: str) -> dict[str, Any]:
         """Tell what a robot feels and sees: where it is, what it holds and detected last, which doors are open."""
-        from pyrobosim.core.hallway import Hallway
         from pyrobosim.core.locations import ObjectSpawn
 
         one = self._robot(robot)
@@ -142,7 +183,7 @@ class Player:
         seen = [obj for obj in one.last_detected_objects if isinstance(obj.parent, ObjectSpawn)]
         return {
             "pose": [pose.x, pose.y, pose.get_yaw()],
-            "at": at.name if isinstance(at, ObjectSpawn | Hallway) else "",
+            "at": _name_of(at),
             "room": "" if room is None else room.name,
             "held": "" if one.manipulated_object is None else one.manipulated_object.name,
             "battery": one.battery_level,
@@ -229,6 +270,14 @@ def _doors(robot: Robot) -> dict[str, bool]:
     passages = {hallway.name: hallway not in closed for hallway in (here if room is None else room.hallways)}
     locations = [] if room is None else room.locations
     return passages | {spawn.name: location.is_open for location in locations for spawn in location.children}
+
+
+def _name_of(at: Any) -> str:
+    """Return the name of the place or passage that a robot is at; empty in a room."""
+    from pyrobosim.core.hallway import Hallway
+    from pyrobosim.core.locations import ObjectSpawn
+
+    return at.name if isinstance(at, ObjectSpawn | Hallway) else ""
 
 
 def _room_of(at: Any) -> Room | None:

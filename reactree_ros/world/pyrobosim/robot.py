@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from reactree_ros.agent.household import split_skill
 from reactree_ros.pending import Pending
 from reactree_ros.worker import Stopped
-from reactree_ros.world.port import Observation, Outcome, RobotGone, Score, Use
+from reactree_ros.world.port import Observation, Outcome, RightOfWay, RobotGone, Score
+from reactree_ros.world.pyrobosim.drive import Drive
 from reactree_ros.world.pyrobosim.scene import HALLWAY, HouseScene, HouseThing
-from reactree_ros.world.pyrobosim.simulator import Body, Ended, House
+from reactree_ros.world.pyrobosim.simulator import Body, Ended, House, UnderWay
 from reactree_ros.world.virtualhome import rules
 from reactree_ros.world.virtualhome.household import ONE_HAND, WAH_NL
 from reactree_ros.world.virtualhome.rules import Skill
@@ -99,6 +100,7 @@ class PyrobosimRobot(WorkerWorld):
             self._team[name] = PyrobosimRobot(house, name, goal=goal, seed=seed, time_limit=time_limit, owner=False)
         for one in self._team.values():
             one._companions = [other for other in self._team.values() if other is not one]
+        self._right_of_way: RightOfWay | None = None  # None: it has no company
         self._gone = ""  # why the robot is out of action
         self._words, self._recallable, self._places = WORDS, RECALLABLE, tuple[str, ...]()
 
@@ -119,14 +121,9 @@ class PyrobosimRobot(WorkerWorld):
         """Furniture and passages, once the world is there: one robot at a time stands there."""
         return self._places
 
-    def use(self, skill: str) -> Use:
-        """See :meth:`World.use`; on the way to another room, the passages on the shortest way, too."""
-        use, (verb, name) = super().use(skill), split_skill(skill, VERBS)
-        scene = self._scene
-        target = scene.by_name.get(name) if verb == "go to" and scene is not None else None
-        if scene is None or not isinstance(target, HouseThing):
-            return use
-        return replace(use, ways=tuple(one.name for one in scene.passages_to(target)))
+    def heed(self, right_of_way: RightOfWay) -> None:
+        """Stop before each passage until it is free, and tell what is left on the way."""
+        self._right_of_way = right_of_way
 
     def at_rest(self) -> Pending[None]:
         """Settle when the robot stands; fails where it does not answer and everything had to be stopped."""
@@ -341,11 +338,14 @@ class PyrobosimRobot(WorkerWorld):
             WorldError: The world is gone, or the robot does not stop: then everything is.
         """
         begun, stopping = time.monotonic(), 0.0
-        self._house.start(self._name, kind, target)
-        while (ended := self._house.ended(self._name)) is None:
+        drive = Drive(self._right_of_way if kind == "navigate" else None, self._here)
+        self._house.start(self._name, kind, target, asks=drive.asks)
+        while isinstance(ended := self._house.progress(self._name), UnderWay):
             now = time.monotonic()
             late = now - begun > self._time_limit
-            if late or stopping or not self._wanted():
+            if drive.may_pass(ended):
+                self._house.let_in(self._name, ended.before)
+            if late or drive.blocked or stopping or not self._wanted():
                 stopping = stopping or now
                 if now - stopping > CANCEL_LIMIT:
                     raise self._house.stop(
@@ -353,11 +353,14 @@ class PyrobosimRobot(WorkerWorld):
                         "and the whole simulation was ended"
                     )
                 self._house.cancel(self._name)
+        drive.end(ended.body.at)
         scene = self._felt(ended.body)
         if ended.status != "SUCCESS" and ended.body.battery <= 0:
             held = "".join(f", and it holds {thing.name}" for thing in rules.held(scene))
             self._gone = f"{self._name} is out of action in {scene.agent_room.name}: its battery is empty{held}"
             raise RobotGone(self._gone)
+        if drive.blocked and self._wanted():
+            return replace(ended, status="EXECUTION_FAILURE", message=drive.blocked)
         if stopping and self._wanted():
             limit = f"it took longer than {self._time_limit:g} s and was stopped"
             return replace(ended, status="TIMEOUT", message=limit)

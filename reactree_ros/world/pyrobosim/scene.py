@@ -161,20 +161,6 @@ class HouseScene(Scene):
         place = self.container_of(thing) or self.surface_of(thing) if "GRABBABLE" in thing.properties else thing
         return place if isinstance(place, HouseThing) else None
 
-    def passages_to(self, thing: HouseThing) -> list[HouseThing]:
-        """List the passages on the way to a thing that has the fewest of them; none where nobody knows a way."""
-        place = self.place_of(thing)
-        rooms = () if place is None else (place,) if place.is_room else place.rooms
-        ways: dict[Thing, list[HouseThing]] = {self.agent_room: []}
-        passages = [one for one in self.own.values() if one.word == HALLWAY]
-        for room in (reached := [self.agent_room]):
-            for passage in passages:
-                if room in passage.rooms:
-                    for other in set(passage.rooms) - set(ways):
-                        ways[other] = [*ways[room], passage]
-                        reached.append(other)
-        return min((ways[room] for room in rooms if room in ways), key=len, default=[])
-
     def put(self, thing: HouseThing, place: HouseThing) -> None:
         """Note where a thing is."""
         self.things[thing.id] = self.by_name[thing.name] = thing

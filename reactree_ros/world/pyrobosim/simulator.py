@@ -62,6 +62,19 @@ class Body:
 
 
 @dataclass(frozen=True)
+class UnderWay:
+    """How far a motion is that goes on.
+
+    Attributes:
+        at: Name of the place or passage that the robot is at or in; empty: none.
+        before: Name of the passage that it stands before until it is let in; empty: none.
+    """
+
+    at: str
+    before: str
+
+
+@dataclass(frozen=True)
 class Ended:
     """How a motion has ended.
 
@@ -124,22 +137,38 @@ class House:
         with self._lock:
             return self._description or self._load(seed)
 
-    def start(self, robot: str, kind: str, target: str = "") -> None:
+    def start(self, robot: str, kind: str, target: str = "", *, asks: bool = False) -> None:
         """Let a robot do something, as pyrobosim calls it.
+
+        Args:
+            robot: Its name.
+            kind: What it does.
+            target: With what, or where.
+            asks: Whether it stops before each passage until it is let in.
 
         Raises:
             WorldError: The process is gone.
         """
-        self._ask("begin", robot, kind, target, self._factor)
+        self._ask("begin", robot, kind, target, self._factor, asks)
 
-    def ended(self, robot: str) -> Ended | None:
-        """Tell how what a robot does has ended; None where it has not, after a little waiting.
+    def progress(self, robot: str) -> Ended | UnderWay:
+        """Tell how what a robot does has ended; how far it is where it has not, after a little waiting.
 
         Raises:
             WorldError: The process is gone.
         """
         told = self._ask("wait", robot, GLANCE)
-        return Ended(told["status"], told["message"], Body.read(told["state"])) if told["ended"] else None
+        if not told["ended"]:
+            return UnderWay(told["at"], told["before"])
+        return Ended(told["status"], told["message"], Body.read(told["state"]))
+
+    def let_in(self, robot: str, passage: str) -> None:
+        """Let a robot into the passage that it stands before.
+
+        Raises:
+            WorldError: The process is gone.
+        """
+        self._ask("let_in", robot, passage)
 
     def cancel(self, robot: str) -> None:
         """Let what a robot does end; to be said until it has.
