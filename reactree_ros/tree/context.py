@@ -25,7 +25,7 @@ from reactree_ros.tree.failure import Failure, FailureKind
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.team import Robot, Team
-from reactree_ros.world.port import GONE, Observation, Seen, World
+from reactree_ros.world.port import GONE, Observation, World
 
 if TYPE_CHECKING:
     from reactree_ros.tree.goal_node import GoalNode
@@ -184,11 +184,21 @@ class RunContext:
         """What the world's skills, wording, naming and limits are."""
         return self.world.household
 
-    def forget(self, seen: Seen) -> str:
-        """Forget a thing that is gone with whoever held it; returns what it is called."""
+    def forget_held(self, robot: Robot) -> list[str]:
+        """Forget what a robot held that is gone, once; returns what it is called."""
+        held, robot.holds = robot.holds, ()
         if self.working_memory is not None:
-            self.working_memory.forget(seen.word, seen.instance)
-        return self.household.name_of(seen.word, seen.instance)
+            for seen in held:
+                self.working_memory.forget(seen.word, seen.instance)
+        return [self.household.name_of(seen.word, seen.instance) for seen in held]
+
+    def recall(self, word: str, robot: Robot) -> str:
+        """Answer a robot from working memory, which first forgets what is lost with robots that are gone."""
+        assert self.working_memory is not None  # without it nothing can be recalled
+        for one in self.team.robots:  # also those that were lost while they made way, which no goal node saw
+            if one.gone:
+                self.forget_held(one)
+        return self.working_memory.recall(word, robot.name)
 
     def count_tokens(self, text: str) -> int:
         """Count tokens with the model's tokenizer, or, where it is not at hand, about as many."""

@@ -556,8 +556,7 @@ class GoalNode(Composite, abc.ABC):
         context = self._context
         self.post.robot.elapsed += 1
         if context.working_memory is not None and skill.startswith(RECALL):
-            word, robot = skill.removeprefix(RECALL), self.post.robot.name
-            observation = Observation(context.working_memory.recall(word, robot))
+            observation = Observation(context.recall(skill.removeprefix(RECALL), self.post.robot))
             context.listener.came(self, Call("recall"), observation)
         else:
             try:
@@ -741,7 +740,7 @@ class GoalNode(Composite, abc.ABC):
         robot.lose(str(error) or type(error).__name__)
         if not team.left:
             return error
-        held = [self._context.forget(seen) for seen in robot.holds]
+        held = self._context.forget_held(robot)
         lost = f"; what it held is lost with it: {', '.join(held)}" if held else ""
         return _RobotLost(f"{robot.name} is gone: {robot.gone.rstrip('.')}{lost}")
 

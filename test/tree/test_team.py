@@ -242,6 +242,28 @@ def test_a_robot_that_makes_way_is_stopped_with_the_run(stop: Callable[[Episode]
     assert (robot.moving, robot.gone) == (None, "")
 
 
+def test_what_a_robot_held_that_is_lost_while_it_makes_way_is_forgotten() -> None:
+    idle, busy = Holder(Seen("apple", 1, "kitchen 1", held=True)), ScriptedWorld()
+    idle.places = busy.places = ("fridge",)
+    idle.recallable = busy.recallable = ("apple",)
+    idle.execute = lambda skill: (  # type: ignore[method-assign]
+        Pending.failed(RobotGone("its battery is empty")) if skill == "go to kitchen 1" else Holder.execute(idle, skill)
+    )
+    recall = "Act: recall location of apple"
+    script = {
+        "root": [expand("parallel", "a", "b"), "Act: done"],
+        "a": [OPEN, "Act: done"],
+        "b": [recall, "Think: x", "Think: y", OPEN, recall, "Act: done"],
+    }
+    run = scripted_episode(script, world=Crew(one=idle, two=busy), working_memory=True)
+    assert run.run().status == "success"
+    assert run.context.team.robots[0].gone == "its battery is empty"
+    text = next(node.text for node in run.context.nodes if node.subgoal == "b")
+    before, after = text.split(f"{recall}\n")[1:]
+    assert before.startswith("one is holding apple 1.")
+    assert after.startswith("You have not seen apple before.")
+
+
 def test_a_model_that_is_gone_ends_the_subtrees_of_all_robots() -> None:
     class Dying(ScriptedModel):
         def decide(self, request: DecisionRequest) -> Pending[Reply]:
