@@ -12,73 +12,32 @@ from __future__ import annotations
 import argparse
 import itertools
 import random
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TypeVar
+from pathlib import Path
 
 from reactree_ros.episode import Episode
 from reactree_ros.llm.expert.model import ExpertModel
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.registry import WORLDS
 from reactree_ros.tree.control_flow import Parallel
-from reactree_ros.world.port import Observation, RobotGone, World
+from reactree_ros.world.port import World
 from reactree_ros.world.pyrobosim.export import tasks_as_pyrobosim
 from reactree_ros.world.pyrobosim.world import PyrobosimSettings
 from reactree_ros.world.spec import Place
 from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import Task, parse_tasks
-from reactree_ros.world.wrappers import WorldWrapper
 
-T = TypeVar("T")
+sys.path.insert(0, str(Path(__file__).parents[1] / "test"))
+from failing_robots import FailingTeam
+
+#: How long a world may take until it is there, in seconds.
+LOADED_WITHIN = 60.0
 #: Ticks after which a run is taken for one that stands still; those that end need some hundreds.
 STUCK = 5000
-
-
-class Failing(WorldWrapper):
-    """A robot that is gone after it was asked so many things.
-
-    Args:
-        inner: The robot.
-        asked: How many.
-    """
-
-    def __init__(self, inner: World, asked: int) -> None:
-        super().__init__(inner)
-        self._left = asked
-
-    def _ask(self, ask: Callable[[], Pending[T]]) -> Pending[T]:
-        self._left -= 1
-        return Pending.failed(RobotGone("its battery is empty")) if self._left < 0 else ask()
-
-    def observe(self) -> Pending[Observation]:
-        return self._ask(self.inner.observe)
-
-    def available_skills(self) -> Pending[Sequence[str]]:
-        return self._ask(self.inner.available_skills)
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        return self._ask(lambda: self.inner.execute(skill))
-
-
-class FailingTeam(WorldWrapper):
-    """A world some of whose robots fail.
-
-    Args:
-        inner: The world.
-        rng: Says which, and when.
-    """
-
-    def __init__(self, inner: World, rng: random.Random) -> None:
-        super().__init__(inner)
-        self._rng = rng
-
-    def team(self) -> Mapping[str, World]:
-        robots, rng = self.inner.team(), self._rng
-        kept = rng.choice([*robots, *robots, ""])
-        return {name: robot if name == kept else Failing(robot, rng.randrange(1, 60)) for name, robot in robots.items()}
 
 
 def tasks(first: int) -> Iterator[Task]:
@@ -128,6 +87,7 @@ def compare(name: str, count: int, source: Iterator[tuple[str, Callable[[int], W
         instruction, make = next(source)
         for robots in (1, 2, 3):
             with make(robots) as world:
+                world.observe().result(LOADED_WITHIN)  # its loading is no robot's work
                 run = Episode(instruction, world=world, model=ExpertModel(), planner=planner("reactree_wm"))
                 result = run.run()
             if not any(isinstance(one, Parallel) for one in run.root.iterate()):
@@ -153,7 +113,10 @@ def fail(count: int) -> None:
     ends, lost, stuck = Counter[str](), 0, 0
     for number, task in zip(range(count), tasks(5200000), strict=False):
         rng = random.Random(number)
-        run = episode(task, FailingTeam(SymbolicWorld(task, robots=rng.choice((2, 3))), rng))
+        robots = rng.choice((2, 3))
+        kept = rng.choice([*range(robots), *range(robots), None])
+        asked = [None if one == kept else rng.randrange(1, 60) for one in range(robots)]
+        run = episode(task, FailingTeam(SymbolicWorld(task, robots=robots), asked))
         for _ in range(STUCK):
             if run.finished:
                 break

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeVar
 
 import pytest
 from doubles import Clock, ScriptedModel, ScriptedWorld, expand, scripted_episode
+from failing_robots import Failing, FailingTeam
 from recorded_runs import assert_replays, recorded_episode
 
 from reactree_ros.episode import Episode
@@ -24,9 +24,7 @@ from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.household import WAH_NL
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import Task, parse_tasks
-from reactree_ros.world.wrappers import SkillTimeLimit, WorldWrapper
-
-T = TypeVar("T")
+from reactree_ros.world.wrappers import SkillTimeLimit
 
 
 class Crew(ScriptedWorld):
@@ -282,53 +280,6 @@ def test_a_model_that_is_gone_ends_the_subtrees_of_all_robots() -> None:
 
 
 # ---------------------------------------------------------------------- robots that fail
-
-
-class Failing(WorldWrapper):
-    """A robot that is gone after it was asked so many things.
-
-    Args:
-        inner: The robot.
-        asked: How many; None: it stays.
-        reason: Why it is gone.
-    """
-
-    def __init__(self, inner: World, asked: int | None, reason: str = "its battery is empty") -> None:
-        super().__init__(inner)
-        self._left, self._reason = asked, reason
-
-    def _ask(self, ask: Callable[[], Pending[T]]) -> Pending[T]:
-        if self._left is not None:
-            self._left -= 1
-            if self._left < 0:
-                return Pending.failed(RobotGone(self._reason))
-        return ask()
-
-    def observe(self) -> Pending[Observation]:
-        return self._ask(self.inner.observe)
-
-    def available_skills(self) -> Pending[Sequence[str]]:
-        return self._ask(self.inner.available_skills)
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        return self._ask(lambda: self.inner.execute(skill))
-
-
-class FailingTeam(WorldWrapper):
-    """A world whose robots fail.
-
-    Args:
-        inner: The world.
-        asked: After how many questions each is gone; None: it stays.
-    """
-
-    def __init__(self, inner: World, asked: Sequence[int | None]) -> None:
-        super().__init__(inner)
-        self._asked = asked
-
-    def team(self) -> Mapping[str, World]:
-        robots = self.inner.team().items()
-        return {name: Failing(robot, asked) for (name, robot), asked in zip(robots, self._asked, strict=True)}
 
 
 @pytest.mark.parametrize("asked", range(1, 8))
