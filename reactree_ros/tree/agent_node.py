@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from py_trees.behaviour import Behaviour
@@ -145,7 +145,8 @@ class AgentNode(GoalNode):
         """Look around, find examples, learn what may be done."""
         context, abilities = self._context, self._abilities
         recall = context.working_memory is not None
-        observation = yield from self.look_around()
+        seen = yield from self.look_around()
+        observation = replace(seen, text=seen.text + context.team.introduce(self.post.robot))
         found = yield from self.find_examples()
         asks = self._questions_left() is not None
         system = system_text(context.household, control_flows=abilities.control_flows, recall=recall, asks=asks)

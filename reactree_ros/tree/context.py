@@ -223,6 +223,8 @@ class RunContext:
             self.search.see(observation)
         if self.working_memory is None:
             return
+        if not self.team.alone:
+            self.team.news.add(robot.name, observation)
         now = self.clock()
         for seen in observation.seen:
             if GONE in seen.states:

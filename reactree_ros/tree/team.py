@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from py_trees.behaviour import Behaviour
 
@@ -13,6 +13,7 @@ from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.pending import Pending, asked
 from reactree_ros.tree.claims import Claimant, ClaimedSkill, Claims
+from reactree_ros.tree.news import News
 from reactree_ros.world.port import GO_TO, Outcome, Use, World
 
 
@@ -113,11 +114,12 @@ class Team:
     Attributes:
         robots: The robots; the root begins with the first.
         claims: What they have for themselves.
+        news: What they tell one another.
         post: The root's.
     """
 
     def __init__(self, world: World) -> None:
-        self.claims = Claims()
+        self.claims, self.news = Claims(), News(world.household.name_of)
         worlds = world.team() or {"": world}
         self.robots = tuple(Robot(name, idle=True, world=own, claims=self.claims) for name, own in worlds.items())
         for robot in () if self.alone else self.robots:
@@ -150,6 +152,20 @@ class Team:
         for robot in self.robots:
             if robot.moving is not None:
                 robot.moving.cancel()
+
+    def told(self, robot: Robot, observation: Observation, subgoal: str, since: int) -> Observation:
+        """Add to what a robot observed what others did since there were so many news, as far as it is for a subgoal."""
+        if self.alone:
+            return observation
+        news = self.news.since(since, robot.name, lambda word: _names(subgoal, word))
+        return replace(observation, text=observation.text + news) if news else observation
+
+    def introduce(self, robot: Robot) -> str:
+        """Say which of the robots one is, as an agent node is told at its start; empty where there is one only."""
+        if self.alone:
+            return ""
+        *names, last = (one.name for one in self.robots)
+        return f" You are {robot.name}, one of {', '.join(names)} and {last}."
 
     @property
     def alone(self) -> bool:

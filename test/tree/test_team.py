@@ -111,6 +111,32 @@ def test_a_subtree_keeps_its_robot_to_its_end() -> None:
     assert [one.executed for one in world.robots.values()] == [["open fridge 1"] * 2, []]  # type: ignore[attr-defined]
 
 
+def test_each_agent_node_is_told_which_robot_it_is_and_what_the_others_do_meanwhile() -> None:
+    one = Holder(
+        Seen("fridge", 1, "kitchen 1", "fridge 1", states=("OPEN",)),
+        Seen("stove", 1, "kitchen 1", "stove 1", states=("CLOSED",)),
+        Seen("apple", 1, "kitchen 1", "fridge 1"),
+        Seen("juice", 1, "kitchen 1", "fridge 1"),
+    )
+    script = {
+        "root": [expand("parallel", "a", "bring the apple"), "Act: done"],
+        "a": [OPEN, OPEN, "Act: done"],
+        "bring the apple": ["Think: x", "Think: y", OPEN, OPEN, "Act: done"],
+    }
+    run = scripted_episode(script, world=Crew(one=one, two=ScriptedWorld()), working_memory=True)
+    run.run()
+    root, a, b = (node.text for node in run.context.nodes)
+    assert "You are one, one of one and two." in root
+    assert "You are one, one of one and two." in a
+    assert "You are two, one of one and two." in b
+    news = "You open fridge 1. one has looked at fridge 1. one saw apple 1 near fridge 1 in kitchen 1.\n"
+    assert b.count(news) == 1  # the second time there is nothing new
+    assert "has looked" not in a
+    assert "one of" not in scripted_episode({"root": ["Act: done"]}).context.team.introduce(
+        scripted_episode({}).context.team.robots[0]
+    )
+
+
 def test_a_robot_asks_before_it_passes_and_one_that_is_alone_never() -> None:
     class Driver(ScriptedWorld):
         right: RightOfWay | None = None

@@ -183,11 +183,19 @@ def _search_room(thing: str, room: str, situation: Situation, *, closer: bool) -
         return _unless_refused(f"go to {room}", situation)
     spots = knowledge.all_spots(thing, view) if closer else knowledge.quick_spots(thing, view)
     direct = [spot for spot in view if word_of(spot) == thing and spot not in situation.looks]
-    for spot in (*direct, *spots):
+    for spot in (*direct, *_own_share_first(spots, situation)):
         skill = _look_at(spot, situation, closer=closer)
         if skill is not None:
             return skill if room == situation.room else f"go to {room}"
     return None
+
+
+def _own_share_first(spots: Sequence[str], situation: Situation) -> Sequence[str]:
+    """Whoever is one of several robots begins where no other one does, and leaves out where others have looked."""
+    if situation.me not in situation.crew:
+        return spots
+    first = situation.crew.index(situation.me) * len(spots) // len(situation.crew)
+    return [spot for spot in (*spots[first:], *spots[:first]) if spot not in situation.told]
 
 
 def _look_at(spot: str, situation: Situation, *, closer: bool) -> str | None:

@@ -25,6 +25,14 @@ _EFFECTS = tuple(
 )
 #: Ends what is said where a stop or a pause has interrupted an act; what is to be seen then follows.
 _GO_ON = " You may go on. "
+#: How one of several robots is told which it is, at the start and where it stands in for another one.
+_INTRODUCED = re.compile(r" You are (?P<me>[^,.]+), one of (?P<others>[^.]+) and (?P<last>[^,.]+)\.$")
+_STANDS_IN = re.compile(r"(?:^|\. )You are (?P<me>[^,.]+) now\.$")
+#: What other robots tell of what they have done meanwhile, at the end of a line.
+_LOOKED = re.compile(r" [^.,\s]+ has looked at (?P<spot>[A-Za-z ]+ \d+)\.")
+_SEEN = re.compile(
+    r" [^.,\s]+ saw (?P<instance>[A-Za-z ]+ \d+) near (?P<near>[A-Za-z ]+ \d+) in (?P<room>[a-z ]+ \d+)\."
+)
 _FULL = "You do not have an empty hand."
 #: How it is told that a robot tried something and did not succeed.
 _FAILED = ("You could not ", "You tried to ")
@@ -81,6 +89,9 @@ class Situation:
         expandable: What an expansion may use where one is not the last word.
         fallen: Of each expansion that failed, its control flow and the subgoals that succeeded.
         searched: How often it was told of an instance that it was searched, by itself or by another.
+        me: Which robot it is, of several.
+        crew: The robots; empty where there is one only.
+        told: Where others have looked meanwhile.
     """
 
     task: str
@@ -112,6 +123,9 @@ class Situation:
     expandable: tuple[str, ...] = ()
     fallen: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     searched: Counter[str] = field(default_factory=Counter)
+    me: str = ""
+    crew: tuple[str, ...] = ()
+    told: set[str] = field(default_factory=set)
 
     def start(self, line: str) -> None:
         """Takes in the observation that an agent node starts with."""
@@ -119,6 +133,8 @@ class Situation:
         if match is not None:
             self.rooms = instances(match["rooms"])
             self._look_up(line)
+        if introduced := _INTRODUCED.search(line):
+            self.me, self.crew = introduced["me"], (*introduced["others"].split(", "), introduced["last"])
 
     def _look_up(self, line: str) -> None:
         """Takes in a look around, from wherever the agent is now."""
@@ -133,8 +149,11 @@ class Situation:
 
     def act(self, skill: str, line: str) -> None:
         """Takes in a skill and the line that came of it; one that was interrupted may be tried again."""
-        _, interrupted, seen = line.partition(_GO_ON)
+        line = self._hear(line)
+        before, interrupted, seen = line.partition(_GO_ON)
         if interrupted:
+            if stands_in := _STANDS_IN.search(before):
+                self.me = stands_in["me"]
             self._look_up(seen)
             return
         verb, thing = split_skill(skill, _VERBS)
@@ -179,6 +198,17 @@ class Situation:
                 self.refused.add((skill, self.at))
             return
         self.done.add(skill)
+
+    def _hear(self, line: str) -> str:
+        """Take in what other robots tell; returns the line without it."""
+        if not self.crew:
+            return line
+        self.told.update(match["spot"] for match in _LOOKED.finditer(line))
+        for match in _SEEN.finditer(line):
+            word = word_of(match["instance"])
+            others = (one for one in self.recalled.get(word, ()) if one.instance != match["instance"])
+            self.recalled[word] = (*others, Sighting(match["instance"], match["near"], match["room"]))
+        return _SEEN.sub("", _LOOKED.sub("", line))
 
     def _is_worth_another_try(self, verb: str, skill: str) -> bool:
         """Take in that a robot did not succeed; whoever was on the way stands nowhere that is known."""
