@@ -233,6 +233,41 @@ def test_a_room_is_searched_place_by_place() -> None:
     )
 
 
+SEARCH = "find and pick up the pie in kitchen 1"
+
+
+def crewed(name: str, *lines: str, view: str = KITCHEN) -> str:
+    """What the expert says in a room search where it is one of two robots."""
+    return said(SEARCH, *lines, begin=f"{start(view=view)} You are {name}, one of ann and bob.", expand=False)
+
+
+def test_two_robots_that_search_a_room_begin_at_different_places() -> None:
+    alone = said(SEARCH, expand=False)
+    assert alone == crewed("ann") == "Act: go to kitchen table 1"
+    assert crewed("bob") == "Act: go to kitchen cabinet 1"
+
+
+def test_who_stands_in_for_another_robot_goes_on_where_that_one_would_have() -> None:
+    stopped = (
+        "You were stopped before you had done it: bob is gone: its battery is empty. You are ann now. You may go on. "
+    )
+    lines = ("Act: go to kitchen cabinet 1", stopped + start())
+    assert crewed("bob", *lines) == "Act: go to kitchen table 1"
+
+
+def test_where_another_robot_has_looked_it_does_not_look_again() -> None:
+    told = " bob has looked at fridge 1. bob has looked at kitchen cabinet 1."
+    lines = ("Act: go to kitchen table 1", f"You arrive at the kitchen table (1). You see kitchen table (1).{told}")
+    assert said(SEARCH, *lines, expand=False) == "Act: go to fridge 1"  # nobody is there who could have
+    assert crewed("ann", *lines) == "Act: go to kitchen cabinet 2"
+
+
+def test_it_goes_where_another_robot_has_seen_what_it_looks_for() -> None:
+    told = " bob saw pie 3 near bench 1 in kitchen 1."
+    lines = ("Act: go to kitchen table 1", f"You arrive at the kitchen table (1). You see kitchen table (1).{told}")
+    assert crewed("ann", *lines) == "Act: go to bench 1"
+
+
 def test_it_goes_to_the_room_it_searches() -> None:
     assert said("find and pick up the pie in living room 1") == "Act: go to living room 1"
 
