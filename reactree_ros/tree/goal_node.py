@@ -166,7 +166,7 @@ class GoalNode(Composite, abc.ABC):
         self._step: Step | None = None
         self._deadline = 0.0
         self._looked_as: Robot | None = None  # as which it looked around last
-        self._heard = 0  # how many news there were when it was told of them last
+        self._news = 0  # how many there were when it was told of them last
         self._missed: tuple[Exception | None, str] = (None, "")  # what was raised instead of what the program waits for
 
     def setup(self, **kwargs: Any) -> None:
@@ -571,9 +571,9 @@ class GoalNode(Composite, abc.ABC):
         return self._with_news(observation)
 
     def _with_news(self, observation: Observation) -> Observation:
-        team, heard = self._context.team, self._heard
-        self._heard = team.news.count
-        return team.told(self.post.robot, observation, self.subgoal, heard)
+        team, since = self._context.team, self._news
+        self._news = team.news.count
+        return team.told(self.post.robot, observation, self.subgoal, since)
 
     def act(self, act: Act, reply: Reply, said: str = "") -> Generator[Step, Any, Observation]:
         """Count a skill, tell it to the listener, carry it out; what was said and seen is added to the turns.
@@ -642,7 +642,7 @@ class GoalNode(Composite, abc.ABC):
         self.index = len(self._context.nodes)
         self._context.nodes.append(self)
         self.start = self._context.budget.decisions + 1
-        self._heard = self._context.team.news.count
+        self._news = self._context.team.news.count
         self._begun = True
         self._context.listener.node_started(self)
         self._program = program = self.program()
