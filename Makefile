@@ -11,10 +11,10 @@ GAMES := .venv-games/bin
 BENCH := .venv-bench/bin
 VIEW := .venv-view/bin
 TORCH := .venv-torch/bin
-CORE := not ros and not llm and not worlds and not bench and not view and not train
+CORE := not ros and not llm and not worlds and not bench and not view and not train and not package
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help demo test test-memory test-worlds test-games test-bench test-view test-llm test-train screenshot bench-llm lint compat bench lock clean FORCE
+.PHONY: help demo test test-memory test-worlds test-games test-bench test-view test-llm test-train test-package screenshot layers bench-llm lint compat distributions bench lock clean FORCE
 
 help:
 	@echo "make demo         a household instruction carried out in the terminal by the small model (no torch)"
@@ -26,11 +26,13 @@ help:
 	@echo "make test-view    the tests of the page in the system's Chromium (0.4 GB)"
 	@echo "make test-llm     the tests with the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
 	@echo "make lint         lint, types, layer rule"
+	@echo "make test-package sdist and wheel built, looked into and installed on every Python 3.10 to 3.14 found here (compat)"
 	@echo "make compat       the core on every Python 3.10 to 3.14 found here, with the oldest and the newest py_trees"
 	@echo "make bench        what the machinery, the world and retrieval cost, as ratios"
 	@echo "make bench-llm    decisions of the real engine against rounds, choices and raw clients"
 	@echo "make test-train   a small model trained, killed, resumed, exported and run by two engines (torch, 2 GB)"
 	@echo "make screenshot   the picture of the page in the README, made anew"
+	@echo "make layers       the table of the layer rule in docs/architecture.md, made anew"
 	@echo "make lock         the lock files made anew from pyproject.toml (LOCK_ARGS=--upgrade: with the newest versions)"
 	@echo "make clean        removes what the commands above made"
 	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' goes on to pytest (make test: ARGS='-n 0' for one process)."
@@ -67,6 +69,9 @@ test-view: .venv-view/.ready
 screenshot: .venv-view/.ready
 	$(VIEW)/python test/view/screenshot.py docs/page.png
 
+layers: .venv-test/.ready
+	$(TEST)/python test/layer_rule.py docs/architecture.md
+
 test-llm: .venv-llm/.ready
 	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -n auto --dist loadfile -m llm test/llm $(ARGS)
 	@du -sh .venv-llm
@@ -79,8 +84,17 @@ test-train: .venv-torch/.ready
 bench-llm: .venv-llm/.ready
 	$(LLM)/python benchmarks/llm.py $(ARGS)
 
-compat: .venv-test/.ready
-	@bash .ci/compat $(TEST)/python
+# The distributions are left in dist/.
+test-package: distributions
+	$(TEST)/twine check --strict dist/*
+	$(TEST)/python -m pytest -m package test/package $(ARGS)
+	@bash .ci/compat dist/*.whl
+
+compat: distributions
+	@bash .ci/compat dist/*.whl
+
+distributions: .venv-test/.ready
+	@bash .ci/distributions $(TEST)/python dist
 
 bench: .venv-test/.ready
 	$(TEST)/python benchmarks/machinery.py
