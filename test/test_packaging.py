@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -53,6 +55,35 @@ def test_package_xml_and_pyproject_toml_say_the_same() -> None:
     needed = {Requirement(text).name for text in metadata.requires("reactree_ros") or [] if "extra ==" not in text}
     listed = {str(one.text).removeprefix("python3-") for one in MANIFEST.iterfind("exec_depend")}
     assert {name.removeprefix("py") if name == "pyyaml" else name for name in needed} <= listed
+
+
+def imported_by(*folders: str) -> set[str]:
+    """What is imported of others by the files of some folders, as packages of ROS are called."""
+    files = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in files)
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 0}
+    found = {name.partition(".")[0] for name in names} - sys.stdlib_module_names
+    return {"tf2_ros_py" if name == "tf2_ros" else name for name in found}
+
+
+def test_what_is_imported_of_ros_is_named_in_package_xml() -> None:
+    needed = {Requirement(text).name for text in metadata.requires("reactree_ros") or []}
+    python = {"yaml", "PIL"} | {name.replace("-", "_") for name in needed} | {"reactree_ros"}
+    run = {str(one.text) for one in MANIFEST.iterfind("exec_depend")}
+    assert imported_by("reactree_ros/nodes", "launch") - python <= run
+    tests = {path.stem for path in (ROOT / "test").rglob("*.py")} | {path.name for path in (ROOT / "test").iterdir()}
+    tested = {str(one.text) for one in MANIFEST.iterfind("test_depend")}
+    assert imported_by("test/nodes") - python - tests <= run | tested
+
+
+def test_what_package_xml_has_installed_by_pip_is_what_the_package_asks_for() -> None:
+    lines = re.findall(r"pip install (.*?)(?: -->)?$", (ROOT / "package.xml").read_text(encoding="utf-8"), re.MULTILINE)
+    told = [Requirement(one) for line in lines for one in shlex.split(line)]
+    asked = {(one.name, one.specifier) for one in map(Requirement, metadata.requires("reactree_ros") or [])}
+    assert told
+    assert [str(one) for one in told if (one.name, one.specifier) not in asked] == []
 
 
 def test_all_is_every_extra_for_users_but_what_wants_an_environment_of_its_own_or_a_compiler() -> None:
