@@ -12,7 +12,8 @@ BENCH := .venv-bench/bin
 VIEW := .venv-view/bin
 TORCH := .venv-torch/bin
 CORE := not ros and not llm and not worlds and not bench and not view and not train and not package
-unexport PYTHONPATH PYTHONHOME
+# Without bytecode each process compiles anew what it imports: of vLLM that is 11 seconds of a core.
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-memory test-worlds test-games test-bench test-view test-llm test-train test-package screenshot layers bench-llm lint compat distributions bench lock clean FORCE
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
-from metered_server import MeteredServer
+from metered_server import SECRET, MeteredServer
 from tiny import make_tiny_model
 
 # Of torch and of vLLM in this process: several threads of several engines on few cores wait for each other.
@@ -33,29 +32,11 @@ def tiny_thinking_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_server(tiny_model: Path) -> Iterator[MeteredServer]:
-    """One server for all tests that leave it alive."""
+    """One server for all tests, which leave it alive: starting one takes as long as all of them. It asks for a key."""
     _need_vllm()
-    with MeteredServer(tiny_model, max_model_len=8192) as server:
+    with MeteredServer(tiny_model, max_model_len=8192, api_key=SECRET) as server:
         server.wait_until_ready()
         yield server
-
-
-@pytest.fixture
-def make_server(tiny_model: Path) -> Iterator[Callable[..., MeteredServer]]:
-    """Start further servers; they are ended with the test."""
-    _need_vllm()
-    servers: list[MeteredServer] = []
-
-    def make(**options: Any) -> MeteredServer:
-        server = MeteredServer(tiny_model, **{"max_model_len": 8192} | options)
-        servers.append(server)
-        server.start()
-        server.wait_until_ready()
-        return server
-
-    yield make
-    for server in servers:
-        server.stop()
 
 
 def _need_transformers() -> None:

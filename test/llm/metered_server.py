@@ -8,6 +8,9 @@ from collections.abc import Callable
 
 from tiny import TinyServer
 
+#: The key that the server of the tests asks for.
+SECRET = "sk-hush-4711"
+
 
 def wait_until(condition: Callable[[], object], *, seconds: float = 30.0) -> None:
     """Wait until a condition holds."""

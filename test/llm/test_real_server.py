@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metered_server import MeteredServer, wait_until
+from metered_server import SECRET, MeteredServer, wait_until
 
 from reactree_ros.agent.decision import Act, Expand
 from reactree_ros.agent.grammar import DecisionGrammar
@@ -43,7 +43,6 @@ from reactree_ros.world.virtualhome.tasks import load_tasks
 pytestmark = pytest.mark.llm
 
 PATIENCE = 120.0
-SECRET = "sk-hush-4711"
 LONG = DecisionRequest((Told("Tell me."),), FreeText(("this is never said",)), max_tokens=6000, temperature=1.0)
 
 Model = Callable[..., LanguageModel]
@@ -61,10 +60,15 @@ class Watched(LanguageModel):
         return self.said[-1][1]
 
 
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server's key, for whoever asks it."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+
+
 @pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Model]:
+def model() -> Iterator[Model]:
     """Makes language models of a server."""
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     made: list[LanguageModel] = []
 
     def make(server: MeteredServer, **settings: Any) -> LanguageModel:
@@ -84,7 +88,8 @@ def running(server: MeteredServer, number: int) -> None:
 
 
 def posted(url: str, body: dict[str, Any]) -> Any:
-    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {SECRET}"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.load(answer)
 
@@ -233,26 +238,25 @@ def test_a_prompt_that_is_too_long_says_by_how_much(tiny_server: MeteredServer, 
 
 
 def test_a_server_with_a_key_that_dies_in_a_request_and_comes_back(
-    make_server: Callable[..., MeteredServer], model: Model, monkeypatch: pytest.MonkeyPatch
+    tiny_server: MeteredServer, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = make_server(api_key=SECRET)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
     with pytest.raises(RequestRejected, match=r"does not accept the key \(HTTP 401\)") as refused:
-        model(server).ready().result(PATIENCE)
+        model(tiny_server).ready().result(PATIENCE)
     assert "sk-" not in str(refused.value)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    one = model(server)
+    one = model(tiny_server)
     one.ready().result(PATIENCE)
     pending = one.decide(LONG)
-    running(server, 1)
-    server.kill()
+    running(tiny_server, 1)
+    tiny_server.kill()
     with pytest.raises(ServerUnavailable) as gone:
         pending.result(PATIENCE)
-    assert str(gone.value).endswith(f"{server.base_url} {GONE}")
+    assert str(gone.value).endswith(f"{tiny_server.base_url} {GONE}")
     with pytest.raises(ServerUnavailable, match=GONE):
         one.decide(LONG).result(PATIENCE)
-    server.start()
-    server.wait_until_ready()
+    tiny_server.start()
+    tiny_server.wait_until_ready()
     assert one.decide(DecisionRequest((Told("Go on."),), Choice(("yes", "no")))).result(PATIENCE).text in ("yes", "no")
 
 
