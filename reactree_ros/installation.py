@@ -100,7 +100,9 @@ def _requirements(extra: str) -> list[str]:
     for line in lines:
         requirement, _, marker = line.partition(";")
         extras = re.findall(r"""extra\s*==\s*["']([^"']+)""", marker)
-        if extras == ([chosen] if chosen else []):
+        before = re.search(r"""python_version\s*<\s*["']([\d.]+)""", marker)
+        is_for_this_python = before is None or list(sys.version_info[:2]) < _numbers(before[1])
+        if extras == ([chosen] if chosen else []) and is_for_this_python:
             found |= dict.fromkeys(_whole(requirement.replace(" ", "").strip("()"), name))
     return list(found) or [extra]
 

@@ -99,6 +99,14 @@ def test_what_is_too_old_or_not_there_is_named_with_its_version(monkeypatch: pyt
     assert [one.name for one in asked_for(str(refused.value))] == ["pydantic", "typer"]
 
 
+def test_what_only_an_older_python_needs_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata, "requires", lambda name: ["nothing-like-it>=1; python_version < '3.4'"])
+    check_own_requirements()
+    monkeypatch.setattr(metadata, "requires", lambda name: ["nothing-like-it>=1; python_version < '3.99'"])
+    with pytest.raises(ImportError, match=r"nothing-like-it>=1 \(not there\)"):
+        check_own_requirements()
+
+
 def test_no_file_names_an_install_line_of_its_own() -> None:
     written = [
         path.relative_to(ROOT).as_posix()
