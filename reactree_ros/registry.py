@@ -178,6 +178,7 @@ SUITES: Registry[SuiteSpec] = Registry(
     {
         "wah_nl": "reactree_ros.bench.suites:WAH_NL",
         "generated": "reactree_ros.bench.suites:GENERATED",
+        "vague": "reactree_ros.bench.suites:VAGUE",
         "pddl": "reactree_ros.bench.pddl:SPEC",
         "scienceworld": "reactree_ros.bench.scienceworld:SPEC",
         "jericho": "reactree_ros.bench.jericho:SPEC",

@@ -62,6 +62,12 @@ MEASURES = (
     SECONDS,
 )
 
+#: Further rows where a person could be asked.
+ASKED = (
+    Measure(name="questions", of=lambda run: run.questions, digits=2),
+    Measure(name="needless questions", of=lambda run: run.needless, digits=2),
+)
+
 
 @dataclass(frozen=True)
 class Prices:

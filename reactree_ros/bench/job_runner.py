@@ -19,6 +19,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel, LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
 from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.person.simulated import SimulatedPerson, person_from_dict
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder, encoded
@@ -112,12 +113,14 @@ class JobRunner:
     def _carry_out(self, job: Job, instruction: str) -> Finished:
         key, task, events = job.key, job.task, list[Event]()
         place = {"suite": key.suite, "settings": self._settings.suite_settings, **in_house(task)}
+        person = self._person_for(job)
         with self._suite.make_world(task) as world:
             episode = Episode(
                 instruction,
                 world=world,
                 model=self._model_of(key.planner),
                 planner=planner(self._settings.planner_of(key.planner)),
+                person=person,
                 memory=self._memory,
                 options=TreeOptions(seed=key.seed, **self._settings.options),
                 task_id=key.task_id,
@@ -130,7 +133,15 @@ class JobRunner:
             if self._suite.goal is not None and not result.broken:
                 files[GOAL] = goal_as_json(self._suite.goal(task, world)).encode()
         told = told_by(events)
-        return Finished(line_of(job, result, told.events, told.sizes), files)
+        needless = 0 if person is None else person.needless(instruction)
+        return Finished(line_of(job, result, told.events, told.sizes, needless=needless), files)
+
+    def _person_for(self, job: Job) -> SimulatedPerson | None:
+        """Return the person of a run, whose draws depend on the task and the run's seed alone, not on the planner."""
+        if not self._settings.person or self._suite.conditions is None:
+            return None
+        settings = person_from_dict(self._settings.person)
+        return SimulatedPerson(self._suite.conditions(job.task), settings, of=f"{job.key.task_id} {job.key.seed}")
 
 
 def _open_memory(path: str) -> EpisodicMemory:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from reactree_ros.bench.spec import SuiteSpec
 from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import model_from_dict, model_to_dict, read_yaml
+from reactree_ros.person.simulated import person_from_dict, person_to_dict
 from reactree_ros.planners.spec import planner
 from reactree_ros.registry import MODELS, SUITES
 from reactree_ros.settings import read_settings
@@ -66,6 +67,8 @@ class BenchSettings:
         options: The options of each run, but its seed; those that are left out are as by default.
         contenders: What stands behind a name that is no planner's: its ``planner``, and its ``llm`` where that is
             another than all others', as :func:`read_contenders` reads them.
+        person: Who answers questions, as :func:`~reactree_ros.person.simulated.person_from_dict` reads it; empty:
+            nobody.
     """
 
     suite: str
@@ -79,6 +82,7 @@ class BenchSettings:
     experiences: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
     contenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    person: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the settings, and fill in those that are left out.
@@ -102,6 +106,10 @@ class BenchSettings:
             self._set("digests", {name: digest(file) for name, file in files.items()})
         self._set("suite_settings", settings.model_dump(mode="json"))
         self._set("llm", model_to_dict(*model_from_dict(self.llm, where="settings of the bench")))
+        if self.person:
+            if self.spec.conditions is None:
+                raise UserError(f"--person: the suite '{self.suite}' tells nobody the goals of its tasks; leave it out")
+            self._set("person", person_to_dict(person_from_dict(self.person)))
         options = read_settings(RunOptions, self.options, where="options of the bench")
         self._set("options", options.model_dump(mode="json", exclude={"seed"}))
 

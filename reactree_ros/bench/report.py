@@ -15,6 +15,7 @@ from rich.console import Console
 
 from reactree_ros.bench import plots
 from reactree_ros.bench.comparison import (
+    ASKED,
     GSR,
     LONGEST_INPUT,
     MEAN_INPUT,
@@ -49,6 +50,7 @@ from reactree_ros.bench.jobs import BenchSettings, Key
 from reactree_ros.bench.results import RunLine, grouped_by_end
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
+from reactree_ros.planners import spec as planners
 from reactree_ros.record.reader import read_record
 
 HTML, MARKDOWN = "report.html", "report.md"
@@ -66,6 +68,12 @@ _METHOD = (
 _APPROXIMATE = (
     "≈: not counted by the model's own tokenizer but by a rule of thumb, at least in part; good for comparing planners "
     "with each other, not with other papers."
+)
+_ASKED = (
+    "Questions are those to the simulated person. A needless one was answered with nothing beyond the instruction: it "
+    "told no part of the goal, or only such as the instruction names by a word that can mean nothing else; that nobody "
+    "answered counts, too. Questions in tasks done without: those in tasks whose goal the same contender reaches when it "
+    "asks nobody, where such a one is in the bench; whoever asks cannot know that before."
 )
 _TESTS = (
     "Two planners are compared on the runs of the same task with the same seed. Success: McNemar's exact test; SSR and "
@@ -103,8 +111,9 @@ class BenchReport:
 
     def __init__(self, folder: Path, prices: Prices | None = None) -> None:
         self.folder = folder
-        self.measures = (*MEASURES, *([prices.measure()] if prices else []))
         self.settings: BenchSettings = read_settings(folder)
+        asked = ASKED if self.settings.person else ()
+        self.measures = (*MEASURES, *asked, *([prices.measure()] if prices else []))
         results, self.broken = read_results(folder), read_broken(folder)
         if not results:
             why = f" ({_broke_off(self.broken)})" if self.broken else ""
@@ -154,7 +163,10 @@ class BenchReport:
         longest = ["longest of all, tokens", *(_longest_input(runs) for runs in self.runs.values())]
         after = 1 + [measure.name for measure in MEASURES].index(LONGEST_INPUT.name)
         ratios = [self._against_the_first("context", MEAN_INPUT), self._against_the_first("time", SECONDS)]
-        return Table(["", *self.runs], [count, *rows[:after], longest, *rows[after:], *filter(None, ratios)])
+        return Table(
+            ["", *self.runs],
+            [count, *rows[:after], longest, *rows[after:], *filter(None, [self._asked_in_vain(), *ratios])],
+        )
 
     def _named(self, measure: Measure) -> str:
         ssr = self.settings.spec.ssr
@@ -178,6 +190,7 @@ class BenchReport:
             self.table(),
             Paragraph(_METHOD),
             *([Paragraph(_APPROXIMATE)] if self.approximate else []),
+            *([Paragraph(_ASKED)] if self.settings.person else []),
             *self._published(),
             *self._by_size(),
             *self._pairings(),
@@ -223,6 +236,28 @@ class BenchReport:
             f"{name}: planner {one.planner_of(name)}, language model {_shown_llm(one.llm_of(name))}"
             for name in one.planners
         ]
+
+    def _asked_in_vain(self) -> list[str]:
+        """Say how many questions a run asked in tasks that the same contender does without asking, where one does."""
+        if not self.settings.person:
+            return []
+        return ["questions in tasks done without", *(self._spared(name, runs) for name, runs in self.runs.items())]
+
+    def _spared(self, name: str, runs: Sequence[RunLine]) -> str:
+        alone = next((one for one in self.runs if self._is_the_same_alone(one, name)), None)
+        if alone is None:
+            return _UNKNOWN
+        done = {(run.task_id, run.seed) for run in self.runs[alone] if run.achieved}
+        return f"{sum(run.questions for run in runs if (run.task_id, run.seed) in done) / len(runs):.2f}"
+
+    def _is_the_same_alone(self, one: str, name: str) -> bool:
+        """Whether a contender is another one that asks nobody."""
+        settings = [planners.planner(self.settings.planner_of(each)) for each in (one, name)]
+        alone, other = (
+            (each.spec.name, each.working_memory, each.settings.model_dump(exclude={"questions"})) for each in settings
+        )
+        asks_nobody = not getattr(settings[0].settings, "questions", 0)
+        return asks_nobody and alone == other and self.settings.llm_of(one) == self.settings.llm_of(name)
 
     def _published(self) -> list[Block]:
         """Show what papers have published for these tasks, apart from what was run here."""

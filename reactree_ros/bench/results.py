@@ -31,6 +31,7 @@ class RunLine(EpisodeResult):
         max_input_tokens: Tokens of the longest prompt of a single request; None where the model was not asked.
         mean_input_tokens: Tokens of the prompts that a reply took, on average.
         mean_output_tokens: Tokens of a reply, on average.
+        needless: Questions to a simulated person whose answers told nothing that the instruction does not name already.
         approximate_tokens: Whether one of these three was not counted by the model's own tokenizer.
         worker: Name of the worker that carried it out.
         busy_seconds: Time that the worker took for all of it, from the job to its result.
@@ -45,6 +46,7 @@ class RunLine(EpisodeResult):
     seed: int
     actions: int = 0
     executable_actions: int = 0
+    needless: int = 0
     requests: int = 0
     max_input_tokens: int | None = None
     mean_input_tokens: float | None = None
@@ -104,8 +106,10 @@ class RunLine(EpisodeResult):
             raise ValueError(str(error)) from error
 
 
-def line_of(job: Job, result: EpisodeResult, events: Iterable[Event], sizes: Sequence[Size]) -> RunLine:
-    """Sum a run up."""
+def line_of(
+    job: Job, result: EpisodeResult, events: Iterable[Event], sizes: Sequence[Size], *, needless: int = 0
+) -> RunLine:
+    """Sum a run up; ``needless``: see :class:`RunLine`."""
     actions = [event for event in events if event.is_action]
     into, out = [size.input for size in sizes], [size.output for size in sizes]
     values: dict[str, Any] = {**dataclasses.asdict(result), "task_id": job.key.task_id}
@@ -116,6 +120,7 @@ def line_of(job: Job, result: EpisodeResult, events: Iterable[Event], sizes: Seq
         seed=job.key.seed,
         actions=len(actions),
         executable_actions=sum(action.executable for action in actions),
+        needless=needless,
         requests=len(sizes),
         max_input_tokens=max((size.longest for size in sizes), default=None),
         mean_input_tokens=round(sum(into) / len(into), 2) if into else None,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 
 from pydantic import Field
@@ -17,7 +18,8 @@ from reactree_ros.world.spec import TasksOnDemand
 from reactree_ros.world.virtualhome import rules
 from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import Task, load_tasks, parse_tasks
+from reactree_ros.world.virtualhome.tasks import GoalCondition, Task, load_tasks, parse_tasks
+from reactree_ros.world.virtualhome.vague import say_vaguely
 from reactree_ros.world.virtualhome.vocabulary import CLASSES
 
 #: A task of a generated house is numbered by the house's seed times this, and its number in the house.
@@ -57,17 +59,50 @@ def _recorded(settings: WahNlSettings) -> Mapping[int, Task]:
     return {task.task_id: task for task in load_tasks(settings.tasks)}
 
 
+class VagueSettings(Settings):
+    """What can be set of ``vague``."""
+
+    houses: int = Field(default=10, ge=1, description="how many houses")
+    first_seed: int = Field(default=0, ge=0, description="seed of the first house; each other has one more")
+    rooms: int = Field(default=5, ge=3, le=8, description="rooms of each house")
+    tasks_per_house: int = Field(default=5, ge=1, lt=HOUSE_STRIDE, description="tasks in each house")
+
+
 def _generated(settings: GeneratedSettings) -> Mapping[int, Task]:
+    return _houses(settings, partial(_plain_house, settings))
+
+
+def _plain_house(settings: GeneratedSettings, seed: int) -> list[Task]:
     rooms, tasks, varied = settings.rooms, settings.tasks_per_house, settings.varied
+    return parse_tasks(generate_house(seed=seed, rooms=rooms, tasks=tasks, varied=varied))
+
+
+def _vague(settings: VagueSettings) -> Mapping[int, Task]:
+    return _houses(settings, partial(_vague_house, settings))
+
+
+def _vague_house(settings: VagueSettings, seed: int) -> list[Task]:
+    made = parse_tasks(generate_house(seed=seed, rooms=settings.rooms, tasks=settings.tasks_per_house))
+    rng = random.Random(f"vague {seed} {settings.rooms}")
+    return [task.model_copy(update={"nl_instructions": [say_vaguely(rng, task.goal)]}) for task in made]
+
+
+def _houses(settings: GeneratedSettings | VagueSettings, make: Callable[[int], Sequence[Task]]) -> Mapping[int, Task]:
+    tasks = settings.tasks_per_house
 
     @lru_cache(maxsize=1)  # the tasks of a house follow one another
     def house(seed: int) -> Mapping[int, Task]:
-        made = parse_tasks(generate_house(seed=seed, rooms=rooms, tasks=tasks, varied=varied))
+        made = make(seed)
         return {seed * HOUSE_STRIDE + task.task_id: task for task in made}
 
     seeds = range(settings.first_seed, settings.first_seed + settings.houses)
     ids = (seed * HOUSE_STRIDE + number for seed in seeds for number in range(1, tasks + 1))
     return TasksOnDemand(ids, lambda task_id: house(task_id // HOUSE_STRIDE)[task_id])
+
+
+def conditions_of(task: Task) -> Sequence[GoalCondition]:
+    """Return the goal conditions of a task."""
+    return task.goal
 
 
 WAH_NL = SuiteSpec(
@@ -77,6 +112,7 @@ WAH_NL = SuiteSpec(
     tasks=_recorded,
     make_world=SymbolicWorld,
     goal=goal_at_the_end,
+    conditions=conditions_of,
     published=(published.WAH_NL,),
     flags=("tasks",),
 )
@@ -87,5 +123,16 @@ GENERATED = SuiteSpec(
     tasks=_generated,
     make_world=SymbolicWorld,
     goal=goal_at_the_end,
+    conditions=conditions_of,
+    flags=("houses",),
+)
+VAGUE = SuiteSpec(
+    name="vague",
+    summary="tasks of such houses whose instructions leave things, numbers or places open",
+    settings=VagueSettings,
+    tasks=_vague,
+    make_world=SymbolicWorld,
+    goal=goal_at_the_end,
+    conditions=conditions_of,
     flags=("houses",),
 )

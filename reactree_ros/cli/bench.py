@@ -38,6 +38,13 @@ def bench(
     memory: Annotated[
         Path | None, typer.Option(help="An episodic memory that examples come from; it is left as it is.")
     ] = None,
+    person: Annotated[
+        str,
+        typer.Option(
+            help="Whom planners with questions=N may ask: 'simulated' knows each task's goal; settings as "
+            "simulated:seed=1:patience=3. Empty: nobody."
+        ),
+    ] = "",
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds: 0, 1, …")] = 1,
     workers: Annotated[
         int, typer.Option(min=1, help="Worker processes; each makes its own language model, a server serves them all.")
@@ -56,6 +63,7 @@ def bench(
     """
     from reactree_ros.bench import commands
     from reactree_ros.bench.jobs import BenchSettings, read_contenders
+    from reactree_ros.person.simulated import read_person
 
     if contenders is not None and planner:
         raise UserError(f"--planner {planner} and --contenders {contenders} exclude each other; write it into the file")
@@ -73,6 +81,7 @@ def bench(
         experiences=experiences,
         options=options.model_dump(exclude_unset=True),
         contenders=named,
+        person=read_person(person),
     )
     if not commands.bench(settings, out, workers=workers, ray=ray, console=Console()):
         raise typer.Exit(NOT_ACHIEVED)

@@ -23,7 +23,7 @@ _TABLEWARE = TABLEWARE | {GLASSES, GLASS_OF_WINE}
 # What is meant where a drink goes into the dishwasher.
 _GLASS_OF = {"wine": "wine glass", "juice": "water glass", "bottled water": "water glass"}
 # Where "glasses" are for drinking; elsewhere (a desk, a nightstand) they are spectacles.
-_GLASS_PLACES = frozenset(
+GLASS_PLACES = frozenset(
     {"cabinet", "coffee table", "dishwasher", "fridge", "kitchen cabinet", "kitchen counter", "kitchen table", "sink"}
 )
 
@@ -44,9 +44,20 @@ def read_instruction(text: str) -> Instruction:
         text: In everyday English, on one line or several.
     """
     sentence = read_sentence(text)
+    return goals_for(text, sentence, errands_of(sentence))
+
+
+def goals_for(text: str, sentence: Sentence, errands: Iterable[Errand]) -> Instruction:
+    """Return what an instruction asks for, once its errands are known.
+
+    Args:
+        text: The instruction.
+        sentence: What was read of it.
+        errands: Its errands, those of :func:`errands_of` or others that a person has told.
+    """
     if any(operation.action == "turn off" for operation in sentence.operations):
         return Instruction((), "There is no skill to turn something off.")
-    errands = _with_places(sentence)
+    errands = _with_places(sentence, list(errands))
     goals: list[Goal] = [*_moves(errands, sentence.rooms)]
     for operation in _operations(sentence, errands):
         goals = _with_operation(goals, operation)
@@ -63,12 +74,21 @@ def not_understood(text: str) -> str:
 # ---- places -------------------------------------------------------------------------------------------------------
 
 
-def _with_places(sentence: Sentence) -> list[Errand]:
-    """The errands of a sentence, each with a word of the vocabulary for its place, or None."""
-    errands = [*sentence.errands, *_left_over(sentence)]
+def errands_of(sentence: Sentence) -> list[Errand]:
+    """Return the errands of a sentence, with places as it names them: the table may be any."""
+    return [*sentence.errands, *_left_over(sentence)]
+
+
+def table_of(sentence: Sentence, errands: Iterable[Errand]) -> str:
+    """Return which table is meant by "the table": that of a room or a table that is named too; empty: nobody says."""
     tables = [errand.place for errand in errands if errand.place in ("kitchen table", "coffee table")]
     table = SURFACE_OF_ROOM.get(sentence.rooms.get(TABLE, ""), tables[0] if tables else "")
-    meant = {TABLE: table if table.endswith(TABLE) else "kitchen table", WASHER: _washer(errands)}
+    return table if table.endswith(TABLE) else ""
+
+
+def _with_places(sentence: Sentence, errands: list[Errand]) -> list[Errand]:
+    """The errands, each with a word of the vocabulary for its place, or None."""
+    meant = {TABLE: table_of(sentence, errands) or "kitchen table", WASHER: _washer(errands)}
     return [replace(errand, place=meant.get(errand.place or "", errand.place)) for errand in errands]
 
 
@@ -133,7 +153,7 @@ def _meant(item: Item, place: str | None, named: set[str]) -> Iterator[tuple[str
     for word in item.entry.words:
         if item.entry.kind is Kind.GROUP:
             yield word, 1
-        elif word == GLASSES and place in _GLASS_PLACES:
+        elif word == GLASSES and place in GLASS_PLACES:
             yield from (("wine glass", 1), ("water glass", 1)) if count <= 2 else (("water glass", count),)
         elif word == GLASS_OF_WINE:
             # Nothing can be poured. Where a table is laid it is the glass, with food it is the wine.

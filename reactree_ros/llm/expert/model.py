@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
+from pydantic import Field
+
 from reactree_ros.agent.decision import RECALL
 from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.agent.prompt import system_text
@@ -17,10 +19,19 @@ from reactree_ros.llm.expert.reading import Situation
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply, RequestRejected
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.pending import Pending
+from reactree_ros.settings import Settings
 from reactree_ros.world.virtualhome.household import WAH_NL
 
 #: How a prompt without a system text begins.
 _BARE = ("Target_domain:", "Source domain:")
+
+
+class ExpertSettings(Settings):
+    """What can be set of the expert."""
+
+    checks: bool = Field(
+        default=False, description="where nothing else of an instruction is open, ask whether anything else is wanted"
+    )
 
 
 class ExpertModel(LanguageModel):
@@ -30,13 +41,19 @@ class ExpertModel(LanguageModel):
 
     Args:
         goals: What instructions ask for, where that is known as data; the others are read.
+        settings: How it asks a person, where it may.
     """
 
+    _settings = ExpertSettings()  # of those that are made without any
     _goals: Mapping[str, Sequence[Goal]] = MappingProxyType({})  # of those that are made without any
 
-    def __init__(self, goals: Mapping[str, Sequence[Goal]] | None = None) -> None:
+    def __init__(
+        self, goals: Mapping[str, Sequence[Goal]] | None = None, settings: ExpertSettings | None = None
+    ) -> None:
         if goals:
             self._goals = goals
+        if settings:
+            self._settings = settings
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Answer at once; what asks for reasoning and more, such as code, is refused."""
@@ -59,7 +76,9 @@ class ExpertModel(LanguageModel):
         prompt = _with_abilities(request)
         if isinstance(may_say, SubgoalGrammar) or subgoals.is_by_subgoals(prompt):
             return Decided(subgoals.say(prompt, self._goals))
-        return consider(prompt, self._goals, recollect=partial(self.recollect, request))
+        may_ask = isinstance(may_say, DecisionGrammar) and bool(may_say.questions)
+        recollect = partial(self.recollect, request)
+        return consider(prompt, self._goals, may_ask=may_ask, checks=self._settings.checks, recollect=recollect)
 
     def recollect(self, request: DecisionRequest, situation: Situation) -> None:
         """Change what it knows of a household of rooms before it decides; to be overridden."""
@@ -75,4 +94,9 @@ def _with_abilities(request: DecisionRequest) -> str:
     return f"{system_text(WAH_NL, control_flows=flows, recall=recall)}\nSource domain:\n{prompt}"
 
 
-SPEC = ModelSpec(name="expert", summary="rules, no language model", make=lambda settings: ExpertModel())
+SPEC = ModelSpec(
+    name="expert",
+    summary="rules, no language model",
+    settings=ExpertSettings,
+    make=lambda settings: ExpertModel(settings=settings),
+)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reactree_ros.llm.expert import errand, knowledge
+from reactree_ros.llm.expert.clarifying import clarify
 from reactree_ros.llm.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
 from reactree_ros.llm.expert.instruction import Instruction, not_understood, read_instruction
 from reactree_ros.llm.expert.reading import Situation, read_prompt, split_prompt, word_of
@@ -52,6 +53,8 @@ def consider(
     prompt: str,
     known: Mapping[str, Sequence[Goal]] | None = None,
     *,
+    may_ask: bool = False,
+    checks: bool = False,
     recollect: Callable[[Situation], None] = lambda situation: None,
 ) -> Decided:
     """Return the next decision for a prompt as :func:`decide` does, and whether it was understood.
@@ -59,6 +62,8 @@ def consider(
     Args:
         prompt: See :func:`decide`.
         known: See :func:`decide`.
+        may_ask: Whether a person may be asked now; what the prompt says that one answered counts anyway.
+        checks: Whether it asks, once nothing else is open, if anything else is wanted.
         recollect: Changes what it knows of a household of rooms before it decides.
     """
     system, lines = split_prompt(prompt)
@@ -70,6 +75,11 @@ def consider(
         return Decided(said, understood=False)
     recollect(situation)
     instruction = understand(situation.task, known)
+    if (may_ask or situation.answers) and not _is_known(situation.task, known):
+        clarified = clarify(situation.task, situation.answers, checks=checks)
+        if may_ask and clarified.question:
+            return Decided(f"Ask: {clarified.question}")
+        instruction = clarified.instruction
     if not instruction.goals:
         return Decided(_after(instruction.not_understood, _FAILURE, situation), understood=False)
     return Decided(_pursue(instruction.goals, situation))
@@ -81,6 +91,11 @@ def understand(task: str, known: Mapping[str, Sequence[Goal]] | None = None) -> 
         return Instruction(tuple(known[task]), not_understood(task))
     goals = read_subgoal(task)
     return Instruction(goals) if goals else read_instruction(task)
+
+
+def _is_known(task: str, known: Mapping[str, Sequence[Goal]] | None) -> bool:
+    """Whether nothing of a task can be open: it is known as data, or in the expert's own words."""
+    return bool(known and task in known) or bool(read_subgoal(task))
 
 
 def _pursue(goals: Sequence[Goal], situation: Situation) -> str:

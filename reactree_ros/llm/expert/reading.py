@@ -43,7 +43,8 @@ _SEARCHED = re.compile(r"(?:^| )Searched(?: in [a-z ]+ \d+)?: (?P<places>[^;.]*)
 #: How often it is worth trying what a robot does not succeed in.
 TRIES = 3
 _CONTROL_FLOWS = ("sequence", "fallback", "parallel")
-_DECISIONS = ("Think: ", "Act: ", "Expand:")
+_DECISIONS = ("Think: ", "Act: ", "Expand:", "Ask: ")
+_ANSWER = re.compile(r'(?:The person answers: |That was asked already; the answer was )"(?P<words>.*)"')
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class Situation:
         me: Which robot it is, of several.
         crew: The robots; empty where there is one only.
         told: Where others have looked meanwhile.
+        answers: What a person said to each question, in order; empty where nobody answered.
     """
 
     task: str
@@ -126,6 +128,7 @@ class Situation:
     me: str = ""
     crew: tuple[str, ...] = ()
     told: set[str] = field(default_factory=set)
+    answers: dict[str, str] = field(default_factory=dict)
 
     def start(self, line: str) -> None:
         """Takes in the observation that an agent node starts with."""
@@ -384,6 +387,9 @@ def _read_trajectory(situation: Situation, lines: list[str]) -> None:
             situation.thoughts.add(line.removeprefix("Think: "))
         elif line.startswith("Act: "):
             situation.act(line.removeprefix("Act: "), "" if after.startswith(_DECISIONS) else after)
+        elif line.startswith("Ask: "):
+            answer = _ANSWER.match(after)
+            situation.answers[line.removeprefix("Ask: ")] = answer["words"] if answer else ""
         elif line.startswith("Expand:"):
             situation.control_flows, situation.expansions = (), situation.expansions + 1
             flow = after.removeprefix("- control flow: ")

@@ -24,16 +24,16 @@ from reactree_ros.world.virtualhome.lexicon import (
 )
 from reactree_ros.world.virtualhome.vocabulary import class_of_word
 
-_NUMBERS = {
+NUMBERS = {
     **{"a": 1, "an": 1, "one": 1, "single": 1, "two": 2, "couple": 2, "pair": 2, "both": 2, "three": 3, "four": 4},
     **{"five": 5, "six": 6},
 }
-_PUT = word_set(
+PUTTING = word_set(
     "add arrange carry deliver deposit drop dump fill lay leave load move pack place placed placing pop position "
     "prepare put puts putting relocate return save serve set setup shift stack stash stick store stow transfer "
     "transport"
 )
-_GET = word_set(
+GETTING = word_set(
     "bring bringing collect fetch find gather get getting give grab hand have hold locate need pick retrieve take "
     "taking want"
 )
@@ -68,12 +68,14 @@ class Item:
         count: How many; None where that was not said.
         more: Whether it comes on top of what was named before ("another apple").
         label: Whether it only sums up what is listed ("the following food items").
+        phrase: The words for it, corrected.
     """
 
     entry: Entry
     count: int | None
     more: bool
     label: bool
+    phrase: str = ""
 
 
 @dataclass
@@ -195,22 +197,22 @@ class Sentence:
         self._verb, self._number, self._more, self._towards = "", None, False, False
 
     def _plain(self, word: str) -> None:
-        if word.isdigit() or word in _NUMBERS:
+        if word.isdigit() or word in NUMBERS:
             if word not in ("a", "an") or self._number is None:
-                self._number = int(word) if word.isdigit() else _NUMBERS[word]
+                self._number = int(word) if word.isdigit() else NUMBERS[word]
         elif word in ("another", "more"):
             self._number, self._more = self._number or 1, True
         elif word in _THEM:
             self._pronoun(word)
         elif word in _TO:
             # In "put in a wine glass" the glass is what is put; "put the plate in" leads to what is spoken of.
-            self._towards = not (self._word(-1) in _PUT and self._thing_ahead())
+            self._towards = not (self._word(-1) in PUTTING and self._thing_ahead())
             self.put = self.put or self._word(1) in _ENDS | _PAUSES
         elif word == "door":
             self._operate(self.last_place)
         elif word == "me":
-            self.for_me = self.for_me or self._word(-1) in _GET
-        elif word in _WASH and self._word(-1) not in _ARTICLES | _NUMBERS.keys() and not self._word(-1).isdigit():
+            self.for_me = self.for_me or self._word(-1) in GETTING
+        elif word in _WASH and self._word(-1) not in _ARTICLES | NUMBERS.keys() and not self._word(-1).isdigit():
             self.washing, self._towards = True, False
         elif word == "with":
             self._towards = False
@@ -227,10 +229,10 @@ class Sentence:
             self._action, self._verb = self._action or "turn on", "turn"
         elif word in _GO and following in ("to", "into", "in", "over", "back"):
             self._verb = "go"
-        elif word in _PUT:
+        elif word in PUTTING:
             self._begin("put")
             self.put = True
-        elif word in _GET:
+        elif word in GETTING:
             self._begin("get")
             self.open_place = None
 
@@ -255,7 +257,7 @@ class Sentence:
         if self.pending or not self.errands:
             return
         for index in range(self._at + 1, len(self.words)):
-            if self.words[index] in _ENDS | _PUT | _GET:
+            if self.words[index] in _ENDS | PUTTING | GETTING:
                 return
             found = look_up(self.words, index)
             if found is not None and found[0].kind is Kind.PLACE:
@@ -304,13 +306,15 @@ class Sentence:
     def _item(self, entry: Entry, start: int) -> None:
         if self._is_container_of_earlier(start) or (self._word() == "of" and self._thing_ahead()):
             return  # "the dish" again, or "a glass of" what follows
+        end = self._at
         if TABLEWARE.isdisjoint(entry.words):  # "wine bottle", "pudding cup"
             while self._word() in CONTAINERS:
                 self._at += 1
         label = entry.kind is Kind.GROUP and (
             self._word() in _LABELS or self._word() == ":" or self.words[start - 1 : start] == ["following"]
         )
-        self.pending.append(Item(entry, self._number, more=self._more, label=label))
+        phrase = " ".join(self.words[start:end])
+        self.pending.append(Item(entry, self._number, more=self._more, label=label, phrase=phrase))
         self.named += 1
         self.put = False
         self._number, self._more, self._towards = None, False, False
@@ -352,7 +356,7 @@ class Sentence:
     def _thing_ahead(self) -> bool:
         index = self._at + 1
         while self.words[index : index + 1] and (
-            self.words[index] in _ARTICLES | _NUMBERS.keys() or self.words[index].isdigit()
+            self.words[index] in _ARTICLES | NUMBERS.keys() or self.words[index].isdigit()
         ):
             index += 1
         found = look_up(self.words, index)
@@ -379,7 +383,7 @@ class Sentence:
         self._at += length
         while self._word() in _TO | _ARTICLES | _STATES:
             self._at += 1
-        while self._at < len(self.words) and self._word() not in _ENDS | _PAUSES | _TO | _PUT | _FROM | _RELATIVE:
+        while self._at < len(self.words) and self._word() not in _ENDS | _PAUSES | _TO | PUTTING | _FROM | _RELATIVE:
             self._at += 1
 
 
