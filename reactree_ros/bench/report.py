@@ -72,7 +72,7 @@ _APPROXIMATE = (
 _ASKED = (
     "Questions are those to the simulated person. A needless one was answered with nothing beyond the instruction: it "
     "told no part of the goal, or only such as the instruction names by a word that can mean nothing else; that nobody "
-    "answered counts, too. Questions in tasks done without: those in tasks whose goal the same contender reaches when it "
+    "answered counts, too. Questions in tasks done without: in tasks whose goal the same contender reaches when it "
     "asks nobody, where such a one is in the bench; whoever asks cannot know that before."
 )
 _TESTS = (

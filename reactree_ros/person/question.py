@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reactree_ros.world.virtualhome.errands import KINDS
@@ -169,12 +169,16 @@ def _mentions(words: list[str]) -> Iterator[_Mention]:
         entry, length = found
         meant = entry.words
         if length == 1:
-            head = words[at] if words[at] in _BY_HEAD else words[at].removesuffix("es").removesuffix("s")
-            meant = (*dict.fromkeys((*meant, *_BY_HEAD.get(head, ()))),)
+            meant = (*dict.fromkeys((*meant, *_of_noun(_BY_HEAD, words[at]))),)
         if entry.kind is Kind.GROUP:
-            meant = (*dict.fromkeys((*meant, *_WIDER.get(words[at].removesuffix("es").removesuffix("s"), ()))),)
+            meant = (*dict.fromkeys((*meant, *_of_noun(_WIDER, words[at]))),)
         yield _Mention(at, at + length, entry, meant)
         at += length
+
+
+def _of_noun(table: Mapping[str, tuple[str, ...]], noun: str) -> tuple[str, ...]:
+    """Return what a table has for a noun, in the singular or in the plural."""
+    return next((table[one] for one in (noun, noun[:-1], noun[:-2]) if one in table), ())
 
 
 def _read(words: Sequence[str], mentions: Sequence[_Mention], before: Sequence[_Mention]) -> Asked:
