@@ -6,7 +6,7 @@ import enum
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reactree_ros.world.virtualhome.errands import KINDS
 from reactree_ros.world.virtualhome.lexicon import GLASS_OF_WINE, TABLE, WASHER, Entry, Kind, correct, look_up, word_set
@@ -27,8 +27,8 @@ _HEADS_OF_THINGS = word_set(
 )
 _HEADS_OF_COUNTS = word_set("amount count number quantity")
 _BETWEEN = word_set(
-    "a all an any exact exactly food kind kinds me of other particular piece sort sorts specific the these this those "
-    "type types"
+    "a all an any best correct desired exact exactly final food kind kinds me of other particular piece right sort "
+    "sorts specific target the these this those type types"
 )
 _WANTING = word_set(
     "add be belong belongs bring brought carry collect deliver drop fetch gather get go goes have leave like load mean "
@@ -45,6 +45,8 @@ _GOING = word_set(
 _TO = word_set("at in inside into on onto to")
 _ASKING = word_set("are did do does is must shall should was were will would")
 _TELLING = word_set("clarify define describe list name say specify state tell")
+_WISHING = (_GOING - {"be"}) | word_set("mean meant need needed prefer")
+_BEING = word_set("are contain contains has is was were")
 _ELSE = re.compile(
     r"\b(?:anything|something|what|nothing|things?|items?|all|more) (?:else|more|missing)\b|\b(?:that|this|it) "
     r"(?:all|everything|complete)\b|\b(?:besides|apart from|in addition|any other|what other|which other)\b|\bmissing\b"
@@ -184,46 +186,39 @@ def _of_noun(table: Mapping[str, tuple[str, ...]], noun: str) -> tuple[str, ...]
 def _read(words: Sequence[str], mentions: Sequence[_Mention], before: Sequence[_Mention]) -> Asked:
     """Read one sentence."""
     text = " ".join(words)
-    own = [one for one in mentions if one.entry.kind is not Kind.ROOM] or [
-        one for one in before if one.entry.kind is not Kind.ROOM
-    ]
-    named = {
-        "things": tuple(one.words for one in own if not one.is_place),
-        "places": tuple(one.words for one in own if one.is_place and one.entry.kind is not Kind.ROOM),
-        "any_kind": any(one.entry.kind is Kind.GROUP for one in own),
-        "numbers": tuple(int(word) if word.isdigit() else _NUMBERS[word] for word in words if _is_number(word)),
-    }
+    own = [one for one in (mentions or before) if one.entry.kind is not Kind.ROOM]
+    asked = Asked(
+        Form.UNCLEAR,
+        things=tuple(one.words for one in own if not one.is_place),
+        places=tuple(one.words for one in own if one.is_place),
+        numbers=tuple(int(word) if word.isdigit() else _NUMBERS[word] for word in words if _is_number(word)),
+        any_kind=any(one.entry.kind is Kind.GROUP for one in own),
+    )
     if _ELSE.search(text) and not _TO_DO.search(text):
-        return Asked(Form.MORE, **named)  # type: ignore[arg-type]
+        return replace(asked, form=Form.MORE)
     parts, beyond = _parts(words, mentions, own)
     if parts:
-        return Asked(Form.OPEN, parts, **named)  # type: ignore[arg-type]
+        return replace(asked, form=Form.OPEN, parts=parts)
     if beyond:
         return Asked(Form.BEYOND)
     if not words or not (words[-1] == "?" or words[0] in _ASKING):
         return Asked(Form.UNCLEAR)
     if words[0] in ("may", "can", "could", "am", "have", "has") or _TO_DO.search(text) or _is_about_the_house(words):
         return Asked(Form.BEYOND)
-    if named["things"] or named["places"]:
-        return Asked(Form.CLOSED, _closed(words), **named)  # type: ignore[arg-type]
-    return Asked(Form.BEYOND) if words[0] in _ASKING else Asked(Form.UNCLEAR)
+    if own:
+        return replace(asked, form=Form.CLOSED, parts=(Part.STATE,) if _is_about_switches(words) else ())
+    return Asked(Form.BEYOND if words[0] in _ASKING else Form.UNCLEAR)
 
 
 def _is_about_the_house(words: Sequence[str]) -> bool:
     """Whether a question asks how things are ("is the fridge open?") and not how they are to be."""
     if words[0] in ("is", "are", "was", "were") and words[1:2] in (["it"], ["that"], ["this"], ["those"], ["these"]):
         return False
-    wishes = _GOING | {"mean", "meant", "need", "prefer"}
-    return words[0] in ("is", "are", "was", "were", "do", "does", "did") and wishes.isdisjoint({*words} - {"be"})
+    return words[0] in _BEING | {"do", "does", "did"} and _WISHING.isdisjoint(words)
 
 
 def _is_number(word: str) -> bool:
     return word in _NUMBERS or (word.isdigit() and len(word) < 4)
-
-
-def _closed(words: Sequence[str]) -> tuple[Part, ...]:
-    """Return the part that a closed question is about, where it is a switch."""
-    return (Part.STATE,) if _is_about_switches(words) else ()
 
 
 def _is_about_switches(words: Sequence[str]) -> bool:
@@ -271,6 +266,10 @@ def _which(words: Sequence[str], at: int, mentions: Sequence[_Mention], named: S
     after = words[at + 1 :]
     if _is_about_switches(words):
         return Part.STATE
+    if after[:1] in (["is"], ["are"]) and (part := _head(words, at + 2, (), named)) in (Part.COUNT, Part.PLACE):
+        return part  # "what is the destination?"
+    if _BEING.intersection(after) and after[1:3] != ["is", "it"] and _WISHING.isdisjoint(after):
+        return None  # "which table is it on?"
     part = _head(words, at + 1, mentions, named)
     if part is None and words[at - 1 : at] and words[at - 1] in _TO:
         return Part.PLACE

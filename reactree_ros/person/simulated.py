@@ -365,7 +365,7 @@ def _names(class_name: str) -> tuple[str, ...]:
     """Return what a thing or a piece of furniture is called, in words that nobody takes for another."""
     word = CLASSES[class_name].word
     names = THINGS.get(class_name) or PLACES.get(class_name) or (word,)
-    return tuple(name for name in names if name == word or list(named(name)) == [(word,)])
+    return tuple(name for name in names if name == word or {*named(name), *named(plural(name))} == {(word,)})
 
 
 def _joined(phrases: Sequence[str]) -> str:
