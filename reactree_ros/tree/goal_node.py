@@ -103,6 +103,11 @@ def _is_broken_off(step: Step | None) -> bool:
     return isinstance(step, Execute) or (isinstance(step, Wait) and not step.while_held)
 
 
+def _seconds(step: Wait, context: RunContext) -> float:
+    """Return how long a program waits at most."""
+    return context.options.decision_timeout if step.seconds is None else step.seconds
+
+
 class GoalNode(Composite, abc.ABC):
     """Works on one goal by its :meth:`program`; its children are its last skills and what has grown under it, in order.
 
@@ -678,16 +683,13 @@ class GoalNode(Composite, abc.ABC):
             self._go_on(self._outcome_of(step))
         elif self._context.clock() >= self._deadline:
             step.pending.cancel()
-            late = step.late(f"no {step.what} within {self._patience(step):g} s")
+            late = step.late(f"no {step.what} within {_seconds(step, self._context):g} s")
             if step.call is not None:
                 self._context.listener.call_failed(self, step.call, late, late=True)
             assert self._program is not None  # it waits
             program = self._program
             raised = self._lost(late)
             self._go_on(lambda: program.throw(raised))
-
-    def _patience(self, step: Wait) -> float:
-        return self._context.options.decision_timeout if step.seconds is None else step.seconds
 
     def _look_whether_held(self) -> None:
         context, program = self._context, self._program
@@ -780,7 +782,7 @@ class GoalNode(Composite, abc.ABC):
         self._step = step
         context = self._context
         if isinstance(step, Wait):
-            self._deadline = context.clock() + self._patience(step)
+            self._deadline = context.clock() + _seconds(step, self._context)
             step.pending.add_done_callback(lambda _: context.wake())
             return
         if isinstance(step, Hold):
