@@ -46,7 +46,7 @@ class LapsingModel(ExpertModel):
 
     def __init__(self, settings: LapsingSettings) -> None:
         super().__init__()
-        self._settings = settings
+        self._lapses = settings
 
     def consider(self, request: DecisionRequest) -> Decided:
         """Return what it says: what the expert does with what it has not forgotten, or that it gives up."""
@@ -54,7 +54,7 @@ class LapsingModel(ExpertModel):
         node = request.id.partition(".")[0]
         if node == "0" or not isinstance(request.may_say, DecisionGrammar) or decided.text in _ENDS:
             return decided
-        gives_up = self._drawn(request, "gives up", request.id, request.prompt) < self._settings.gives_up
+        gives_up = self._drawn(request, "gives up", request.id, request.prompt) < self._lapses.gives_up
         return Decided(str(Act(FAILURE))) if gives_up else decided
 
     def recollect(self, request: DecisionRequest, situation: Situation) -> None:
@@ -66,11 +66,11 @@ class LapsingModel(ExpertModel):
         for spot in {**situation.looks, **situation.searched}:
             times = range(situation.visits[spot] + situation.searched[spot])
             draws = [self._drawn(request, "overlooks", node, situation.task, f"{spot} {number}") for number in times]
-            if draws and max(draws) < self._settings.forgets and spot != situation.at:
+            if draws and max(draws) < self._lapses.forgets and spot != situation.at:
                 situation.forget(spot)
 
     def _drawn(self, request: DecisionRequest, *of: str) -> float:
-        return random.Random("\n".join((str(self._settings.lapse_seed), str(request.seed), *of))).random()
+        return random.Random("\n".join((str(self._lapses.lapse_seed), str(request.seed), *of))).random()
 
 
 SPEC = ModelSpec(
