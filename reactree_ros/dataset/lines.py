@@ -42,7 +42,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One decision; the attributes that are no others' are those of ``docs/dataset.md``.
+    """One decision; the attributes that are no others' are those of ``docs/reference/dataset.md``.
 
     Attributes:
         run: The run that it is of.

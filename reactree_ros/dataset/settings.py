@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from reactree_ros.settings import Settings
 
-#: The version of the layout of a dataset's folder; see ``docs/dataset.md``.
+#: The version of the layout of a dataset's folder; see ``docs/reference/dataset.md``.
 SCHEMA = 1
 #: What it says of itself, and its two files of decisions without their ``.jsonl``.
 ABOUT, TRAIN, HELD_OUT = "dataset.json", "train", "held_out"

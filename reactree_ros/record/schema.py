@@ -1,6 +1,6 @@
 """The record's schema, version 1: how values of a run stand in its events, and how they are read back.
 
-A record is JSON lines, one event a line; what each event holds is in ``docs/record.md``.
+A record is JSON lines, one event a line; what each event holds is in ``docs/reference/record.md``.
 """
 
 from __future__ import annotations

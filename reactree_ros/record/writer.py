@@ -137,7 +137,7 @@ class RecordFile:
 
 
 class Recorder(Listener):
-    """Makes the events of one run's record from what happens; see ``docs/record.md``.
+    """Makes the events of one run's record from what happens; see ``docs/reference/record.md``.
 
     Args:
         write: Takes each event, at once.

@@ -1,0 +1,44 @@
+"""How Sphinx builds these pages: `make docs`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE / "figures")]
+
+import generate  # noqa: E402
+import method  # noqa: E402
+
+from reactree_ros import __version__  # noqa: E402
+
+project = "reactree_ros"
+author = "reactree_ros developers"
+release = version = __version__
+
+generate.write(HERE / "reference/generated")
+method.write(HERE / "figures/method.svg")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build", "reference/generated"]
+myst_heading_anchors = 3
+myst_enable_extensions = ["attrs_inline"]
+
+autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": True}
+autodoc_typehints = "description"
+autodoc_class_signature = "separated"
+napoleon_use_ivar = True
+
+# Whatever is named in full has to be here, but for what others have, and for those of our modules that are not described.
+nitpick_ignore_regex = [
+    ("py:.*", r"(?!reactree_ros\.).*"),
+    ("py:.*", r"reactree_ros\.(memory|person)\..*"),
+    ("py:.*", r"reactree_ros\.(agent\.prompt|bench\.published|record\.writer)\..*"),
+    ("py:.*", r"reactree_ros\.tree\.(context|growth|options|team)\..*"),
+    ("py:.*", r"reactree_ros\.(agent\.reading\.read|episode\.Builder|pending\.T|registry\.S|world\.spec\.T)"),
+]
+
+html_theme = "furo"
+html_title = "reactree_ros"
+html_copy_source = False

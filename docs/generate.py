@@ -1,0 +1,234 @@
+"""Writes the pages of the reference that are made from the code, into reference/generated/, which is not committed.
+
+``conf.py`` calls it before the pages are read.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+from sphinx.ext.autodoc.mock import mock
+
+from reactree_ros.cli import COMMANDS, app
+from reactree_ros.cli.listing import REGISTRIES, markdown_table
+from reactree_ros.cli.options import allowed_text, default_text
+from reactree_ros.nodes.settings import (
+    BridgeSettings,
+    HouseholdBridgeSettings,
+    InferenceNodeSettings,
+    PlannerNodeSettings,
+    RobotBridgeSettings,
+    TaskSettings,
+    WatchdogSettings,
+)
+from reactree_ros.settings import Settings
+
+INTERFACES = Path(__file__).parents[1] / "ros2_ws/src/reactree_interfaces"
+ROS = ["action_msgs", "builtin_interfaces", "diagnostic_msgs", "launch", "launch_ros", "lifecycle_msgs", "rcl_interfaces", "rclpy", "reactree_interfaces", "std_msgs", "std_srvs", "unique_identifier_msgs"]
+#: What each node declares as parameters, and whose settings beside.
+NODES: dict[str, tuple[Sequence[type[Settings]], str]] = {
+    "reactree_planner": ((PlannerNodeSettings, TaskSettings), ""),
+    "household_bridge": ((HouseholdBridgeSettings, BridgeSettings), "those of its [world](worlds.md)"),
+    "robot_bridge": ((RobotBridgeSettings, BridgeSettings), ""),
+    "inference": ((InferenceNodeSettings,), "those of its [language model](language-models.md)"),
+    "watchdog": ((WatchdogSettings,), ""),
+}
+#: The parts of a file, by its ending.
+PARTS = {".action": ("goal", "result", "feedback"), ".srv": ("request", "response"), ".msg": ("",)}
+_LINE = re.compile(r"(?P<type>[\w/\[\]<>=]+)\s+(?P<name>\w+)\s*(?:=\s*(?P<value>\S+)|(?P<default>[^#\s]\S*))?\s*(?:#(?P<text>.*))?")
+
+
+def write(folder: Path) -> None:
+    """Write every page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = {
+        "planners": named("planners"),
+        "worlds": named("worlds"),
+        "language-models": named("models"),
+        "suites": named("suites"),
+        "command-line": command_line(),
+        "ros-interfaces": interfaces(),
+        "ros-parameters": parameters(),
+    }
+    for name, lines in pages.items():
+        text = "\n".join(lines) + "\n"
+        page = folder / f"{name}.md"
+        if not page.exists() or page.read_text(encoding="utf-8") != text:  # what stays is not read again
+            page.write_text(text, encoding="utf-8")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table, then an empty one."""
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(_cell(text) for text in row)} |"
+    yield ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|")
+
+
+def code(text: str) -> str:
+    """Return a text as code; an empty one stays empty."""
+    return text and f"`{text}`"
+
+
+# ---------------------------------------------------------------------- what can be named
+
+
+def named(kind: str) -> Iterator[str]:
+    """Say what is in a registry: one table of all, then the settings of each."""
+    registry = REGISTRIES[kind]
+    specs = [registry.get(name) for name in registry.own]
+    yield markdown_table(registry.kind, specs)
+    yield ""
+    for spec in specs:
+        if spec.settings.model_fields:
+            yield f"## `{spec.name}`\n"
+            yield f"{spec.summary[0].upper()}{spec.summary[1:]}.\n"
+            yield from settings_table(spec.settings)
+
+
+def settings_table(*kinds: type[Settings]) -> Iterator[str]:
+    """Say what can be set."""
+    rows = [
+        (code(name), code(default_text(field)), allowed_text(field), plain(field.description or ""))
+        for kind in kinds
+        for name, field in kind.model_fields.items()
+    ]
+    return table(("setting", "default", "allowed", "what it is"), rows)
+
+
+def plain(text: str) -> str:
+    """Return a text in which Markdown finds nothing."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part.startswith("`") else re.sub(r"([<>*_\[\]])", r"\\\1", part) for part in parts)
+
+
+# ---------------------------------------------------------------------- the command line
+
+
+def command_line() -> Iterator[str]:
+    """Say what each command does, with its options."""
+    group: Any = typer.main.get_command(app)
+    for name in COMMANDS:
+        yield from command(f"reactree {name}", group.get_command(None, name), level=2)
+
+
+def command(name: str, of: Any, *, level: int) -> Iterator[str]:
+    """Say what a command does, and those below it."""
+    yield f"{'#' * level} `{name}`\n"
+    yield f"{plain(help_text(of.help or ''))}\n"
+    below = getattr(of, "commands", None)
+    if below:
+        for one, sub in below.items():
+            yield from command(f"{name} {one}", sub, level=level + 1)
+        return
+    arguments = [one for one in of.params if one.param_type_name == "argument"]
+    usage = " ".join(f"{one.name.upper()}" for one in arguments)
+    yield f"```text\n{name} [OPTIONS] {usage}".rstrip() + "\n```\n"
+    if arguments:
+        rows = [(code(one.name.upper()), plain(help_text(getattr(one, "help", "") or ""))) for one in arguments]
+        yield from table(("argument", "what it is"), rows)
+    panels: dict[str, list[Any]] = {}
+    for one in of.params:
+        if one.param_type_name == "option" and not one.hidden and "--help" not in one.opts:
+            panels.setdefault(getattr(one, "rich_help_panel", None) or "Options", []).append(one)
+    for panel, options in panels.items():
+        yield from table((panel, "value", "default", "what it is"), map(option_row, options))
+
+
+def help_text(text: str) -> str:
+    """Return a help text in one line a paragraph, without what only a terminal reads."""
+    paragraphs = text.replace("\b", "").split("\n\n")
+    return "\n\n".join(" ".join(one.split()) for one in paragraphs)
+
+
+def option_row(option: Any) -> tuple[str, str, str, str]:
+    """Return the row of an option."""
+    flags = ", ".join(code(one) for one in (*option.opts, *option.secondary_opts))
+    kind = "" if option.is_flag else kind_text(option.type_descriptor.annotation)
+    shown = option.show_default if isinstance(option.show_default, str) else ""
+    if not shown and isinstance(option.default, str | int | float) and not isinstance(option.default, bool):
+        shown = str(getattr(option.default, "value", option.default))
+    return flags, plain(kind), code(shown), plain(help_text(option.help or ""))
+
+
+def kind_text(kind: Any) -> str:
+    """Say what the value of an option may be."""
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return ", ".join(str(one.value) for one in kind)
+    return str(getattr(kind, "__name__", kind)).lower()
+
+
+# ---------------------------------------------------------------------- ROS
+
+
+def parameters() -> Iterator[str]:
+    """Say what parameters each node has, and what arguments each launch."""
+    for node, (kinds, others) in NODES.items():
+        yield f"## `{node}`\n"
+        yield from settings_table(*kinds)
+        if others:
+            yield f"And {others}.\n"
+    with mock(ROS):
+        from reactree_ros.nodes.launching import COMMON, DECIDING
+    yield "## Launch arguments\n"
+    yield "Beside the parameters of the nodes that it starts, every launch has:\n"
+    head = ("argument", "default", "allowed", "what it is")
+    yield from table(head, [_argument(*one) for one in COMMON])
+    yield "`household.launch.py` and `mobile_manipulator.launch.py` also have:\n"
+    yield from table(head, [_argument(*one) for one in DECIDING])
+
+
+def _argument(name: str, default: str, text: str, choices: Sequence[str]) -> tuple[str, str, str, str]:
+    return code(name), code(default), ", ".join(choices), plain(text)
+
+
+def interfaces() -> Iterator[str]:
+    """Say what each action, service and message of the package holds."""
+    for kind, ending in (("Actions", ".action"), ("Services", ".srv"), ("Messages", ".msg")):
+        yield f"## {kind}\n"
+        for file in sorted(INTERFACES.rglob(f"*{ending}")):
+            yield from interface(file)
+
+
+def interface(file: Path) -> Iterator[str]:
+    """Say what one file holds."""
+    yield f"### {file.stem}\n"
+    text = file.read_text(encoding="utf-8")
+    head = re.match(r"(?:#.*\n)+", text)
+    if head is not None:
+        yield plain(" ".join(line.lstrip("# ") for line in head[0].splitlines())) + "\n"
+        text = text[head.end() :]
+    for part, lines in zip(PARTS[file.suffix], re.split("^---$", text, flags=re.MULTILINE), strict=True):
+        constants, fields = members(lines)
+        if part:
+            yield f"*{part.capitalize()}*{'' if constants or fields else ': nothing.'}\n"
+        if constants:
+            yield from table(("constant", "value", "what it means"), constants)
+        if fields:
+            yield from table(("field", "type", "default", "what it is"), fields)
+
+
+def members(text: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """Return the constants and the fields of a part, each with its comment."""
+    found: list[list[str]] = []
+    for line in text.splitlines():
+        if found and line.startswith(" ") and line.lstrip().startswith("#"):
+            found[-1][-1] += f" {line.lstrip(' #')}"  # a comment goes on
+        elif line.strip() and not line.startswith("#"):
+            match = _LINE.fullmatch(line.rstrip())
+            if match is None:
+                raise ValueError(f"not a line of an interface: {line!r}")
+            found.append([match[name] or "" for name in ("type", "name", "value", "default", "text")])
+    constants = [(code(name), value, plain(said.strip())) for _, name, value, _, said in found if value]
+    fields = [(code(name), code(kind), code(default), plain(said.strip())) for kind, name, value, default, said in found if not value]
+    return constants, fields
