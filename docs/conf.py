@@ -30,7 +30,7 @@ autodoc_typehints = "description"
 autodoc_class_signature = "separated"
 napoleon_use_ivar = True
 
-# Whatever is named in full has to be here, but for what others have, and for those of our modules that are not described.
+# What docstrings name has to be here, but for what other packages have, and for those of our modules that are left out.
 nitpick_ignore_regex = [
     ("py:.*", r"(?!reactree_ros\.).*"),
     ("py:.*", r"reactree_ros\.(memory|person)\..*"),

@@ -29,7 +29,20 @@ from reactree_ros.nodes.settings import (
 from reactree_ros.settings import Settings
 
 INTERFACES = Path(__file__).parents[1] / "ros2_ws/src/reactree_interfaces"
-ROS = ["action_msgs", "builtin_interfaces", "diagnostic_msgs", "launch", "launch_ros", "lifecycle_msgs", "rcl_interfaces", "rclpy", "reactree_interfaces", "std_msgs", "std_srvs", "unique_identifier_msgs"]
+ROS = [
+    "action_msgs",
+    "builtin_interfaces",
+    "diagnostic_msgs",
+    "launch",
+    "launch_ros",
+    "lifecycle_msgs",
+    "rcl_interfaces",
+    "rclpy",
+    "reactree_interfaces",
+    "std_msgs",
+    "std_srvs",
+    "unique_identifier_msgs",
+]
 #: What each node declares as parameters, and whose settings beside.
 NODES: dict[str, tuple[Sequence[type[Settings]], str]] = {
     "reactree_planner": ((PlannerNodeSettings, TaskSettings), ""),
@@ -40,7 +53,9 @@ NODES: dict[str, tuple[Sequence[type[Settings]], str]] = {
 }
 #: The parts of a file, by its ending.
 PARTS = {".action": ("goal", "result", "feedback"), ".srv": ("request", "response"), ".msg": ("",)}
-_LINE = re.compile(r"(?P<type>[\w/\[\]<>=]+)\s+(?P<name>\w+)\s*(?:=\s*(?P<value>\S+)|(?P<default>[^#\s]\S*))?\s*(?:#(?P<text>.*))?")
+_LINE = re.compile(
+    r"(?P<type>[\w/\[\]<>=]+)\s+(?P<name>\w+)\s*(?:=\s*(?P<value>\S+)|(?P<default>[^#\s]\S*))?\s*(?:#(?P<text>.*))?"
+)
 
 
 def write(folder: Path) -> None:
@@ -230,5 +245,9 @@ def members(text: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
                 raise ValueError(f"not a line of an interface: {line!r}")
             found.append([match[name] or "" for name in ("type", "name", "value", "default", "text")])
     constants = [(code(name), value, plain(said.strip())) for _, name, value, _, said in found if value]
-    fields = [(code(name), code(kind), code(default), plain(said.strip())) for kind, name, value, default, said in found if not value]
+    fields = [
+        (code(name), code(kind), code(default), plain(said.strip()))
+        for kind, name, value, default, said in found
+        if not value
+    ]
     return constants, fields

@@ -6,6 +6,7 @@ import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Cli
@@ -15,7 +16,7 @@ from reactree_ros.installation import install_line
 from reactree_ros.llm.expert.policy import decide
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.recordings import load_recording
-from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Spec
+from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry, Spec
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.virtualhome.houses import HOUSES
 from reactree_ros.world.virtualhome.tasks import load_tasks
@@ -222,10 +223,17 @@ def read_events(path: Path, kind: str) -> list[dict[str, object]]:
     return [event for event in read_record(path).events if event["e"] == kind]
 
 
-@pytest.mark.parametrize("kind", ["planners", "worlds", "models", "suites"])
-def test_the_tables_of_the_readme_are_what_list_prints(cli: Cli, kind: str) -> None:
-    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    assert cli("list", kind, "--markdown", "--own").out in readme, f"reactree list {kind} --markdown --own"
+@pytest.mark.parametrize("registry", [PLANNERS, WORLDS, MODELS, SUITES], ids=lambda one: one.kind)
+def test_list_prints_a_table_that_the_reference_is_made_from(cli: Cli, registry: Registry[Any]) -> None:
+    kind = {"language model": "models", "task suite": "suites"}.get(registry.kind, f"{registry.kind}s")
+    head, _, *rows = cli("list", kind, "--markdown", "--own").out.splitlines()
+    assert head == f"| {registry.kind} | what it is | what to install | settings, with their defaults |"
+    cells = [row.split("|") for row in rows]
+    named = [name.strip(" `") for row in cells for name in row[1].split(",")]
+    assert {name for name in named if not name.endswith("_wm")} - {"all of them"} == set(registry.own)
+    for name in registry.own:
+        row = next(row for row in rows if row.startswith(f"| `{name}`"))
+        assert all(f"`{one}" in row or f"`{one}" in rows[-1] for one in registry.get(name).settings.model_fields)
 
 
 def test_list_says_what_can_be_named_and_set(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,19 +135,24 @@ def test_a_sourced_workspace_sees_its_environment(tmp_path: Path, prefix: str) -
     assert found == [str(site)]
 
 
-def test_the_readme_installs_what_ubuntu_has_too_old() -> None:
+PAGES = pytest.mark.parametrize("page", ["README.md", "docs/tutorials/on-ros-2.md"])
+
+
+@PAGES
+def test_a_page_installs_what_ubuntu_has_too_old(page: str) -> None:
     """On Ubuntu 22.04 pydantic is 1.8, typer 0.4 and setuptools 59; on 24.04 1.10, 0.9 and 68. The rest is enough."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (line,) = re.findall(r"^\.venv-ros/bin/python -m pip install (.*)$", readme, re.MULTILINE)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (line,) = re.findall(r"^\.venv-ros/bin/python -m pip install (.*)$", text, re.MULTILINE)
     lines = {Requirement(one).name: Requirement(one) for one in metadata.requires("reactree_ros") or []}
     told = {one.name: one for one in map(Requirement, shlex.split(line.partition("#")[0]))}
     assert set(told) == {"pydantic", "typer", "openai", "setuptools"}
     assert all(told[name].specifier == lines[name].specifier for name in ("pydantic", "typer", "openai"))
 
 
-def test_the_commands_of_the_readme_make_an_environment_that_sees_the_systems_packages(tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (line,) = re.findall(r"^python3 (-m venv .*\.venv-ros)\b", readme, re.MULTILINE)
+@PAGES
+def test_the_commands_of_a_page_make_an_environment_that_sees_the_systems_packages(tmp_path: Path, page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (line,) = re.findall(r"^python3 (-m venv .*\.venv-ros)\b", text, re.MULTILINE)
     subprocess.run([sys.executable, *line.split(), "--without-pip"], cwd=tmp_path, check=True, timeout=120)
     settings = (tmp_path / ".venv-ros/pyvenv.cfg").read_text(encoding="utf-8")
     assert "include-system-site-packages = true" in settings

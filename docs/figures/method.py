@@ -131,9 +131,8 @@ def ports() -> Iterator[str]:
 
 def line(x1: float, y1: float, x2: float, y2: float, *, dashed: bool = False) -> str:
     """Return a line."""
-    return (
-        f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{LINE}" stroke-width="2"'
-        + (' stroke-dasharray="6 5"/>' if dashed else "/>")
+    return f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{LINE}" stroke-width="2"' + (
+        ' stroke-dasharray="6 5"/>' if dashed else "/>"
     )
 
 

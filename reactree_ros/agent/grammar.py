@@ -65,10 +65,10 @@ class DecisionGrammar(Grammar):
     """What an agent node may say in one decision.
 
     Attributes:
-        skills: Every skill that may follow ``Act: ``, with ``done``, ``failure`` and the recalls.
+        skills: Every skill that may follow ``Act:``, with ``done``, ``failure`` and the recalls.
         control_flows: Control flows an expansion may use; empty: no expansion (ReAct).
         max_characters: Longest thought or subgoal line, in characters.
-        free: Whether other skills may follow ``Act: ``, too.
+        free: Whether other skills may follow ``Act:``, too.
         questions: How many questions may still be asked of a person; None: there is nobody to ask.
     """
 

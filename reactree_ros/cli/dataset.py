@@ -38,7 +38,8 @@ def dataset(
     """Make a dataset of decisions for training: of records, or of generated houses in which the expert acts.
 
     Prompts are without system text and fixed example; a planner's options may say otherwise. With --on-policy a
-    language model acts in the houses, and what is learnt is what the expert would have said. docs/reference/dataset.md says more.
+    language model acts in the houses, and what is learnt is what the expert would have said.
+    docs/reference/dataset.md says more.
     """
     from reactree_ros.dataset.folder import DatasetFolder, make_dataset
     from reactree_ros.dataset.making import Exercise, Source

@@ -79,7 +79,7 @@ def _named(spec: Spec, quote: str = "") -> str:
 
 
 def markdown_table(kind: str, specs: Sequence[Spec]) -> str:
-    """Return a table of what can be named, with the settings of each and their defaults, as README has it."""
+    """Return a table of what can be named, with the settings of each and their defaults, as docs/reference has it."""
     common = _common(specs)
     rows = [
         (_named(spec, "`"), spec.summary, spec.extra and f"`{spec.extra}`", _settings(spec, common)) for spec in specs

@@ -1,0 +1,201 @@
+"""The code blocks of a page, and how each is carried out.
+
+``bash`` and ``python`` are executed, ``toml`` and ``yaml`` have to be read, page by page, in order, in one folder for
+each page. A comment directly before a block says otherwise:
+
+``<!-- file: NAME -->``
+    The block is the content of that file, which later blocks find.
+``<!-- not run: WHY -->``
+    It is not carried out, and why.
+``<!-- needs: ros -->``
+    It is carried out where ROS 2 and this package are sourced.
+
+:data:`SERVER` is the address of a language model's server in all pages; here it is that of a peer, in which the expert
+answers.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[2]
+SERVER = "http://gpu-machine:8000/v1"
+RUN = ("bash", "python", "toml", "yaml")
+#: Of other languages: what is shown only.
+SHOWN = ("text",)
+#: Longest time for a block, in seconds.
+BOUND = 600.0
+_COMMENT = re.compile(r"<!-- (?P<kind>file|not run|needs): (?P<value>.+) -->")
+_FENCE = re.compile(r"```(?P<language>[^`]*)")
+
+
+class Broken(Exception):
+    """A block is not as it should be: it says so with page and line."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of a page.
+
+    Attributes:
+        where: Page and line.
+        language: Its language.
+        text: What it says.
+        file: The file whose content it is; empty: none.
+        not_run: Why it is not carried out; empty: it is.
+        needs: What has to be there for it; empty: nothing.
+    """
+
+    where: str
+    language: str
+    text: str
+    file: str = ""
+    not_run: str = ""
+    needs: str = ""
+
+    @property
+    def page(self) -> str:
+        """The page that it is on."""
+        return self.where.rpartition(":")[0]
+
+
+def pages() -> list[Path]:
+    """Return the README and every page of docs/ that is committed."""
+    made = ROOT / "docs/reference/generated"
+    found = [page for page in (ROOT / "docs").rglob("*.md") if made not in page.parents and "_build" not in page.parts]
+    return [ROOT / "README.md", *sorted(found)]
+
+
+def blocks_of(page: Path, root: Path = ROOT) -> Iterator[Block]:
+    """Read the blocks of a page.
+
+    Raises:
+        Broken: A block has no language, another comment than those above, or no end.
+    """
+    lines = page.read_text(encoding="utf-8").split("\n")
+    at = 0
+    while at < len(lines):
+        fence = _FENCE.fullmatch(lines[at])
+        if fence is None:
+            at += 1
+            continue
+        where, language = f"{page.relative_to(root).as_posix()}:{at + 1}", fence["language"]
+        try:
+            end = lines.index("```", at + 1)
+        except ValueError:
+            raise Broken(f"{where}: the block has no end") from None
+        if not language.startswith("{"):  # a directive
+            yield _block(where, language, "\n".join(lines[at + 1 : end]) + "\n", lines[at - 1] if at else "")
+        at = end + 1
+
+
+def _block(where: str, language: str, text: str, before: str) -> Block:
+    if language not in (*RUN, *SHOWN):
+        raise Broken(f"{where}: '{language}' is none of {', '.join((*RUN, *SHOWN))}")
+    if not before.startswith("<!--"):
+        return Block(where, language, text)
+    comment = _COMMENT.fullmatch(before)
+    if comment is None or (comment["kind"] == "needs" and comment["value"] != "ros"):
+        raise Broken(f"{where}: {before} is none of 'file: NAME', 'not run: WHY' and 'needs: ros'")
+    return Block(where, language, text, **{comment["kind"].replace(" ", "_"): comment["value"]})
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the blocks of a page are carried out: a folder, and an environment that sees this one and is its own.
+
+    Attributes:
+        folder: The folder.
+        server: The address that stands for :data:`SERVER`.
+        environment: The variables.
+        bound: Longest time for a block, in seconds.
+    """
+
+    folder: Path
+    server: str
+    environment: Mapping[str, str]
+    bound: float = BOUND
+
+    @classmethod
+    def make(cls, folder: Path, server: str = SERVER) -> Place:
+        """Make the environment: what a page installs is seen by this page alone."""
+        work, own = folder / "work", folder / "venv"
+        work.mkdir(parents=True)
+        (folder / "home").mkdir()
+        venv.create(own, symlinks=True, with_pip=False)
+        site = own / "lib" / Path(sysconfig.get_path("purelib")).parent.name / "site-packages"
+        (site / "outer.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
+        for name, module in (("pip", "pip"), ("reactree", "reactree_ros.cli")):
+            script = own / "bin" / name
+            script.write_text(f'#!/bin/sh\nexec "{own}/bin/python" -m {module} "$@"\n')
+            script.chmod(0o755)
+        kept = {name: value for name, value in os.environ.items() if name.startswith(("LANG", "LC_", "PIP_", "TMP"))}
+        environment = {
+            **kept,
+            "HOME": str(folder / "home"),
+            "PATH": f"{own}/bin:{os.environ['PATH']}",
+            "PIP_NO_BUILD_ISOLATION": "0",  # pip reads it as the value of build isolation: what is here builds
+            "OPENAI_API_KEY": "",
+        }
+        return cls(work, server, environment)
+
+    def carry_out(self, block: Block) -> None:
+        """Carry a block out.
+
+        Raises:
+            Broken: It failed; with what it printed last.
+        """
+        if block.not_run:
+            return
+        text = block.text.replace(SERVER, self.server)
+        if block.file:
+            file = self.folder / block.file
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        if block.language in ("toml", "yaml"):
+            self._read(block, text)
+        elif not block.file and block.language in RUN:
+            self._execute(block, text)
+
+    def _read(self, block: Block, text: str) -> None:
+        try:
+            tomllib.loads(text) if block.language == "toml" else yaml.safe_load(text)
+        except (tomllib.TOMLDecodeError, yaml.YAMLError) as error:
+            raise Broken(f"{block.where}: no {block.language}: {error}") from error
+
+    def _execute(self, block: Block, text: str) -> None:
+        command = ["bash", "-euo", "pipefail", "-c", text] if block.language == "bash" else ["python", "-c", text]
+        process = subprocess.Popen(
+            ["/usr/bin/env", *command],  # which looks along the PATH that the block has
+            cwd=self.folder,
+            env=os.environ if block.needs else self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            printed, _ = process.communicate(timeout=self.bound)
+        except subprocess.TimeoutExpired as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise Broken(f"{block.where}: it did not end within {self.bound:g} s:\n{text}") from error
+        if process.returncode:
+            raise Broken(f"{block.where}: exit code {process.returncode}:\n{text}\n{printed[-4000:]}")
