@@ -85,9 +85,8 @@ test-train: .venv-torch/.ready
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(TORCH)/python -m pytest -n 2 -m train test/training $(ARGS)
 	@du -sh .venv-torch
 
-# Two processes, each with a page of its own.
 test-docs: .venv-test-docs/.ready
-	$(TRY)/python -m pytest -n 2 --dist loadgroup -m docs test/docs $(ARGS)
+	$(TRY)/python -m pytest -n auto -m docs test/docs $(ARGS)
 
 # Internal links are checked by the build itself, whose warnings are errors.
 docs: .venv-docs/.ready

@@ -25,9 +25,9 @@ exclude_patterns = ["_build", "reference/generated"]
 myst_heading_anchors = 3
 myst_enable_extensions = ["attrs_inline"]
 
-autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": True}
+autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "description"
-autodoc_class_signature = "separated"
+autodoc_class_signature = "mixed"
 napoleon_use_ivar = True
 
 # What docstrings name has to be here, but for what other packages have, and for those of our modules that are left out.
@@ -39,6 +39,10 @@ nitpick_ignore_regex = [
     ("py:.*", r"reactree_ros\.(agent\.reading\.read|episode\.Builder|pending\.T|registry\.S|world\.spec\.T)"),
 ]
 
+smartquotes = False  # two dashes are those of an option
+pygments_dark_style = "monokai"
 html_theme = "furo"
 html_title = "reactree_ros"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_copy_source = False

@@ -69,11 +69,6 @@ class Block:
     not_run: str = ""
     needs: str = ""
 
-    @property
-    def page(self) -> str:
-        """The page that it is on."""
-        return self.where.rpartition(":")[0]
-
 
 def pages() -> list[Path]:
     """Return the README and every page of docs/ that is committed."""

@@ -4,50 +4,51 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from docs.blocks import Block, Place, blocks_of, pages
+from docs.blocks import ROOT, RUN, Block, Place, blocks_of, pages
 from openai_peer import Peer
 
 from reactree_ros.llm.expert.policy import decide
 
-BLOCKS = [block for page in pages() for block in blocks_of(page)]
+
+def run_here(block: Block) -> bool:
+    return block.language in RUN and not block.needs and not block.not_run
 
 
-def cases() -> Iterator[Any]:
-    """Yield every block, those of a page for one process."""
-    for block in BLOCKS:
-        marks = [pytest.mark.xdist_group(block.page), pytest.mark.ros if block.needs else pytest.mark.docs]
-        yield pytest.param(block, id=block.where, marks=marks)
+def run_on_ros(block: Block) -> bool:
+    return bool(block.needs)
 
 
-@pytest.fixture(scope="session")
-def place_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Block], Place]]:
-    """The place of a block's page, with a peer in which the expert answers."""
-    places: dict[str, Place] = {}
+def with_blocks(which: Any) -> Iterable[Any]:
+    """Return the pages that have such blocks, by name."""
+    return [
+        pytest.param(page, id=page.relative_to(ROOT).as_posix()) for page in pages() if any(map(which, blocks_of(page)))
+    ]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """A folder with an environment, and a server in which the expert answers."""
     with Peer(say=decide) as peer:
-
-        def find(block: Block) -> Place:
-            if block.page not in places:
-                places[block.page] = Place.make(tmp_path_factory.mktemp("page"), peer.base_url)
-            return places[block.page]
-
-        yield find
+        yield Place.make(tmp_path / "page", peer.base_url)
 
 
-@pytest.mark.parametrize("block", cases())
-def test_a_block_does_what_the_page_says(block: Block, place_of: Callable[[Block], Place]) -> None:
-    if block.not_run:
-        pytest.skip(block.not_run)
-    if block.needs and not _ros_has_this_package():
-        pytest.skip("ROS 2 with this package is not sourced")
-    place_of(block).carry_out(block)
+@pytest.mark.docs
+@pytest.mark.parametrize("page", with_blocks(run_here))
+def test_a_page_does_what_it_says(page: Path, place: Place) -> None:
+    for block in filter(run_here, blocks_of(page)):
+        place.carry_out(block)
 
 
-def _ros_has_this_package() -> bool:
+@pytest.mark.ros
+@pytest.mark.parametrize("page", with_blocks(run_on_ros))
+def test_a_page_does_on_ros_what_it_says(page: Path, place: Place) -> None:
     ros2 = shutil.which("ros2")
-    return (
-        ros2 is not None and not subprocess.run([ros2, "pkg", "prefix", "reactree_ros"], capture_output=True).returncode
-    )
+    if ros2 is None or subprocess.run([ros2, "pkg", "prefix", "reactree_ros"], capture_output=True).returncode:
+        pytest.skip("ROS 2 with this package is not sourced")
+    for block in filter(run_on_ros, blocks_of(page)):
+        place.carry_out(block)
