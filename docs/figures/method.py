@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT = 960, 480
+WIDTH, HEIGHT = 720, 540
 INK, GREY, PAPER, LINE = "#1f2937", "#6b7280", "#ffffff", "#9ca3af"
 #: Fill and edge by how a node stands.
 LOOK = {"running": ("#dbeafe", "#2563eb"), "done": ("#dcfce7", "#16a34a"), "waiting": ("#f3f4f6", "#9ca3af")}
@@ -34,39 +34,39 @@ TREE = Agent(
     ("Put 1 pudding and 1 apple", "on the coffee table"),
     "Expand: sequence",
     "running",
-    (480, 66),
+    (360, 56),
     "→",
     (
-        Agent(("put the pudding", "on the coffee table"), "Act: done", "done", (250, 226)),
+        Agent(("put the pudding", "on the coffee table"), "Act: done", "done", (180, 206)),
         Agent(
             ("put the apple", "on the coffee table"),
             "Expand: sequence",
             "running",
-            (650, 226),
+            (500, 206),
             "→",
             (
-                Agent(("find and pick up", "the apple"), "Act: open fridge 1", "running", (510, 386)),
-                Agent(("put it down on", "the coffee table"), "", "waiting", (790, 386)),
+                Agent(("find and pick up", "the apple"), "Act: open fridge 1", "running", (380, 356)),
+                Agent(("put it down on", "the coffee table"), "", "waiting", (612, 356)),
             ),
         ),
     ),
 )
 #: What nodes ask, beside the tree: title, text, place.
 PORTS = (
-    ("language model", "one request a decision", (110, 330)),
-    ("world", "skills, observations", (110, 394)),
-    ("memories", "where things are; examples", (110, 458)),
+    ("language model", "one request a decision", (20, 466)),
+    ("world", "skills, observations", (255, 466)),
+    ("memories", "where things are; examples", (490, 466)),
 )
-BOX, FLOW = (230, 74), 30
+BOX, FLOW = (208, 78), 30
 
 
 def figure() -> str:
     """Return the figure as SVG."""
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT + 20}" font-family="sans-serif" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
         f'font-size="14" role="img" aria-label="A tree of agent nodes">'
     )
-    paper = f'<rect width="{WIDTH}" height="{HEIGHT + 20}" rx="12" fill="{PAPER}"/>'
+    paper = f'<rect width="{WIDTH}" height="{HEIGHT}" rx="12" fill="{PAPER}"/>'
     return "\n".join([head, paper, *edges(TREE), *nodes(TREE), *decisions(), *ports(), "</svg>"]) + "\n"
 
 
@@ -75,7 +75,7 @@ def edges(agent: Agent) -> Iterator[str]:
     if not agent.below:
         return
     x, y = agent.at
-    middle = y + 84
+    middle = y + 80
     yield line(x, y, x, middle)
     for one in agent.below:
         yield line(x, middle, *one.at, dashed=one.stands == "waiting")
@@ -87,7 +87,7 @@ def nodes(agent: Agent) -> Iterator[str]:
     (x, y), (width, height) = agent.at, BOX
     fill, edge = LOOK[agent.stands]
     yield (
-        f'<rect x="{x - width / 2}" y="{y - height / 2}" width="{width}" height="{height}" rx="37" '
+        f'<rect x="{x - width / 2}" y="{y - height / 2}" width="{width}" height="{height}" rx="39" '
         f'fill="{fill}" stroke="{edge}" stroke-width="2"/>'
     )
     lines = [*agent.goal, agent.said]
@@ -96,10 +96,10 @@ def nodes(agent: Agent) -> Iterator[str]:
         said = number == len(agent.goal)
         yield words(x, top + 19 * number, text, GREY if said else INK, mono=said)
     if MARK[agent.stands]:
-        yield f'<circle cx="{x + width / 2 - 14}" cy="{y - height / 2 + 8}" r="12" fill="{edge}"/>'
-        yield words(x + width / 2 - 14, y - height / 2 + 13, MARK[agent.stands], PAPER)
+        yield f'<circle cx="{x + width / 2 - 6}" cy="{y - height / 2 + 4}" r="12" fill="{edge}"/>'
+        yield words(x + width / 2 - 6, y - height / 2 + 9, MARK[agent.stands], PAPER)
     if agent.flow:
-        low = y + 84
+        low = y + 80
         yield (
             f'<rect x="{x - FLOW / 2}" y="{low - FLOW / 2}" width="{FLOW}" height="{FLOW}" fill="{PAPER}" '
             f'stroke="{INK}" stroke-width="2"/>'
@@ -110,23 +110,23 @@ def nodes(agent: Agent) -> Iterator[str]:
 
 
 def decisions() -> Iterator[str]:
-    """Yield what a decision is, beside the root."""
-    yield words(715, 34, "an agent node decides", INK, anchor="start")
+    """Yield what a decision is, beside the tree."""
+    yield words(20, 322, "an agent node decides", INK, anchor="start")
     for number, (kind, rest) in enumerate(
-        (("Think:", "a thought"), ("Act:", "a skill, done or failure"), ("Expand:", "control flow and subgoals"))
+        (("Think:", "a thought"), ("Act:", "a skill, done or failure"), ("Expand:", "subgoals"))
     ):
-        y = 58 + 20 * number
-        yield words(715, y, kind, LOOK["running"][1], mono=True, anchor="start")
-        yield words(778, y, rest, GREY, anchor="start")
+        y = 346 + 22 * number
+        yield words(20, y, kind, LOOK["running"][1], mono=True, anchor="start")
+        yield words(84, y, rest, GREY, anchor="start")
 
 
 def ports() -> Iterator[str]:
-    """Yield what nodes ask."""
-    yield words(20, 296, "what every node asks", INK, anchor="start")
+    """Yield what nodes ask, below the tree."""
+    yield words(20, 450, "every node asks", INK, anchor="start")
     for title, text, (x, y) in PORTS:
-        yield f'<rect x="{x - 90}" y="{y - 24}" width="250" height="50" rx="6" fill="#fef3c7" stroke="#d97706"/>'
-        yield words(x - 78, y - 3, title, INK, anchor="start")
-        yield words(x - 78, y + 16, text, GREY, anchor="start")
+        yield f'<rect x="{x}" y="{y}" width="210" height="54" rx="6" fill="#fef3c7" stroke="#d97706"/>'
+        yield words(x + 14, y + 22, title, INK, anchor="start")
+        yield words(x + 14, y + 42, text, GREY, anchor="start")
 
 
 def line(x1: float, y1: float, x2: float, y2: float, *, dashed: bool = False) -> str:
