@@ -13,10 +13,11 @@ VIEW := .venv-view/bin
 TORCH := .venv-torch/bin
 DOCS := .venv-docs/bin
 TRY := .venv-test-docs/bin
-CORE := not ros and not docs and not llm and not worlds and not bench and not view and not train
-unexport PYTHONPATH PYTHONHOME
+CORE := not ros and not docs and not llm and not worlds and not bench and not view and not train and not package
+# Without bytecode each process compiles anew what it imports: of vLLM that is 11 seconds of a core.
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-memory test-worlds test-games test-bench test-view test-llm test-train test-docs docs screenshot bench-llm lint compat bench lock clean FORCE
+.PHONY: help demo test test-memory test-worlds test-games test-bench test-view test-llm test-train test-package test-docs docs screenshot layers bench-llm lint compat distributions bench lock clean FORCE
 
 help:
 	@echo "make demo         a household instruction carried out in the terminal by the small model (no torch)"

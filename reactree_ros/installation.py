@@ -103,8 +103,8 @@ def _requirements(extra: str) -> list[str]:
         before = re.search(r"""python_version\s*<\s*["']([\d.]+)""", marker)
         is_for_this_python = before is None or list(sys.version_info[:2]) < _numbers(before[1])
         if extras == ([chosen] if chosen else []) and is_for_this_python:
-            found.append(requirement.replace(" ", "").strip("()"))
-    return found or [extra]
+            found |= dict.fromkeys(_whole(requirement.replace(" ", "").strip("()"), name))
+    return list(found) or [extra]
 
 
 def _whole(requirement: str, owner: str) -> list[str]:
