@@ -22,9 +22,9 @@ HERE = Path(__file__).parent
 PACKAGE = ElementTree.parse(HERE / "package.xml").getroot()
 # Of use only where ROS is sourced; `ros2 run` finds them by these names.
 NODES = (
+    "answer",
     "bridge_node",
     "bring_up",
-    "confirm",
     "execute_task",
     "inference_node",
     "planner_node",

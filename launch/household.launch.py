@@ -15,5 +15,4 @@ OWN = {**fields(HouseholdBridgeSettings), **fields(BridgeSettings, "policy")}
 
 def generate_launch_description() -> LaunchDescription:
     """Describe the launch."""
-    confirm = fields(BridgeSettings, "confirm_service")
-    return describe(NodeArguments("bridge_node", "household_bridge", OWN, WORLDS, "world", derived=confirm))
+    return describe(NodeArguments("bridge_node", "household_bridge", OWN, WORLDS, "world"))

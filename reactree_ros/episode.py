@@ -307,6 +307,11 @@ class Episode:
         self._canceled = True
         self.context.wake()
 
+    @property
+    def canceled(self) -> bool:
+        """Whether it is to be interrupted: it was cancelled, or a person has said so."""
+        return self._canceled
+
     def hear(self, words: str) -> None:
         """Take in what a person says in the middle of the run; from any thread.
 

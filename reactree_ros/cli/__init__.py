@@ -33,6 +33,7 @@ COMMANDS = {
     "train": "train",
     "eval": "evaluating",
     "view": "view",
+    "answer": "answer",
     "house": "house",
     "robot": "robot",
     "llm": "llm",

@@ -11,13 +11,11 @@ from typing import Any
 from rclpy.action import CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
-from rclpy.parameter import Parameter
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import BridgeStatus, SkillEnded
 from reactree_interfaces.msg import Observation as ObservationMsg
 from reactree_interfaces.srv import (
     AvailableSkills,
-    ConfirmSkill,
     DescribeHousehold,
     EvaluateGoal,
     Observe,
@@ -28,16 +26,17 @@ from sensor_msgs.msg import Image
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.action_server import ActionServer
-from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.diagnostics import ERROR, OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.lifecycle import ManagedNode, told
 from reactree_ros.nodes.messages import OUTCOME_CODES, as_json, household_to_msg, observation_to_msg, picture_to_msg
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.qos import LATCHED
+from reactree_ros.nodes.ros_person import DISCOVERY, HINT, RosPerson
 from reactree_ros.nodes.settings import BridgeSettings
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.pending import Pending, asked, mapped
+from reactree_ros.person.port import Answer, Question, approves, quoted
 from reactree_ros.worker import Worker
 from reactree_ros.world.port import Observation, Outcome, World, WorldError
 from reactree_ros.world.skill_policy import SkillPolicy, Verdict, load_policy
@@ -47,8 +46,6 @@ from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, refusal
 STATUS_LOOK = 0.1
 #: How often that is told where it does not change, in seconds.
 STATUS_PERIOD = 0.5
-#: Longest wait for somebody who confirms skills to be discovered, in seconds.
-DISCOVERY = 3.0
 
 
 class Bridge(ManagedNode):
@@ -74,7 +71,7 @@ class Bridge(ManagedNode):
         ``heartbeat`` (Heartbeat): that the bridge lives, and what it has under way on a robot's servers.
 
     Uses:
-        the service ``confirm_service`` (ConfirmSkill), where the policy says so.
+        the action ``~/ask_person`` (AskPerson), which others offer, where the policy wants a person's yes.
 
     Parameters:
         those of :class:`BridgeSettings`, read when the node is configured.
@@ -93,7 +90,7 @@ class Bridge(ManagedNode):
         self._world: World | None = None  # the same with policy and time limit around it
         self._active = False
         self._skill: Pending[Any] | None = None
-        self._question: tuple[Pending[str], float] | None = None  # the answer to come, and until when
+        self._question: Pending[str] | None = None  # the answer of a person that is to come
         self._goal_handle: Any = None
         self._busy = False
         self._offered: list[Any] = []
@@ -140,12 +137,11 @@ class Bridge(ManagedNode):
         """Make the endpoints; they stay, so that what is under way when the node is cleaned up can be answered."""
         group = ReentrantCallbackGroup()
         self._waker, self._resetting = Waker(self), None
-        self._calls = Calls(self, patience=self._settings.confirm_timeout)
         self._observation = self.create_publisher(ObservationMsg, "~/observation", LATCHED)
         self._status = self.create_publisher(BridgeStatus, "~/status", LATCHED)
         self._ended = self.create_publisher(SkillEnded, "~/skill_ended", 10)
         self._image = self.create_publisher(Image, "~/image", 1)
-        self._confirm = self.create_client(ConfirmSkill, self._settings.confirm_service, callback_group=group)
+        self._person = RosPerson(self, self.heartbeat)
         self._action = ActionServer(
             self,
             ExecuteSkill,
@@ -359,28 +355,23 @@ class Bridge(ManagedNode):
 
     def _ask(self, skill: str, reason: str) -> Pending[str]:
         """Ask a person; the answer is why the skill is refused, or nothing where it is approved."""
-        limit = self._settings.confirm_timeout
         self._feedback(ExecuteSkill.Feedback.CONFIRMING, 0.0)
-        request = ConfirmSkill.Request(skill=skill, reason=reason, seconds=limit)
+        question = f"May '{skill}' be carried out?"
+        put = Question(question, self._settings.confirm_timeout, goal=reason, skill=skill)
 
-        def read(answer: ConfirmSkill.Response) -> str:
-            return "" if answer.approved else f"'{skill}' was not approved: {answer.message or 'no reason given'}"
+        def read(answer: Answer) -> str:
+            return "" if approves(answer.text) else f"'{skill}' was not approved: {quoted(answer.text)}"
 
-        answer: Pending[str] = mapped(self._calls.call(self._confirm, request), read)
-        self._question = answer, steady.now() + limit
+        self._question = answer = mapped(self._person.ask(put), read)
         return answer
 
     def _look_after(self) -> None:
-        """Keep the bound of a question, and tell how a skill goes that takes longer than this timer."""
-        self._calls.watch()
+        """Tell how a skill goes that takes longer than this timer."""
         self._close_what_rests()
         self._look_for_somebody()
-        if self._question is not None and not self._question[0].done():
-            answer, until = self._question
-            if steady.now() > until:
-                limit = self._settings.confirm_timeout
-                answer.succeed(f"nobody confirmed '{self._goal_handle.request.skill}' within {limit:g} s")
-        elif self._goal_handle is not None and self._goal_handle.is_active:
+        if self._question is not None and not self._question.done():
+            return
+        if self._goal_handle is not None and self._goal_handle.is_active:
             self._feedback(ExecuteSkill.Feedback.EXECUTING, -1.0)
 
     def _tell_status(self) -> None:
@@ -395,15 +386,13 @@ class Bridge(ManagedNode):
         """Say once where the policy wants a person to confirm, and nobody is there who would be asked."""
         if self._somebody_by is None:
             return
-        there = self._confirm.service_is_ready()
+        there = self._person.there
         if there or steady.now() > self._somebody_by:
             self._somebody_by = None
         if not there and self._somebody_by is None:
-            name = self.resolve_service_name(self._settings.confirm_service)
             self.get_logger().warning(
-                f"the skill policy wants a person to confirm skills, but nobody answers {name}: they "
-                "are refused until somebody does, e.g. by `ros2 run reactree_ros confirm`, or looks at the page of "
-                "`ros2 run reactree_ros view`"
+                f"the skill policy wants a person to confirm skills, but nobody answers {self._person.name}: they are "
+                f"refused until somebody does; {HINT}"
             )
 
     def _feedback(self, phase: int, fraction: float) -> None:
@@ -421,7 +410,7 @@ class Bridge(ManagedNode):
             "last skill": self._last,
             "may not move because": halted or "it may",
             "skill policy": "none" if policy is None else policy.where,
-            "who confirms": "there" if self._offered and self._confirm.service_is_ready() else "nobody",
+            "who confirms": "there" if self._offered and self._person.there else "nobody",
             **({} if hosted is None else hosted.status()),
         }
         if not self._active:
@@ -589,15 +578,11 @@ class MemberBridge(Bridge):
     """
 
     def __init__(self, host: Bridge, namespace: str, robot: World) -> None:
-        asked = Parameter(
-            "confirm_service", value=host.resolve_service_name(host.get_parameter("confirm_service").value)
-        )
-        settings = [host.get_parameter(name) for name in BridgeSettings.model_fields if name != asked.name]
         super().__init__(
             host.get_name(),
             namespace=namespace,
             context=host.context,
-            parameter_overrides=[*settings, asked],
+            parameter_overrides=[host.get_parameter(name) for name in BridgeSettings.model_fields],
             use_global_arguments=False,
         )
         self._robot = robot

@@ -85,6 +85,7 @@ class TaskClient(Node):
         _say(f"{'Success' if result.success else 'Not achieved'} (end: {result.end}{score})")
         _say(
             f"{result.decisions} decisions, {result.steps} steps, {result.agent_nodes} agent nodes, "
+            f"{f'{result.questions} questions, ' if result.questions else ''}"
             f"depth {result.max_depth}, {result.seconds:.2f} s"
         )
         if result.message:

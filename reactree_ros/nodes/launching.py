@@ -27,7 +27,7 @@ from launch_ros.substitutions import FindPackageShare
 from pydantic.fields import FieldInfo
 
 from reactree_ros.nodes.parameters import from_text, refuse_foreign
-from reactree_ros.nodes.settings import BridgeSettings, InferenceNodeSettings, PlannerNodeSettings, TaskSettings
+from reactree_ros.nodes.settings import InferenceNodeSettings, PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import LAST_WATCH
 from reactree_ros.registry import MODELS, Registry
 from reactree_ros.settings import Settings, choices
@@ -274,21 +274,18 @@ class Team:
     Attributes:
         first: The first robot, whose bridge has those of the others with it.
         of_planner: Arguments of the planner.
-        of_bridge: Arguments of the bridge: people are asked where they are asked with one robot.
     """
 
     first: str = ""
     of_planner: Mapping[str, str] = field(default_factory=dict)
-    of_bridge: Mapping[str, str] = field(default_factory=dict)
 
 
-def team_of(robots: int, namespace: str) -> Team:
-    """Return what follows from there being so many robots in a namespace."""
+def team_of(robots: int) -> Team:
+    """Return what follows from there being so many robots."""
     if robots < 2:
         return Team()
     names = [f"robot_{number}" for number in range(1, robots + 1)]
-    service = f"/{namespace.strip('/')}/{BridgeSettings().confirm_service}".replace("//", "/")
-    return Team(names[0], {"robots": ",".join(names)}, {"confirm_service": service})
+    return Team(names[0], {"robots": ",".join(names)})
 
 
 @dataclass(frozen=True)
@@ -332,8 +329,8 @@ def start(
     """Start the nodes; when inference node and bridge are active, send the instruction."""
     own, others = f"{of_bridge.name}.yaml", beside(context, arguments)
     robots = _parameter("robots", FieldInfo(annotation=int), arguments.given(context, of_bridge).get("robots", "1"))
-    team = team_of(robots, arguments.own(context, "namespace"))
-    bridge = arguments.launched(context, of_bridge, [own], {**others.of_bridge, **team.of_bridge}, within=team.first)
+    team = team_of(robots)
+    bridge = arguments.launched(context, of_bridge, [own], others.of_bridge, within=team.first)
     planner = arguments.launched(context, PLANNER, ["planner.yaml", own], team.of_planner)
     watchdog = arguments.watchdog(context)
     managed = {f"{team.first}/{of_bridge.name}".lstrip("/"): bridge}

@@ -15,7 +15,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
-from reactree_interfaces.srv import SayDecision
+from reactree_interfaces.srv import Hear, SayDecision
 from std_srvs.srv import Trigger
 
 from reactree_ros.episode import Episode, EpisodeEnd, EpisodeResult
@@ -33,6 +33,7 @@ from reactree_ros.nodes.messages import counted
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.record_topic import RecordTopic
 from reactree_ros.nodes.reporter import Reporter, id_of
+from reactree_ros.nodes.ros_person import RosPerson
 from reactree_ros.nodes.ros_team import RosTeam
 from reactree_ros.nodes.settings import PLANNER, PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.shown_tree import ShownTree
@@ -41,6 +42,7 @@ from reactree_ros.nodes.task import ERROR_CODES, Task, asked_for, options_of_goa
 from reactree_ros.nodes.task_board import TaskBoard
 from reactree_ros.nodes.waiting import Wake, Waker
 from reactree_ros.pending import Pending
+from reactree_ros.person.port import is_stop
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.going_on import WayBack, more_than, options_of, stop_of
 from reactree_ros.record.reader import Record
@@ -60,6 +62,7 @@ INTRODUCTION = 2.0
 SLICE = 0.02
 #: Longest wait for the score of a task that was stopped, and for a server that is away at the end, in seconds.
 LAST_SCORE = 1.0
+STOPPED = "a person has stopped it"
 
 
 class PlannerNode(Node):
@@ -74,6 +77,8 @@ class PlannerNode(Node):
         ``~/resume`` (std_srvs/Trigger): it goes on, as far as no emergency stop is engaged.
         ``~/step`` (std_srvs/Trigger): it takes one more decision, then holds again.
         ``~/say`` (SayDecision): a paused task takes a person's words for its next decision, then holds again.
+        ``~/hear`` (Hear): a person's words in the middle of the task: ``stop`` ends it, and goals that wait, as a
+        cancel does; anything else is told to the goal nodes that decide from then on.
         ``~/read_record`` (ReadRecord): a part of the record of this run or the last one, for who came too late.
 
     Publishes:
@@ -91,7 +96,8 @@ class PlannerNode(Node):
         ``heartbeat`` (Heartbeat): whether bridge and inference node live.
 
     Uses:
-        the bridge and the inference node named by the parameters ``bridge`` and ``inference``.
+        the bridge and the inference node named by the parameters ``bridge`` and ``inference``; the action
+        ``~/ask_person`` (AskPerson), which others offer, where a goal node asks a person.
 
     Parameters:
         those of :class:`PlannerNodeSettings`, read at the start, and of :class:`TaskSettings`, read for each goal.
@@ -129,6 +135,7 @@ class PlannerNode(Node):
             else RosWorld(self, settings.bridge, self._calls, self.heartbeat)
         )
         self._model = RosLanguageModel(self, settings.inference, self._calls)
+        self._person = RosPerson(self, self.heartbeat, self._take_in)
         self._growth = Growth()
         self._tree = ShownTree(py_trees.composites.Sequence(name, memory=True))
         self._tree.add_post_tick_handler(lambda _: self._tell_what_happened())  # before the tick's snapshot
@@ -151,6 +158,7 @@ class PlannerNode(Node):
         self.create_service(Trigger, "~/pause", self._pause)
         self.create_service(Trigger, "~/resume", self._resume)
         self.create_service(Trigger, "~/step", self._step)
+        self.create_service(Hear, "~/hear", self._hear)
         self.create_service(SayDecision, "~/say", self._say_decision, callback_group=ReentrantCallbackGroup())
         Diagnostics(self, "task", self._report)
         self._timer = steady.every(self, 1.0 / settings.tick_rate, self._regular_tick)
@@ -235,14 +243,17 @@ class PlannerNode(Node):
         return result
 
     def _without_a_turn(self, goal_handle: Any) -> ExecuteTask.Result:
-        """End a goal that was canceled in the queue, or still waits there at the end."""
+        """End a goal that was canceled in the queue, or waits there when a person says stop, or at the end."""
         task = Task(goal_handle)
         if goal_handle.is_cancel_requested:
             goal_handle.canceled()
             task.stop(ExecuteTask.Result.CANCELED, "canceled")
-        else:
+        elif self._stopping:
             goal_handle.abort()
             task.stop(ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
+        else:
+            goal_handle.abort()
+            task.stop(ExecuteTask.Result.CANCELED, STOPPED)
         result = task.failed()
         self._tell_end(task, result)
         return result
@@ -288,6 +299,7 @@ class PlannerNode(Node):
             given: dict[str, Any] = {
                 "world": self._world,
                 "model": task.steering,
+                "person": self._person,
                 "memory": self._memory,
                 "listener": task.reporter,
                 "tree": self._tree,
@@ -411,6 +423,7 @@ class PlannerNode(Node):
             decisions=result.decisions,
             steps=result.steps,
             agent_nodes=result.agent_nodes,
+            questions=result.questions,
             max_depth=result.max_depth,
             seconds=result.seconds,
             prompt_tokens=counted(result.prompt_tokens),
@@ -495,6 +508,36 @@ class PlannerNode(Node):
         response.success = not response.message
         return response
 
+    # ------------------------------------------------------------------ a person's words
+
+    def _hear(self, request: Hear.Request, response: Hear.Response) -> Hear.Response:
+        try:
+            self._take_in(request.words)
+        except UserError as error:
+            response.message = str(error)
+        response.success = not response.message
+        return response
+
+    def _take_in(self, words: str) -> None:
+        """Take in what a person says in the middle of a task; ``stop`` also where nothing else could be taken in.
+
+        Raises:
+            UserError: No task runs, or it cannot take words in now.
+        """
+        task = self._task
+        if task is None:
+            raise UserError("no task runs that could take in what you say")
+        self._log(task.goal_handle, f"hears {words!r}")
+        if not is_stop(words):
+            self._steering().tell(words)
+            return
+        with suppress(UserError):  # it has not begun, is on its way back, or has ended
+            self._steering().tell(words)
+        task.stop(ExecuteTask.Result.CANCELED, STOPPED)
+        while self._queue:
+            self._queue.popleft().execute()
+        self._wake.trigger()
+
     # ------------------------------------------------------------------ diagnostics
 
     def _report(self) -> Report:
@@ -535,6 +578,8 @@ class PlannerNode(Node):
             task.asked.cancel()
         if task is None or task.episode is None or task.ended.done():
             return
+        if task.episode.canceled:
+            task.stop(ExecuteTask.Result.CANCELED, STOPPED)
         if task.returning and not task.stopped:
             self._return(task)
         if task.stopped:

@@ -18,15 +18,17 @@ from rclpy.node import Node
 from rclpy.task import Future
 from rclpy.validate_topic_name import validate_topic_name
 from reactree_interfaces.msg import RecordPart
-from reactree_interfaces.srv import ReadRecord, SayDecision
+from reactree_interfaces.srv import Hear, ReadRecord, SayDecision
 from std_srvs.srv import Trigger
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.questions import Questions
+from reactree_ros.nodes.answering import Answering
+from reactree_ros.nodes.askers import askers_for
 from reactree_ros.nodes.record_topic import QOS
 from reactree_ros.nodes.waiting import Wake
-from reactree_ros.view.steering import PAUSED, Asked, Course
+from reactree_ros.person.desk import Desk
+from reactree_ros.view.steering import BY, PAUSED, Asked, Course
 
 #: Records that are kept; the oldest goes where there are more.
 KEPT = 100
@@ -35,7 +37,7 @@ LOOK_PERIOD = 0.5
 #: Longest wait for an answer of the planner, in seconds.
 PATIENCE = 5.0
 #: What a person can want of a run that a planner carries out.
-COMMANDS = ("pause", "go on", "step", "say", "cancel")
+COMMANDS = ("pause", "go on", "step", "say", "tell", "cancel")
 #: Longest wait until what a person says is taken or not: the planner looks around anew before, in seconds.
 SAYING = 60.0
 #: A page that has not asked how the run is steered for so long is not looked at any more, in seconds.
@@ -83,11 +85,12 @@ class RecordFollower(Node):
 
     Uses:
         ``PLANNER/read_record`` (ReadRecord) for what it has not heard; ``PLANNER/pause``, ``PLANNER/resume`` and
-        ``PLANNER/step`` (std_srvs/Trigger), ``PLANNER/say`` (SayDecision), and the cancel of ``PLANNER/execute_task``.
+        ``PLANNER/step`` (std_srvs/Trigger), ``PLANNER/say`` (SayDecision), ``PLANNER/hear`` (Hear), and the cancel of
+        ``PLANNER/execute_task``.
 
-    Services:
-        ``confirm_skill`` (ConfirmSkill), as long as somebody looks at the page of the run that goes on: approved where
-        the person allows it.
+    Actions:
+        ``ASKER/ask_person`` (AskPerson) of the planner and of each of its bridges, as long as somebody looks at the
+        page of the run that goes on.
 
     Args:
         planner: Name of the planner node, relative to this node's namespace.
@@ -117,10 +120,13 @@ class RecordFollower(Node):
         self._resumer = self.create_client(Trigger, f"{planner}/resume")
         self._stepper = self.create_client(Trigger, f"{planner}/step")
         self._sayer = self.create_client(SayDecision, f"{planner}/say")
+        self._hearer = self.create_client(Hear, f"{planner}/hear")
         self._canceler = self.create_client(CancelGoal, f"{planner}/execute_task/_action/cancel_goal")
         self.create_subscription(RecordPart, f"{planner}/record", self._heard, QOS)
         self._wake = Wake(self, self._do_what_is_wanted)
-        self._questions = Questions(self, lambda question: self._put_question())
+        self._desk = Desk()
+        self._desk.follow(self._tell)
+        self._answering = Answering(self, self._desk)
         self._looked = float("-inf")  # when a page asked last how the current run is steered
         steady.every(self, LOOK_PERIOD, self._look)
 
@@ -141,7 +147,7 @@ class RecordFollower(Node):
         copy = self._copies[run] = _Copy(self._folder / f"{run}.jsonl", goal_id)
         for oldest in list(self._copies)[:-KEPT]:
             self._copies.pop(oldest).path.unlink(missing_ok=True)
-        self._course = Course(commands=COMMANDS, asked=self._course.asked)
+        self._course = Course(commands=COMMANDS)
         self._current = copy.path
         return copy
 
@@ -214,19 +220,8 @@ class RecordFollower(Node):
                 call.client.remove_pending_request(future)
                 call.given_up()
         self._read()
-        if steady.now() - self._looked < GONE:
-            self._questions.offer()
-        else:
-            self._questions.withdraw()
-        self._put_question()
-
-    def _put_question(self) -> None:
-        """Put the question that is to be answered now to whoever looks at the page."""
-        question, asked = self._questions.next(), None
-        if question is not None:
-            request = question.request
-            asked = Asked(question.number, "", request.skill, request.reason, request.seconds)
-        self._course = replace(self._course, asked=asked)
+        looked_at = steady.now() - self._looked < GONE
+        self._answering.offer(askers_for(self, self._planner) if looked_at else ())
 
     # ------------------------------------------------------------------ the person's hand, from other threads
 
@@ -235,14 +230,13 @@ class RecordFollower(Node):
         if record != self._current:
             return Course(ended=True, commands=COMMANDS)
         self._looked = steady.now()
-        return self._course
+        return replace(self._course, asked=Asked.of(self._desk.next))
 
     def commands(self, record: Path) -> Mapping[str, Callable[[str], object]]:
         """See :meth:`Helm.commands`."""
         commands: dict[str, Callable[[str], object]] = {name: partial(self._want, record, name) for name in COMMANDS}
-        if (asked := self._course.asked) is not None and record == self._current:
-            commands[f"allow {asked.number}"] = lambda _: self._answer(asked.number, "")
-            commands[f"refuse {asked.number}"] = lambda why: self._answer(asked.number, why or "the person said no")
+        if record == self._current and (one := self._desk.next) is not None:
+            commands[f"answer {one.number}"] = partial(self._desk.answer, one.number, by=BY)
         return commands
 
     def _want(self, record: Path, command: str, words: str) -> None:
@@ -251,16 +245,11 @@ class RecordFollower(Node):
         self._wanted.put(partial(self._do, record, command, words))
         self._wake.trigger()
 
-    def _answer(self, number: int, refusal: str) -> None:
-        """Let a question have its answer; empty: yes."""
-
-        def answer() -> None:
-            question = self._questions.next()
-            if question is not None and question.number == number:
-                question.answer.succeed(refusal)
-
-        self._wanted.put(answer)
-        self._wake.trigger()
+    def _tell(self, words: str) -> None:
+        """Tell the run that goes on what a person says."""
+        if self._current is None:
+            raise UserError("no run goes on that could take in what you say")
+        self._want(self._current, "tell", words)
 
     def _do_what_is_wanted(self) -> None:
         while not self._wanted.empty():
@@ -269,15 +258,15 @@ class RecordFollower(Node):
     def _do(self, record: Path, command: str, words: str) -> None:
         if record != self._current or self._course.ended:  # meanwhile
             return
-        clients = {"pause": self._pauser, "go on": self._resumer, "step": self._stepper, "say": self._sayer}
-        client = clients.get(command, self._canceler)
+        clients = {"pause": self._pauser, "go on": self._resumer, "step": self._stepper}
+        client = (clients | {"say": self._sayer, "tell": self._hearer}).get(command, self._canceler)
         if not client.service_is_ready():
             self._notice(f"there is no planner {self._planner}; start it, or name another one with --planner-node")
             return
         request = client.srv_type.Request()
         if command == "cancel":
             request.goal_info.goal_id = self._copies[record.stem].goal_id
-        if command == "say":
+        if command in ("say", "tell"):
             request.words = words
         patience = SAYING if command == "say" else PATIENCE
         silent = f"the planner {self._planner} has not answered within {patience:g} s"
@@ -290,7 +279,7 @@ class RecordFollower(Node):
         if command == "cancel":
             refused = answer.return_code != CancelGoal.Response.ERROR_NONE
             self._notice("the planner does not cancel it: its goal has ended already" if refused else "")
-        elif command in ("step", "say"):
+        elif command in ("step", "say", "tell"):
             self._notice("" if answer.success else answer.message)
         else:
             self._course = replace(self._course, paused=command == "pause")

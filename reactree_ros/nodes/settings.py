@@ -23,9 +23,6 @@ class BridgeSettings(Settings):
     """Of every bridge."""
 
     policy: str = Field(default="", description="skill policy, a YAML file; empty: every skill is carried out")
-    confirm_service: str = Field(
-        default="confirm_skill", description="service that asks a person, for skills to be confirmed"
-    )
     confirm_timeout: float = Field(default=30.0, ge=0.1, le=3600.0, description="longest wait for a person, in seconds")
     skill_timeout: float = Field(
         default=300.0, ge=0.1, le=86400.0, description="longest time for one skill, in seconds"

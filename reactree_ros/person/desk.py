@@ -22,12 +22,14 @@ class Open:
         question: The question.
         until: When whoever asks gives up, by ``time.monotonic``.
         answer: What the person says.
+        ends: The same time by the clock on the wall, in seconds since the epoch.
     """
 
     number: int
     question: Question
     until: float
     answer: Pending[Answer] = field(default_factory=Pending)
+    ends: float = 0.0
 
 
 class Desk(Person):
@@ -57,7 +59,8 @@ class Desk(Person):
         if not self.staffed:
             return Pending.failed(NobodyAnswers("nobody is there"))
         with self._lock:
-            one = Open(next(self._numbers), question, self._clock() + question.seconds)
+            now, ends = self._clock(), time.time() + question.seconds
+            one = Open(next(self._numbers), question, now + question.seconds, ends=ends)
             self._open[one.number] = one
         one.answer.add_done_callback(lambda _: self._open.pop(one.number, None))
         return one.answer
@@ -89,15 +92,16 @@ class Desk(Person):
             UserError: The question is not open any more, or nothing is said.
         """
         one = self._open.get(number)
+        if is_stop(words):
+            if one is not None and one.question.skill:  # whoever asks may be of no run
+                one.answer.succeed(Answer(words, by))
+            self.say(words)
+            return
         if one is None or self._clock() > one.until:
             raise UserError(f"question {number} is not open any more: it was answered, or its time is over")
         if not words.strip():
             raise UserError(f"nothing is said to question {number}; say what the answer is")
-        if is_stop(words):
-            self.say(words)
-            if one.question.skill:  # whoever asks may be of no run
-                one.answer.succeed(Answer(words, by))
-        elif not one.answer.succeed(Answer(words, by)):
+        if not one.answer.succeed(Answer(words, by)):
             raise UserError(f"question {number} was answered by somebody else meanwhile")
 
     def say(self, words: str) -> None:

@@ -32,6 +32,7 @@ class Question:
         id: Tells it from the other questions of the run.
         goal: What it is asked for: the subgoal of the goal node, or the reason why a skill needs a person's yes.
         skill: The skill that is to be confirmed, in words; empty where the language model asks.
+        asker: Who asks, where there are several who could; empty: the run.
     """
 
     text: str
@@ -39,6 +40,7 @@ class Question:
     id: str = ""
     goal: str = ""
     skill: str = ""
+    asker: str = ""
 
 
 @dataclass(frozen=True)

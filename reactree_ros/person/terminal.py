@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import select
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from reactree_ros.errors import UserError
 from reactree_ros.person.desk import Desk, Open
+from reactree_ros.person.port import approves
+from reactree_ros.view.words import in_one_line
 
 #: How often is looked for questions, in seconds.
 PERIOD = 0.1
@@ -17,6 +20,8 @@ PERIOD = 0.1
 BY = "terminal"
 #: Longest line that is kept while it is typed, in bytes.
 LONGEST_LINE = 1 << 16
+#: A yes that comes sooner after a skill was printed is not taken: it was meant for what was printed before. Seconds.
+REACTION = 0.5
 
 
 @contextmanager
@@ -47,6 +52,7 @@ class _Typist:
         self._desk, self._terminal, self._say = desk, terminal, say
         self._typed = b""
         self._shown: Open | None = None
+        self._shown_at = 0.0
 
     def run(self, ended: int) -> None:
         """Look at terminal and desk until the other end of a pipe is closed."""
@@ -83,22 +89,30 @@ class _Typist:
     def _take(self, words: str) -> None:
         if not words:
             return
-        shown, self._shown = self._shown, None
+        shown = self._shown
         try:
-            if shown is None or shown.answer.done():
+            if shown is None:
                 self._desk.say(words)
                 self._say("(the run is told)")
+            elif shown.question.skill and approves(words) and time.monotonic() - self._shown_at < REACTION:
+                self._say("(that came too soon to be meant for this question; say it again)")
             else:
                 self._desk.answer(shown.number, words, BY)
         except UserError as error:
             self._say(f"({error})")
+        if shown is not None and shown.answer.done():
+            self._shown = None
 
     def _show(self) -> None:
         """Print the question that is to be answered now, once."""
         one = self._desk.next
+        if self._shown is not None and self._shown.answer.done():
+            self._say("(that question is not open any more)")
+            self._shown = None
         if one is None or one == self._shown:
             return
-        self._shown = one
+        self._shown, self._shown_at = one, time.monotonic()
         asked = one.question
-        self._say(f"{asked.text} ({asked.goal}; {asked.seconds:g} s)")
+        who = f"{asked.asker}: " if asked.asker else ""
+        self._say(in_one_line(f"{who}{asked.text} ({asked.goal}; {one.ends - time.time():.3g} s)"))
         self._say("y: yes; anything else: no" if asked.skill else "Type the answer, then Enter.")

@@ -88,6 +88,10 @@ def _said(event: Event) -> Iterator[tuple[int, str]]:
         yield INFO, event["text"]
     elif kind == "refused":
         yield WARNING, f"refused: {event['reason']}"
+    elif kind == "answer":
+        yield INFO, f"a person answers: {event['text']}"
+    elif kind == "heard":
+        yield INFO, f"a person says: {event['text']}"
     elif kind == "held":
         yield WARNING, f"held: {event['reason']}" if event["reason"] else "it goes on"
     elif kind == "failed":

@@ -28,18 +28,20 @@ class Asked:
     """A question to the person, or a skill that the person is to allow or to refuse.
 
     Attributes:
-        number: Tells it from others: ``answer NUMBER`` is the command, of a skill with ``yes`` or why not.
+        number: Tells it from others: ``answer NUMBER`` is the command; of a skill ``yes`` is a yes, all else is none.
         text: The question.
         skill: The skill that is to be confirmed, in words, e.g. ``turn on stove 1``; empty: the model asks.
         reason: Why it is asked: the goal that it is asked for, or what the skill policy says.
-        seconds: How long whoever asks waits for the answer.
+        ends: When whoever asks waits no longer, in seconds since the epoch.
+        asker: Who asks, where there are several who could; empty: the run.
     """
 
     number: int
     text: str
     skill: str
     reason: str
-    seconds: float
+    ends: float
+    asker: str = ""
 
     @classmethod
     def of(cls, one: Open | None) -> Asked | None:
@@ -47,7 +49,7 @@ class Asked:
         if one is None:
             return None
         question = one.question
-        return cls(one.number, question.text, question.skill, question.goal, question.seconds)
+        return cls(one.number, question.text, question.skill, question.goal, one.ends, question.asker)
 
 
 @dataclass(frozen=True)

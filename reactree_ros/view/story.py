@@ -48,6 +48,8 @@ def _told(node: Node) -> list[str]:
 def _turn(turn: Turn) -> list[str]:
     if isinstance(turn, Told) and turn.about is About.REFUSAL:
         return [f"**Refused:** {_inline(turn.text)}", ""]
+    if isinstance(turn, Told) and turn.about is About.PERSON:
+        return ["**A person**", "", *_block(turn.text)]
     return [*(["**Decision**", ""] if isinstance(turn, Said) else []), *_block(turn.text)]
 
 

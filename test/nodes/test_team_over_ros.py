@@ -16,7 +16,7 @@ from reactree_ros.world.virtualhome.tasks import parse_tasks
 
 if importlib.util.find_spec("rclpy"):
     from reactree_interfaces.action import ExecuteSkill, ExecuteTask
-    from reactree_interfaces.srv import ConfirmSkill
+    from people import Answerer, told
     from ros_graph import HeldWorld
 
     Result, Skill = ExecuteTask.Result, ExecuteSkill.Result
@@ -116,21 +116,36 @@ def test_a_household_of_two_robots_has_a_bridge_for_each_and_its_goal_is_reached
     assert names == {"household_bridge"}
 
 
-def test_a_person_is_asked_for_every_robot_where_the_first_one_asks(graph: Graph, tmp_path: Path) -> None:
+def test_each_robots_bridge_asks_a_person_in_its_own_name(graph: Graph, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("rules:\n- {skill: go to, verdict: confirm}\n")
     task = parse_tasks(generate_house(seed=9000203, tasks=1))[0]
     world = SymbolicWorld(task, robots=2)
-    graph.bridge(world, namespace="robot_1", policy=str(policy), confirm_service="/ask", confirm_timeout=60.0)
-    asked: list[str] = []
-
-    def answer(request: ConfirmSkill.Request, response: ConfirmSkill.Response) -> ConfirmSkill.Response:
-        asked.append(request.skill)
-        response.approved = len(asked) > 1
-        return response
-
-    graph.probe.create_service(ConfirmSkill, "/ask", answer)
+    graph.bridge(world, namespace="robot_1", policy=str(policy), confirm_timeout=60.0)
+    robots = [f"/robot_{number}/household_bridge" for number in (1, 2)]
+    person = Answerer(graph, *robots)
     skill = f"go to {world.scene.agent_room.name}"
-    first, second = (graph.skill(skill, to="robot_2/household_bridge").result for _ in range(2))
-    assert asked == [skill, skill]
-    assert (first.outcome, second.outcome) == (Skill.REFUSED_BY_POLICY, Skill.DONE)
+    goals = [graph.skill(skill, to=robot) for robot in robots]
+    graph.until(lambda: len(person.desk.open) == 2, "both ask")
+    person.says("yes", of=robots[1])
+    person.says("no", of=robots[0])
+    assert [goal.result.outcome for goal in goals] == [Skill.REFUSED_BY_POLICY, Skill.DONE]
+
+
+def test_two_robots_ask_at_the_same_time_and_each_has_its_own_answer(graph: Graph) -> None:
+    script = {
+        "root": [expand("parallel", "a", "b")],
+        "a": ["Ask: Which apple?", "Act: done"],
+        "b": ["Ask: Which door?", "Act: done"],
+    }
+    team(graph, script, ScriptedWorld(), ScriptedWorld(), answer_timeout=60.0)
+    person = Answerer(graph, "/reactree_planner")
+    goal = graph.task(planner="reactree:questions=2")
+    graph.until(lambda: len(person.desk.open) == 2, "both ask")
+    person.says("the blue one", to="Which door?")
+    person.says("the red one", to="Which apple?")
+    result = goal.result
+    assert (result.success, result.questions) == (True, 2)
+    planner = next(node for node in graph.nodes if node.get_name() == "reactree_planner")
+    assert 'The person answers: "the red one".' in told(planner, "a")[0]
+    assert 'The person answers: "the blue one".' in told(planner, "b")[0]

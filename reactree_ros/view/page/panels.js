@@ -95,8 +95,9 @@ export class NodePanel {
     }
     if (entry.kind === "told") {
       if (entry.about === "answer" && entry.text.length < 4) return make("li.turn.answer", {}, words("span", entry.text));
-      const about = entry.about === "task" ? "Task" : "Told";
-      return make(`li.turn.told.${String(entry.about).replace(/\W/g, "")}`, {}, this._meta(entry, about), words("div.text", entry.text));
+      const about = { task: "Task", person: "A person" }[entry.about] ?? "Told";
+      const by = entry.by ? make("span.tag", {}, entry.by) : "";
+      return make(`li.turn.told.${String(entry.about).replace(/\W/g, "")}`, {}, this._meta(entry, about, by), words("div.text", entry.text));
     }
     return make(`li.turn.${entry.kind}`, {}, this._meta(entry, KINDS_OF_NOTE[entry.kind]), words("div.text", entry.text));
   }

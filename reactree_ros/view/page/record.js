@@ -18,7 +18,7 @@ export function latest(items, moment) {
 }
 
 export const SIGNS = { sequence: "→", fallback: "?", parallel: "⇒" };
-const DECISIONS = { act: "Act", think: "Think", expand: "Expand", begin_subgoal: "Begin", summarise: "Summarise", write_code: "Code" };
+const DECISIONS = { act: "Act", think: "Think", expand: "Expand", ask: "Ask", begin_subgoal: "Begin", summarise: "Summarise", write_code: "Code" };
 const GOALS = new Set(["agent", "goal"]);
 const ZERO = { prompt: 0, cached: 0, output: 0, reasoning: 0, seconds: 0, replies: 0 };
 
@@ -40,7 +40,7 @@ class Node {
     this.retrieved = []; // {n, experiences}
     this.ends = []; // {n, end, failure}
     this.tokens = []; // {n, prompt, cached, output, reasoning, seconds, replies}
-    this.reply = this.verdict = this.seen = this.start = null; // what the next entry takes in
+    this.reply = this.verdict = this.seen = this.start = this.answer = null; // what the next entry takes in
   }
 
   get isFlow() {
@@ -246,7 +246,8 @@ export class Record {
       node.entries.push({ n, kind: "saw", text: event.saw, seen: node.seen });
       node.seen = null;
     } else {
-      node.entries.push({ n, kind: "told", text: event.told, about: event.about });
+      node.entries.push({ n, kind: "told", text: event.told, about: event.about, by: event.about === "person" ? node.answer : "" });
+      if (event.about === "person") node.answer = null;
     }
   }
 
@@ -287,6 +288,16 @@ export class Record {
 
   _opens(name, n) {
     if (!this.openable.has(name)) this.openable.set(name, n);
+  }
+
+  _answer(event, n) {
+    const node = this.byId.get(event.node);
+    if (node) node.answer = event.by;
+    this.marks.push({ n, kind: "person", words: event.text });
+  }
+
+  _heard(event, n) {
+    this.marks.push({ n, kind: "person", words: event.text });
   }
 
   _held(event, n) {

@@ -105,25 +105,45 @@ export class RunView {
     this._notice = make("p.notice", { role: "alert" });
     this._form = make("form.say", { onsubmit: (event) => (event.preventDefault(), this._sayDecision()) }, this._words, this._sayIt);
     this._step.disabled = this._words.disabled = this._sayIt.disabled = true; // until it is known that the run is paused
+    this._told = make("input.told", { type: "text", placeholder: "Tell the run, e.g. not that one, the red one; stop ends it", "aria-label": "Tell the run something", maxlength: 1000, autocomplete: "off" });
+    this._tellIt = make("form.say.tell", { onsubmit: (event) => (event.preventDefault(), this._tell()) }, this._told, make("button", { type: "submit" }, "Tell"));
     this._question = make("div.question", { role: "alert", hidden: true });
-    return make("div.steering", { hidden: true, role: "toolbar", "aria-label": "Steer the run" }, this._pause, this._step, this._form, this._cancel, this._notice, this._question);
+    return make("div.steering", { hidden: true, role: "toolbar", "aria-label": "Steer the run" }, this._pause, this._step, this._form, this._tellIt, this._cancel, this._notice, this._question);
   }
 
-  /** Ask the person what a skill policy wants confirmed; null: nothing. */
-  _confirm(asked) {
+  /** Put to the person what is asked; null: nothing. */
+  _put(asked) {
     const number = asked?.number ?? null;
     if (number === this._asking) return;
     this._asking = number;
+    clearInterval(this._counting);
     this._question.hidden = !asked;
     this._question.replaceChildren();
     if (!asked) return;
-    const why = make("input", { type: "text", placeholder: "Why not? The language model is told", "aria-label": "Why not", maxlength: 1000, autocomplete: "off" });
-    const answer = (name, kind, command, says = () => "") => make(kind, { type: "button", onclick: () => this._command(`${command} ${number}`, says()) }, name);
+    const left = make("span.left");
+    const count = () => {
+      const whole = Math.max(0, Math.ceil(asked.ends - Date.now() / 1000));
+      left.textContent = whole < 60 ? `${whole} s` : seconds(whole);
+    };
+    count();
+    this._counting = setInterval(count, 1000);
+    this._closed.signal.addEventListener("abort", () => clearInterval(this._counting));
+    const answer = (words) => this._command(`answer ${number}`, words);
+    const who = asked.asker ? make("span.quiet", { dir: "auto" }, ` (${asked.asker})`) : "";
+    if (asked.skill) {
+      const why = make("input", { type: "text", placeholder: "Why not? The language model is told", "aria-label": "Why not", maxlength: 1000, autocomplete: "off" });
+      this._question.append(
+        make("p", { dir: "auto" }, make("b", {}, `May “${asked.skill}” be carried out?`), ` ${asked.reason}. Without an answer in `, left, " it is not.", who),
+        make("button.primary", { type: "button", onclick: () => answer("yes") }, "Allow"),
+        why,
+        make("button.danger", { type: "button", onclick: () => answer(why.value.trim() ? `no, ${why.value}` : "no") }, "Refuse"), // never a yes, whatever is typed
+      );
+      return;
+    }
+    const said = make("input", { type: "text", placeholder: "Your answer", "aria-label": "Your answer", maxlength: 1000, autocomplete: "off" });
     this._question.append(
-      make("p", { dir: "auto" }, make("b", {}, `May “${asked.skill}” be carried out?`), ` ${asked.reason}. Without an answer in ${seconds(asked.seconds)} it is not.`),
-      answer("Allow", "button.primary", "allow"),
-      why,
-      answer("Refuse", "button.danger", "refuse", () => why.value),
+      make("p", { dir: "auto" }, make("b", {}, asked.text), ` For “${asked.reason}”. Without an answer in `, left, " the run goes on.", who),
+      make("form.say", { onsubmit: (event) => (event.preventDefault(), answer(said.value)) }, said, make("button.primary", { type: "submit" }, "Answer")),
     );
   }
 
@@ -155,7 +175,8 @@ export class RunView {
     this._pause.textContent = course.paused ? "Go on" : "Pause";
     this._step.disabled = this._words.disabled = this._sayIt.disabled = !course.paused;
     this._notice.textContent = visible(course.notice);
-    this._confirm(course.asked);
+    this._tellIt.hidden = !course.commands.includes("tell");
+    this._put(course.asked);
     this._ask();
   }
 
@@ -320,6 +341,10 @@ export class RunView {
   async _sayDecision() {
     this._goLive();
     if (await this._command("say", this._words.value)) this._words.select();
+  }
+
+  async _tell() {
+    if (await this._command("tell", this._told.value)) this._told.value = "";
   }
 
   _askCancel() {

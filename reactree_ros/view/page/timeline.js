@@ -3,7 +3,7 @@
 import { countUntil, latest } from "./record.js";
 import { count, make, seconds } from "./text.js";
 
-const COLOURS = { expansion: "expansion", hold: "quiet", refusal: "interrupted", failure: "failure" };
+const COLOURS = { expansion: "expansion", hold: "quiet", refusal: "interrupted", failure: "failure", person: "accent" };
 
 export class Timeline {
   /** `go(moment)` is called when a person moves; `live()` when they want the newest. */
@@ -161,6 +161,7 @@ function draw(on, kind, x, y) {
   if (kind === "expansion") on.rect(x - 2, y - 2, 4, 4);
   else if (kind === "refusal") (on.moveTo(x - 4, y + 3), on.lineTo(x, y - 4), on.lineTo(x + 4, y + 3));
   else if (kind === "hold") (on.rect(x - 3, y - 4, 2, 8), on.rect(x + 1, y - 4, 2, 8));
+  else if (kind === "person") (on.moveTo(x + 3.5, y), on.arc(x, y, 3.5, 0, 2 * Math.PI));
   else (on.moveTo(x - 4, y), on.lineTo(x, y - 4), on.lineTo(x + 4, y), on.lineTo(x, y + 4));
 }
 

@@ -1,0 +1,54 @@
+"""Who would ask a person: the nodes that have a client for it, whether anybody answers or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rclpy._rclpy_pybind11 import NodeNameNonExistentError
+from rclpy.node import Node
+
+from reactree_ros.nodes.ros_person import ACTION
+
+_ASKS = f"/{ACTION}/_action/send_goal"
+_USES = "/execute_skill/_action/send_goal"
+_HEARS = "/hear"
+
+
+def askers(node: Node) -> frozenset[str]:
+    """Return the full names of all who would ask a person.
+
+    Args:
+        node: Which looks.
+    """
+    names = node.get_node_names_and_namespaces()
+    return frozenset(asker for name, namespace in names for asker in _of(node, name, namespace, _ASKS))
+
+
+def askers_for(node: Node, planner: str) -> frozenset[str]:
+    """Return the full names of a planner and of the bridges that it uses, as far as they would ask a person.
+
+    Args:
+        node: Which looks.
+        planner: The planner's full name.
+    """
+    namespace, _, name = planner.rpartition("/")
+    bridges = _of(node, name, namespace or "/", _USES)
+    return askers(node) & {planner, *bridges}
+
+
+def listeners(node: Node) -> frozenset[str]:
+    """Return the full names of the nodes that take words in in the middle of a run, or that somebody takes for such."""
+    kind = "reactree_interfaces/srv/Hear"
+    services = node.get_service_names_and_types()
+    return frozenset(name.removesuffix(_HEARS) for name, kinds in services if kind in kinds and name.endswith(_HEARS))
+
+
+def _of(node: Node, name: str, namespace: str, ending: str) -> Iterator[str]:
+    """Yield what stands before an ending in the names of a node's clients."""
+    try:
+        clients = node.get_client_names_and_types_by_node(name, namespace)
+    except NodeNameNonExistentError:  # it has gone meanwhile
+        return
+    for client, _ in clients:
+        if client.endswith(ending):
+            yield client.removesuffix(ending)

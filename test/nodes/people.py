@@ -1,0 +1,98 @@
+"""People who answer over ROS, and what a run was told by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rclpy.action import ActionServer, CancelResponse
+from rclpy.task import Future
+from reactree_interfaces.action import AskPerson
+
+from reactree_ros.agent.turns import About, Told
+from reactree_ros.nodes.answering import Answering
+from reactree_ros.person.desk import Desk, Open
+
+if TYPE_CHECKING:
+    from ros_graph import Graph
+
+    from reactree_ros.nodes.planner_node import PlannerNode
+
+PLANNER, BRIDGE = "/reactree_planner", "/household_bridge"
+
+
+class Answerer:
+    """Answers by a desk, as `reactree answer` and the page do.
+
+    Attributes:
+        node: The node.
+        desk: Has the questions.
+        words: What went to a run instead of a question.
+    """
+
+    def __init__(self, graph: Graph, *askers: str, name: str = "answerer", alone: bool = False) -> None:
+        self.graph = graph
+        self.node = graph.add_node(name, alone=alone)
+        self.desk = Desk()
+        self.words: list[str] = []
+        self.desk.follow(self.words.append)
+        self.answering = Answering(self.node, self.desk)
+        self.answering.offer(askers or (PLANNER,))
+
+    def is_asked(self, text: str = "", of: str = "") -> Open:
+        """Wait until a question with a text, of a node, is open."""
+
+        def found() -> list[Open]:
+            return [one for one in self.desk.open if text in one.question.text and of in one.question.asker]
+
+        self.graph.until(found, f"'{text}' is asked")
+        return found()[0]
+
+    def says(self, words: str, *, to: str = "", of: str = "") -> None:
+        """Answer a question once it is open."""
+        self.desk.answer(self.is_asked(to, of).number, words, "test")
+
+    def dies(self) -> None:
+        """Be gone without a word; one that is alone."""
+        for server in self.answering._servers.values():
+            server.destroy()
+        self.graph.kill(self.node)
+
+
+class Stubborn:
+    """A server of another make: it ignores every cancel, and answers when it is told to, however late.
+
+    Attributes:
+        asked: The goals that it has.
+    """
+
+    def __init__(self, graph: Graph, asker: str = PLANNER) -> None:
+        self.asked: list[AskPerson.Goal] = []
+        self._answers: list[Future] = []
+        self._node = graph.add_node("stubborn")
+        ActionServer(
+            self._node,
+            AskPerson,
+            f"{asker}/ask_person",
+            execute_callback=self._execute,
+            cancel_callback=lambda goal: CancelResponse.REJECT,
+        )
+
+    async def _execute(self, goal_handle: Any) -> AskPerson.Result:
+        self.asked.append(goal_handle.request)
+        answer = Future(executor=self._node.executor)
+        self._answers.append(answer)
+        text = await answer
+        goal_handle.succeed()
+        return AskPerson.Result(text=text)
+
+    def says(self, words: str, *, to: int = -1) -> None:
+        """Answer one of the goals."""
+        self._answers[to].set_result(words)
+
+
+def told(planner: PlannerNode, subgoal: str = "root") -> list[str]:
+    """What a goal node of the last run was told by the person."""
+    assert planner._shown is not None
+    assert planner._shown.episode is not None
+    turns = [turn for node in planner._shown.episode.context.nodes if node.subgoal == subgoal for turn in node.turns]
+    return [turn.text for turn in turns if isinstance(turn, Told) and turn.about is About.PERSON]
