@@ -22,16 +22,17 @@ class Process:
     Args:
         command: The command.
         domain: ROS domain.
+        stdin: File descriptor of what it reads; by default there is nothing.
     """
 
-    def __init__(self, *command: str, domain: int) -> None:
+    def __init__(self, *command: str, domain: int, stdin: int = subprocess.DEVNULL) -> None:
         self._command = command
         self._lines: list[str] = []
         self._more = threading.Condition()
         environment = {**os.environ, "ROS_DOMAIN_ID": str(domain), "PYTHONUNBUFFERED": "1"}
         self._process = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -140,9 +141,9 @@ class Processes:
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a background job, and so in what it starts
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    def start(self, *command: str) -> Process:
+    def start(self, *command: str, stdin: int = subprocess.DEVNULL) -> Process:
         """Start a command."""
-        self._started.append(Process(*command, domain=self.domain))
+        self._started.append(Process(*command, domain=self.domain, stdin=stdin))
         return self._started[-1]
 
     def launch(self, *arguments: str) -> Process:

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from doubles import ScriptedWorld
 
+from reactree_ros.errors import UserError
+from reactree_ros.person.port import Answer
+
 if importlib.util.find_spec("rclpy"):
     from action_msgs.msg import GoalStatus
+    from people import BRIDGE, Answerer, Stubborn
     from rcl_interfaces.msg import Log
     from rclpy.lifecycle import TransitionCallbackReturn
     from reactree_interfaces.action import ExecuteSkill
-    from reactree_interfaces.srv import AvailableSkills, ConfirmSkill, DescribeHousehold
+    from reactree_interfaces.srv import AvailableSkills, DescribeHousehold
 
-    from reactree_ros.nodes.confirm import ConfirmNode
+    from reactree_ros.nodes.ros_person import HINT
 
     Result = ExecuteSkill.Result
 
 if TYPE_CHECKING:
-    from processes import Processes
     from ros_graph import Graph
 
 pytestmark = pytest.mark.ros
@@ -41,33 +42,6 @@ def policy(tmp_path: Path) -> str:
     file = tmp_path / "policy.yaml"
     file.write_text(POLICY)
     return str(file)
-
-
-class Person:
-    """Answers what is to be confirmed, when told to.
-
-    Attributes:
-        asked: What was asked.
-        thinks: Whether the answer is held back.
-    """
-
-    def __init__(self, graph: Graph, *, approves: bool, says: str = "", thinks: bool = False) -> None:
-        self.asked: list[ConfirmSkill.Request] = []
-        self._approves, self._says, self.thinks = approves, says, thinks
-        self._node = graph.add_node("person", alone=True)
-        self._node.create_service(ConfirmSkill, "confirm_skill", self._answer)
-        if thinks:
-            graph.halt(self._node)
-        self._graph = graph
-
-    def answers(self) -> None:
-        """Let go of the answer."""
-        self._graph.resume(self._node)
-
-    def _answer(self, request: Any, response: Any) -> Any:
-        self.asked.append(request)
-        response.approved, response.message = self._approves, self._says
-        return response
 
 
 def test_what_a_rule_allows_is_carried_out(graph: Graph, policy: str) -> None:
@@ -107,79 +81,142 @@ def test_without_a_policy_every_skill_is_carried_out(graph: Graph) -> None:
     assert graph.skill("turn on tv 1").result.outcome == Result.DONE
 
 
-def test_what_a_person_approves_is_carried_out(graph: Graph, policy: str) -> None:
-    person = Person(graph, approves=True)
+@pytest.mark.parametrize("yes", ["y", "yes", " Yes! "])
+def test_what_a_person_approves_is_carried_out(graph: Graph, policy: str, yes: str) -> None:
+    person = Answerer(graph, BRIDGE)
     graph.bridge(ScriptedWorld(), policy=policy, confirm_timeout=60.0)
     goal = graph.skill("turn on stove 1")
+    asked = person.is_asked().question
+    assert (asked.text, asked.skill, asked.asker) == (
+        "May 'turn on stove 1' be carried out?",
+        "turn on stove 1",
+        BRIDGE,
+    )
+    assert asked.goal == "the skill policy says confirm for 'turn on stove'"
+    assert asked.seconds == pytest.approx(60.0, abs=5.0)
+    person.says(yes)
     assert goal.result.outcome == Result.DONE
-    asked = person.asked[0]
-    assert (asked.skill, asked.seconds) == ("turn on stove 1", 60.0)
-    assert asked.reason == "the skill policy says confirm for 'turn on stove'"
     assert goal.feedback[0].phase == ExecuteSkill.Feedback.CONFIRMING
 
 
-@pytest.mark.parametrize(("says", "reason"), [("it is hot", "it is hot"), ("", "no reason given")])
-def test_what_a_person_refuses_is_not_carried_out(graph: Graph, policy: str, says: str, reason: str) -> None:
-    Person(graph, approves=False, says=says)
-    world = ScriptedWorld()
+@pytest.mark.parametrize(
+    "says",
+    ["no", "n", "yes, but it is hot", "yes yes", "y\nyes", "yesterday", "ok", "sure", "stop", "turn on stove 1", "true"],
+)
+def test_what_a_person_does_not_approve_in_so_many_words_is_not_carried_out(
+    graph: Graph, policy: str, says: str
+) -> None:
+    person, world = Stubborn(graph, BRIDGE), ScriptedWorld()
     graph.bridge(world, policy=policy)
-    result = graph.skill("turn on stove 1").result
-    assert (result.outcome, result.message) == (
+    goal = graph.skill("turn on stove 1")
+    graph.until(lambda: person.asked, "it is asked")
+    person.says(says)
+    quoted = " ".join(says.split())
+    assert (goal.result.outcome, goal.result.message) == (
         Result.REFUSED_BY_POLICY,
-        f"The skill was not carried out: 'turn on stove 1' was not approved: {reason}.",
+        f"The skill was not carried out: 'turn on stove 1' was not approved: \"{quoted}\".",
     )
     assert world.executed == []
 
 
-def test_a_person_who_does_not_answer_in_time_refuses(graph: Graph, policy: str) -> None:
-    person = Person(graph, approves=True, thinks=True)
-    world = ScriptedWorld()
-    graph.bridge(world, policy=policy, confirm_timeout=0.2)
-    result = graph.skill("turn on stove 1").result
-    assert (result.outcome, result.message) == (
+def test_a_person_who_does_not_answer_in_time_refuses_and_a_late_yes_is_none(graph: Graph, policy: str) -> None:
+    person, world = Stubborn(graph, BRIDGE), ScriptedWorld()
+    graph.bridge(world, policy=policy, confirm_timeout=0.5)
+    goal = graph.skill("turn on stove 1")
+    assert (goal.result.outcome, goal.result.message) == (
         Result.REFUSED_BY_POLICY,
-        "The skill was not carried out: nobody confirmed 'turn on stove 1' within 0.2 s.",
+        "The skill was not carried out: nobody could be asked about 'turn on stove 1': nobody answered within 0.5 s.",
     )
-    person.answers()
-    graph.until(lambda: person.asked)
+    graph.until(lambda: person.asked, "it was asked")
+    person.says("yes")
     assert graph.skill("pick up apple 1").result.outcome == Result.DONE
     assert world.executed == ["pick up apple 1"], "the late answer changes nothing"
 
 
-def test_with_nobody_to_ask_it_is_refused(graph: Graph, policy: str) -> None:
-    world = ScriptedWorld()
-    graph.bridge(world, policy=policy, confirm_timeout=0.2)
-    result = graph.skill("turn on stove 1").result
-    assert result.outcome == Result.REFUSED_BY_POLICY
-    assert "nobody could be asked about 'turn on stove 1': " in result.message
-    assert "confirm_skill is not there (for 0.2 s)" in result.message
+def test_a_late_yes_is_none_to_the_next_skill_nor_to_the_same_one_again(graph: Graph, policy: str) -> None:
+    person, world = Stubborn(graph, BRIDGE), ScriptedWorld(skills=("turn on stove 1", "turn on stove 2"))
+    bridge = graph.bridge(world, policy=policy, confirm_timeout=600.0)
+    for number, skill in enumerate(("turn on stove 1", "turn on stove 2", "turn on stove 1"), 1):
+        goal = graph.skill(skill)
+        graph.until(lambda number=number: len(person.asked) == number, "it is asked")
+        if number < 3:
+            goal.cancel()
+            assert goal.result.outcome == Result.CANCELED
+    person.says("yes", to=0)
+    person.says("yes", to=1)
+    graph.until(lambda: not bridge._person._over, "all was said of those that were canceled")
+    assert world.executed == []
+    person.says("no")
+    assert goal.result.outcome == Result.REFUSED_BY_POLICY
     assert world.executed == []
 
 
-def test_cancel_while_a_person_is_asked_ends_it_at_once(graph: Graph, policy: str) -> None:
-    person = Person(graph, approves=True, thinks=True)
+def test_with_nobody_to_ask_it_is_refused_at_once(graph: Graph, policy: str) -> None:
     world = ScriptedWorld()
     graph.bridge(world, policy=policy, confirm_timeout=3600.0)
+    result = graph.skill("turn on stove 1").result
+    assert (result.outcome, result.message) == (
+        Result.REFUSED_BY_POLICY,
+        "The skill was not carried out: nobody could be asked about 'turn on stove 1': nobody answers "
+        f"{BRIDGE}/ask_person; {HINT}.",
+    )
+    assert world.executed == []
+
+
+def test_cancel_while_a_person_is_asked_ends_it_at_once_and_takes_the_question_back(graph: Graph, policy: str) -> None:
+    person, world = Answerer(graph, BRIDGE), ScriptedWorld()
+    graph.bridge(world, policy=policy, confirm_timeout=3600.0)
     goal = graph.skill("turn on stove 1")
-    graph.until(lambda: goal.feedback)
+    one = person.is_asked()
     goal.cancel()
     assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_CANCELED, Result.CANCELED)
-    person.answers()
-    graph.until(lambda: person.asked)
+    graph.until(one.answer.cancelled, "it is taken back")
+    with pytest.raises(UserError, match="not open any more"):
+        person.desk.answer(one.number, "yes")
     assert graph.skill("pick up apple 1").result.outcome == Result.DONE
     assert world.executed == ["pick up apple 1"]
 
 
 def test_what_is_approved_after_the_bridge_was_deactivated_is_not_carried_out(graph: Graph, policy: str) -> None:
-    person = Person(graph, approves=True, thinks=True)
-    world = ScriptedWorld()
+    person, world = Stubborn(graph, BRIDGE), ScriptedWorld()
     node = graph.bridge(world, policy=policy, confirm_timeout=3600.0)
     goal = graph.skill("turn on stove 1")
-    graph.until(lambda: goal.feedback)
+    graph.until(lambda: person.asked, "it is asked")
     node.trigger_deactivate()
-    person.answers()
+    person.says("yes")
     assert (goal.status, goal.result.outcome) == (GoalStatus.STATUS_ABORTED, Result.WORLD_UNAVAILABLE)
     assert world.executed == []
+
+
+def test_a_yes_of_another_bridge_is_none_here(graph: Graph, policy: str) -> None:
+    person = Answerer(graph, "/robot_1/household_bridge", "/robot_2/household_bridge")
+    worlds = {name: ScriptedWorld() for name in ("robot_1", "robot_2")}
+    for name, world in worlds.items():
+        graph.bridge(world, namespace=name, policy=policy, confirm_timeout=600.0)
+    goals = [graph.skill("turn on stove 1", to=f"{name}/household_bridge") for name in worlds]
+    graph.until(lambda: len(person.desk.open) == 2, "both ask")
+    person.says("yes", of="robot_2")
+    assert goals[1].result.outcome == Result.DONE
+    assert worlds["robot_1"].executed == []
+    person.says("no", of="robot_1")
+    assert goals[0].result.outcome == Result.REFUSED_BY_POLICY
+    assert worlds["robot_1"].executed == []
+
+
+def test_of_a_no_and_a_yes_what_came_first_counts(graph: Graph, policy: str) -> None:
+    world = ScriptedWorld()
+    graph.bridge(world, policy=policy, confirm_timeout=600.0)
+    careful, hasty = Answerer(graph, BRIDGE, name="careful"), Answerer(graph, BRIDGE, name="hasty", alone=True)
+    goal = graph.skill("turn on stove 1")
+    one, other = careful.is_asked(), hasty.is_asked()
+    graph.halt(hasty.node)
+    careful.desk.answer(one.number, "no")
+    assert other.answer.succeed(Answer("yes"))
+    assert goal.result.outcome == Result.REFUSED_BY_POLICY
+    graph.resume(hasty.node)
+    graph.until(lambda: hasty.answering.idle, "the yes has been said")
+    assert graph.skill("pick up apple 1").result.outcome == Result.DONE
+    assert world.executed == ["pick up apple 1"]
 
 
 # ---------------------------------------------------------------------- a policy that does not fit, skills on offer
@@ -218,116 +255,13 @@ def test_what_the_policy_denies_is_not_offered(graph: Graph, policy: str) -> Non
 def test_a_policy_that_wants_a_person_where_nobody_answers_says_so_at_the_start(graph: Graph, policy: str) -> None:
     heard = graph.listen(Log, "/rosout")
     graph.bridge(ScriptedWorld(), policy=policy)
-    nobody = (
-        "nobody answers /confirm_skill: they are refused until somebody does, e.g. by `ros2 run reactree_ros confirm`"
-    )
+    nobody = f"nobody answers {BRIDGE}/ask_person: they are refused until somebody does; `reactree answer`"
     graph.until(lambda: any(nobody in log.msg for log in heard), "it is said")
 
 
 def test_a_policy_that_wants_a_person_who_is_there_says_nothing(graph: Graph, policy: str) -> None:
-    Person(graph, approves=True)
+    Answerer(graph, BRIDGE)
     heard = graph.listen(Log, "/rosout")
     bridge = graph.bridge(ScriptedWorld(), policy=policy)
     graph.until(lambda: bridge._somebody_by is None, "it was looked for")
     assert not [log.msg for log in heard if "nobody answers" in log.msg]
-
-
-class Terminal:
-    """A terminal with a person at it, and the tool that asks there."""
-
-    def __init__(self, graph: Graph, shown: pytest.CaptureFixture[str]) -> None:
-        self._graph, self._shown, self._text = graph, shown, ""
-        read, self._write = os.pipe()
-        self._open = [read, self._write]
-        self.node = graph.add(ConfirmNode(context=graph.context, terminal=read))
-
-    def shows(self, text: str) -> None:
-        """Wait until it shows something."""
-
-        def there() -> bool:
-            self._text += self._shown.readouterr().out
-            return text in self._text
-
-        self._graph.until(there, f"'{text}' is shown")
-
-    def types(self, text: str) -> None:
-        os.write(self._write, text.encode())
-
-    def close(self) -> None:
-        """Nobody types any more."""
-        self._open.remove(self._write)
-        os.close(self._write)
-
-    def end(self) -> None:
-        for one in self._open:
-            os.close(one)
-
-
-@pytest.fixture
-def terminal(graph: Graph, capsys: pytest.CaptureFixture[str]) -> Iterator[Terminal]:
-    terminal = Terminal(graph, capsys)
-    yield terminal
-    terminal.end()
-
-
-QUESTION = "the skill policy says confirm for 'turn on stove'. May 'turn on stove 1' be carried out?"
-
-
-@pytest.mark.parametrize(
-    ("typed", "outcome", "message"),
-    [
-        ("y\n", "DONE", ""),
-        ("Yes\n", "DONE", ""),
-        ("\n", "REFUSED_BY_POLICY", "'turn on stove 1' was not approved: the person said no"),
-        ("it is hot\n", "REFUSED_BY_POLICY", "'turn on stove 1' was not approved: it is hot"),
-    ],
-)
-def test_the_person_at_the_terminal_decides(
-    graph: Graph, policy: str, terminal: Terminal, typed: str, outcome: str, message: str
-) -> None:
-    graph.bridge(ScriptedWorld(), policy=policy)
-    goal = graph.skill("turn on stove 1")
-    terminal.shows(QUESTION)
-    terminal.types(typed)
-    assert goal.result.outcome == getattr(Result, outcome)
-    assert message in goal.result.message
-
-
-def test_what_was_typed_before_the_question_is_no_answer_to_it(graph: Graph, policy: str, terminal: Terminal) -> None:
-    world = ScriptedWorld()
-    graph.bridge(world, policy=policy)
-    terminal.types("y\ny\n")
-    goal = graph.skill("turn on stove 1")
-    terminal.shows(QUESTION)
-    terminal.types("no\n")
-    assert goal.result.outcome == Result.REFUSED_BY_POLICY
-    assert world.executed == []
-
-
-def test_a_question_that_is_not_answered_in_time_is_a_no_and_the_next_one_is_put(
-    graph: Graph, terminal: Terminal
-) -> None:
-    late = graph.call(ConfirmSkill, "confirm_skill", skill="turn on stove 1", reason="it is hot", seconds=0.2)
-    assert (late.approved, late.message) == (False, "nobody answered within 0.2 s")
-    answer = graph.send(ConfirmSkill, "confirm_skill", skill="open door 1", reason="it is cold", seconds=600.0)
-    terminal.shows("it is cold. May 'open door 1' be carried out?")
-    terminal.types("y\n")
-    assert graph.wait(answer, "it is answered").approved
-
-
-def test_a_terminal_that_is_closed_or_left_refuses(graph: Graph, policy: str, terminal: Terminal) -> None:
-    graph.bridge(ScriptedWorld(), policy=policy)
-    goal = graph.skill("turn on stove 1")
-    terminal.shows(QUESTION)
-    terminal.node.leave()
-    assert goal.result.message.endswith("was not approved: the person has left.")
-    terminal.close()
-    assert graph.skill("turn on stove 1").result.message.endswith("was not approved: nobody is at the terminal.")
-    assert terminal.node.nobody_is_there()
-
-
-def test_the_tool_says_where_it_answers_and_that_nobody_is_at_the_terminal(processes: Processes) -> None:
-    tool = processes.start("ros2", "run", "reactree_ros", "confirm", "--ros-args", "-r", "__ns:=/robot")
-    assert tool.end() == 1
-    assert "answers /robot/confirm_skill; Ctrl-C ends it" in tool.output
-    assert "error: nobody is at the terminal; run it where somebody can type" in tool.output

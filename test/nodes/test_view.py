@@ -7,6 +7,8 @@ import json
 import os
 import re
 import signal
+import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -23,6 +25,8 @@ from reactree_ros.errors import UserError
 
 if importlib.util.find_spec("rclpy"):
     from action_msgs.msg import GoalStatus
+    from people import told as told_by_the_person
+    from reactree_interfaces.action import ExecuteTask
     from reactree_interfaces.msg import RecordPart
     from reactree_interfaces.srv import SayDecision
     from ros_graph import HeldWorld
@@ -262,6 +266,8 @@ def test_words_for_a_run_that_goes_on_are_refused_and_those_for_one_that_ends_ar
 
 
 POLICY = "rules: [{skill: open, object: fridge, verdict: confirm}]"
+ASKED = ["Ask: Which apple?", "Act: done"]
+ASKS = {"planner": "reactree:questions=2", "answer_timeout": 600.0}
 
 
 def test_what_a_policy_wants_confirmed_is_asked_on_the_page_as_long_as_somebody_looks_at_it(
@@ -276,20 +282,21 @@ def test_what_a_policy_wants_confirmed_is_asked_on_the_page_as_long_as_somebody_
     goal = graph.task()
     graph.until(lambda: copies(tmp_path / "copies"), "it is followed")
     (record,) = copies(tmp_path / "copies")
-    assert not follower._questions.offered, "nobody looks"
-    for command, words in (("allow", ""), ("refuse", "it is cold")):
+    assert not follower._answering.askers, "nobody looks"
+    for words in ("yes", "it is cold"):
         graph.until(lambda: follower.course_of(record).asked is not None, "it is asked")
         asked = follower.course_of(record).asked
         assert asked is not None
         assert (asked.skill, asked.reason) == ("open fridge 1", "the skill policy says confirm for 'open fridge'")
-        want(follower, record, f"{command} {asked.number}", words)
+        assert asked.asker == "/household_bridge"
         with pytest.raises(KeyError):
-            want(follower, record, f"{command} {asked.number + 1}")
+            want(follower, record, f"answer {asked.number + 1}", words)
+        want(follower, record, f"answer {asked.number}", words)
         graph.until(lambda asked=asked: follower.course_of(record).asked != asked, "it is answered")
     assert goal.result.success
     assert world.executed == ["open fridge 1"]
-    assert any("was not approved: it is cold" in event.get("saw", "") for event in events(record))
-    graph.until(lambda: not follower._questions.offered, "nobody looks any more")
+    assert any("was not approved: \"it is cold\"" in event.get("saw", "") for event in events(record))
+    graph.until(lambda: not follower._answering.askers, "nobody looks any more")
 
 
 def test_a_pause_by_somebody_else_is_seen(graph: Graph, tmp_path: Path) -> None:
@@ -335,7 +342,94 @@ def test_a_planner_that_does_not_answer_is_not_waited_for_without_end(
     assert follower._calls == {}
 
 
+def test_words_on_the_page_go_to_the_run_and_why_they_do_not_is_told(graph: Graph, tmp_path: Path) -> None:
+    world = HeldWorld()
+    planner = graph.household({"root": ["Act: open fridge 1", "Act: done"]}, world=world)
+    follower = follow(graph, tmp_path)
+    goal = graph.task()
+    graph.until(lambda: world.held and copies(tmp_path), "the skill runs")
+    (record,) = copies(tmp_path)
+    want(follower, record, "tell", " ")
+    graph.until(lambda: "nothing is said" in follower.course_of(record).notice, "why not is told")
+    want(follower, record, "tell", "the red one")
+    graph.until(lambda: not follower.course_of(record).notice, "it is taken in")
+    world.finish()
+    assert goal.result.success
+    assert told_by_the_person(planner) == ['The person says: "the red one".']
+
+
+def test_a_question_is_asked_on_the_page_and_stop_in_its_place_ends_the_run(graph: Graph, tmp_path: Path) -> None:
+    planner = graph.household({"root": ["Act: open fridge 1", *ASKED]}, **ASKS)
+    graph.call(Trigger, "/reactree_planner/pause")
+    follower = follow(graph, tmp_path)
+    goal = graph.task()
+    graph.until(lambda: copies(tmp_path) and follower.course_of(copies(tmp_path)[0]).paused, "it begins paused")
+    (record,) = copies(tmp_path)
+    graph.until(lambda: follower.course_of(record) and planner._person.there, "somebody looks")
+    want(follower, record, "go on")
+    graph.until(lambda: follower.course_of(record).asked is not None, "it is asked")
+    asked = follower.course_of(record).asked
+    assert asked is not None
+    assert (asked.text, asked.reason, asked.skill) == ("Which apple?", "root", "")
+    want(follower, record, f"answer {asked.number}", "stop")
+    assert goal.result.error_code == ExecuteTask.Result.CANCELED
+    graph.until(lambda: follower.course_of(record).asked is None, "nothing is asked any more")
+
+
 # ------------------------------------------------------------------ the commands
+
+
+class Looking:
+    """Looks at the latest run of a page, as a browser does: in a thread, so that what it looks at goes on.
+
+    Attributes:
+        events: What has come.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url, self.run, self.events = url, "", list[dict[str, Any]]()
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def _look(self) -> None:
+        while not (found := json.loads(asked(self.url, "api/runs"))["runs"]):
+            pass
+        self.run = found[0]["run"]
+        with urlopen(f"{self.url}api/events?run={self.run}", timeout=PATIENCE) as stream:
+            self.events.extend(json.loads(line) for line in stream if line.strip())
+
+    @property
+    def course(self) -> dict[str, Any]:
+        return next((event for event in reversed(self.events) if event["e"] == "steering"), {})
+
+    def wants(self, command: str, words: str) -> None:
+        threading.Thread(
+            target=asked, args=(self.url, "api/steering", {"do": command, "run": self.run, "words": words})
+        ).start()
+
+
+@pytest.mark.usefixtures("page")
+def test_a_question_is_answered_on_the_page_by_http(graph: Graph) -> None:
+    planner = graph.household({"root": ASKED}, **ASKS)
+    graph.call(Trigger, "/reactree_planner/pause")
+    processes = Processes(graph.domain_id)
+    view = processes.start(sys.executable, "-m", "reactree_ros.cli", "view", "--ros")
+    try:
+        graph.until(lambda: "#/latest" in view.output, "the page is there")
+        goal = graph.task()
+        page = Looking(url_of(view))
+        graph.until(lambda: page.course.get("paused") and planner._person.there, "it is looked at")
+        page.wants("go on", "")
+        graph.until(lambda: page.course.get("asked"), "it is asked")
+        shown = page.course["asked"]
+        assert (shown["text"], shown["reason"], shown["asker"]) == ("Which apple?", "root", "/reactree_planner")
+        assert shown["ends"] == pytest.approx(time.time() + 600.0, abs=60.0)
+        page.wants(f"answer {shown['number']}", "the red one")
+        assert goal.result.success
+        graph.until(lambda: any(event["e"] == "end" for event in page.events), "the end has come")
+    finally:
+        processes.kill_all()
+    assert [(event["text"], event["by"]) for event in page.events if event["e"] == "answer"] == [("the red one", "page")]
+    assert told_by_the_person(planner) == ['The person answers: "the red one".']
 
 
 def url_of(process: Process) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -218,28 +219,28 @@ def test_what_a_skill_policy_wants_confirmed_is_asked_and_answered(
     tmp_path: Path, serve: Serve, open_page: Open
 ) -> None:
     answers: list[tuple[str, str]] = []
+    ends = time.time() + 59.0
 
     class Asks(Planner):
         def course_of(self, record: Path) -> Course:
-            asked = Asked(
-                7 + len(answers), f"turn on stove {7 + len(answers)} {HOSTILE}", "the skill policy says confirm", 30.0
-            )
+            skill, number = f"turn on stove {7 + len(answers)} {HOSTILE}", 7 + len(answers)
+            asked = Asked(number, f"May '{skill}' be carried out?", skill, "the skill policy says confirm", ends)
             return Course(asked=asked if len(answers) < 2 else None)
 
         def commands(self, record: Path) -> dict[str, Callable[[str], None]]:
-            numbered = [f"{verb} {7 + len(answers)}" for verb in ("allow", "refuse")]
-            return {name: lambda words, name=name: answers.append((name, words)) for name in numbered}
+            name = f"answer {7 + len(answers)}"
+            return {name: lambda words: answers.append((name, words))}
 
     page = open_page(serve(Lines(tmp_path / "run.jsonl", "root").path, steering=Asks()).url)
     question = page.locator(".question")
     expect(question).to_contain_text("turn on stove 7 <img")
-    expect(question).to_contain_text("Without an answer in 30 s it is not.")
+    expect(question).to_contain_text(re.compile(r"Without an answer in \d+ s it is not\."))
     page.get_by_role("button", name="Allow").click()
     expect(question).to_contain_text("turn on stove 8 <img")
     page.get_by_label("Why not").fill("it is hot")
     page.get_by_role("button", name="Refuse").click()
     expect(question).to_be_hidden()
-    assert answers == [("allow 7", ""), ("refuse 8", "it is hot")]
+    assert answers == [("answer 7", "yes"), ("answer 8", "no, it is hot")]
 
 
 # ---------------------------------------------------------------------- a run that is over

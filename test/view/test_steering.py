@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from doubles import Heard, ScriptedModel, scripted_episode
 
 from reactree_ros.episode import Episode
+from reactree_ros.person.desk import Desk
+from reactree_ros.person.port import Question
 from reactree_ros.errors import UserError
 from reactree_ros.view.steering import A_PERSON, Steering
 
@@ -106,3 +110,34 @@ def test_a_run_that_has_ended_cannot_be_steered() -> None:
     for command in (steering.pause, steering.step, steering.go_on, steering.cancel):
         with pytest.raises(UserError, match="has ended"):
             command()
+
+
+def test_what_the_person_is_asked_is_shown_and_answered_by_its_number() -> None:
+    desk = Desk()
+    steering = Steering(ScriptedModel({}), desk)
+    assert steering.course.asked is None
+    one = desk.ask(Question("Which apple?", 60.0, goal="root"))
+    other = desk.ask(Question("May it?", 60.0, goal="it is hot", skill="turn on stove 1"))
+    shown = steering.course.asked
+    assert shown is not None
+    assert (shown.number, shown.text, shown.reason, shown.skill) == (1, "Which apple?", "root", "")
+    answer = steering.commands(Path())["answer 1"]
+    answer("the red one")
+    assert (one.take().text, one.take().by) == ("the red one", "page")
+    shown = steering.course.asked
+    assert shown is not None
+    assert (shown.number, shown.skill) == (2, "turn on stove 1")
+    with pytest.raises(UserError, match="not open any more"):
+        answer("yes")
+    assert not other.done()
+    assert "answer 1" not in steering.commands(Path())
+
+
+def test_words_are_told_to_the_run() -> None:
+    episode, steering, _ = steered("Think: a", "Act: done", paused=False)
+    steering.commands(Path())["tell"]("the red one")
+    assert episode.run().end == "done"
+    assert episode.context.words == ["the red one"]
+    steering.ended()
+    with pytest.raises(UserError, match="has ended"):
+        steering.tell("the red one")
