@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from view.writing import DEMO, Lines, Live, Wide, deep, demo
+from view.writing import DEMO, Lines, Live, Wide, deep, demo, expert
 
+from reactree_ros.person.desk import Desk
+from reactree_ros.person.port import Question, approves
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import read_record
-from reactree_ros.view.steering import Asked, Course
+from reactree_ros.view.steering import Asked, Course, Steering
 
 pytestmark = pytest.mark.view
 
@@ -241,6 +243,50 @@ def test_what_a_skill_policy_wants_confirmed_is_asked_and_answered(
     page.get_by_role("button", name="Refuse").click()
     expect(question).to_be_hidden()
     assert answers == [("answer 7", "yes"), ("answer 8", "no, it is hot")]
+
+
+def test_a_question_is_asked_with_the_time_that_is_left_and_what_is_typed_answers_it(
+    tmp_path: Path, serve: Serve, open_page: Open
+) -> None:
+    desk = Desk()
+    steering = Steering(expert(), desk)
+    page = open_page(serve(Lines(tmp_path / "run.jsonl", "root").path, steering=steering).url)
+    question = page.locator(".question")
+    expect(question).to_be_hidden()
+    answer = desk.ask(Question(f"Which apple? {HOSTILE}", 59.0, goal="bring an apple", asker="/one/planner"))
+    expect(question).to_contain_text("Which apple? <img")
+    expect(question).to_contain_text("For “bring an apple”.")
+    expect(question).to_contain_text("(/one/planner)")
+    expect(question).to_contain_text(re.compile(r"Without an answer in 5\d s the run goes on\."))
+    expect(question).to_contain_text(re.compile(r"Without an answer in 5[0-7] s"))  # it counts
+    page.get_by_label("Your answer").fill("the red one")
+    page.keyboard.press("Enter")
+    expect(question).to_be_hidden()
+    assert (answer.take().text, answer.take().by) == ("the red one", "page")
+
+
+def test_a_skill_that_is_refused_with_a_yes_is_refused(tmp_path: Path, serve: Serve, open_page: Open) -> None:
+    desk = Desk()
+    steering = Steering(expert(), desk)
+    page = open_page(serve(Lines(tmp_path / "run.jsonl", "root").path, steering=steering).url)
+    answer = desk.ask(Question("May it?", 59.0, goal="it is hot", skill="turn on stove 1"))
+    page.get_by_label("Why not").fill("yes")
+    page.get_by_role("button", name="Refuse").click()
+    expect(page.locator(".question")).to_be_hidden()
+    assert not approves(answer.take().text)
+
+
+def test_the_run_is_told_something_while_it_goes_on(live: Live, open_page: Open) -> None:
+    page = open_page(live.url)
+    page.get_by_label("Tell the run something").fill("not that one, the red one")
+    page.get_by_role("button", name="Tell").click()
+    expect(page.get_by_label("Tell the run something")).to_have_value("")
+    page.get_by_role("button", name="Step", exact=True).click()
+    expect(page.locator(".turn.told.person")).to_contain_text('The person says: "not that one, the red one".')
+    page.get_by_label("Tell the run something").fill("stop")
+    page.keyboard.press("Enter")
+    assert live.result().end == "interrupted"
+    expect(page.locator(".top .chip")).to_have_text("interrupted")
 
 
 # ---------------------------------------------------------------------- a run that is over

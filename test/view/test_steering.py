@@ -134,7 +134,9 @@ def test_what_the_person_is_asked_is_shown_and_answered_by_its_number() -> None:
 
 
 def test_words_are_told_to_the_run() -> None:
-    episode, steering, _ = steered("Think: a", "Act: done", paused=False)
+    steering = Steering(ScriptedModel({"root": ["Think: a", "Act: done"]}))
+    episode = scripted_episode({}, model=steering)
+    steering.follow(episode)
     steering.commands(Path())["tell"]("the red one")
     assert episode.run().end == "done"
     assert episode.context.words == ["the red one"]
