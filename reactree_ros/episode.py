@@ -235,11 +235,14 @@ class Episode:
         return self._ticked and self.root.status != Status.RUNNING
 
     def tick(self) -> None:
-        """Tick the tree once."""
+        """Tick the tree once; what was cancelled is interrupted instead."""
         if not self._ticked:
             self._ticked, self._begin = True, time.monotonic()
         self._awake.clear()
         self._take_words()
+        if self._canceled:
+            self.interrupt()
+            return
         self._in_tick = True
         self.tree.tick()
         self._in_tick = False  # it stays where an exception broke the tick off
@@ -338,6 +341,7 @@ class Episode:
             words = self._words.get()
             self.context.words.append(words)
             self.context.listener.heard(words)
+            self._canceled |= is_stop(words)  # whoever said it may not have come to that
 
     def interrupt(self) -> None:
         """Stop: whatever is in flight is cancelled.

@@ -15,7 +15,7 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.experience import Experience
 from reactree_ros.pending import Pending
-from reactree_ros.person.port import Person
+from reactree_ros.person.port import Person, is_stop
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.player import (
@@ -67,11 +67,12 @@ def stop_of(record: Record) -> int:
     """
     events = followed(record)
     if record.end is None:
-        return next((at for at, event in enumerate(events) if event["e"] == "interrupted"), len(events))
+        ends = (_before_stop(events, at) for at, event in enumerate(events) if event["e"] == "interrupted")
+        return next(ends, len(events))
     end = record.end["result"]["end"]
     for at, event in reversed(list(enumerate(events))):
         if end == EpisodeEnd.INTERRUPTED.value and event["e"] == "interrupted":
-            return at
+            return _before_stop(events, at)
         if end not in _LIMITS and event["e"] == "failed" and event["of"] not in ("score", "answer"):
             return at
         if end in _LIMITS and event.get("about") == "limit" and not _limited_before(events, at):
@@ -269,6 +270,12 @@ class WayBack:
             f"{self._script.difference or 'it ended before that'}; "
             "`reactree replay` says whether this version makes it again"
         )
+
+
+def _before_stop(events: Sequence[Event], at: int) -> int:
+    """Return where an interruption begins: with a person's ``stop``, where that is what it came from."""
+    before = events[at - 1]
+    return at - 1 if before["e"] == "heard" and is_stop(before["text"]) else at
 
 
 def go_on(

@@ -16,6 +16,7 @@ from reactree_ros.pending import Pending
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question
 from reactree_ros.planners.spec import planner
+from reactree_ros.record.going_on import go_on, stop_of
 from reactree_ros.record.player import replay
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
@@ -206,6 +207,25 @@ def test_stop_as_the_answer_to_a_question_is_none_and_ends_the_run() -> None:
     assert episode.run().status == "interrupted"
     assert not desk.open
     assert replays(events)
+
+
+def test_a_run_that_a_person_has_stopped_can_be_gone_on_with() -> None:
+    episode, _, events = run_of({"root": ["Act: open fridge 1", "Think: 1", "Act: done"]}, None)
+    while not episode.context.budget.decisions:
+        episode.tick()
+    episode.hear("the red one")
+    while not told_by_the_person(episode):
+        episode.tick()
+    episode.hear("stop")
+    episode.tick()
+    assert episode.finished, "a tick decides nothing any more"
+    episode.conclude()
+    record = Record(tuple(events), "test")
+    model, again = Requests({"root": ["Act: done"]}), list[Event]()
+    resumed = go_on(record, stop_of(record), world=ScriptedWorld(), model=model, write=again.append, about={})
+    assert resumed.run().end == "done"
+    assert told_by_the_person(resumed) == ['The person says: "the red one".']
+    assert replays(again)
 
 
 def test_a_planner_that_takes_no_words_in_says_so_but_stops() -> None:

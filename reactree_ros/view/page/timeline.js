@@ -3,7 +3,7 @@
 import { countUntil, latest } from "./record.js";
 import { count, make, seconds } from "./text.js";
 
-const COLOURS = { expansion: "expansion", hold: "quiet", refusal: "interrupted", failure: "failure", person: "accent" };
+const COLOURS = { expansion: "expansion", hold: "quiet", refusal: "interrupted", failure: "failure", person: "running" };
 
 export class Timeline {
   /** `go(moment)` is called when a person moves; `live()` when they want the newest. */
