@@ -60,6 +60,8 @@ class _Asked:
         requests: What is asked of the servers and not answered yet, with whose.
         asked_of: How many servers there were when they were asked for the answer, or fewer since.
         nobody: Why one of the servers does not answer; empty: none has said so.
+        told_over: When the servers were told last that nobody waits for it any more.
+        told_again: Whether they were told twice.
     """
 
     question: Question
@@ -71,6 +73,8 @@ class _Asked:
     requests: list[tuple[Client, Future]] = field(default_factory=list)
     asked_of: int = 0
     nobody: str = ""
+    told_over: float = 0.0
+    told_again: bool = False
 
 
 class RosPerson(Person):
@@ -95,7 +99,7 @@ class RosPerson(Person):
         self._get = node.create_client(_PROTOCOL.GetResultService, f"{self.name}/_action/get_result")
         self._new: deque[_Asked] = deque()
         self._open: list[_Asked] = []
-        self._over: list[tuple[_Asked, float]] = []  # with when they were canceled
+        self._over: list[_Asked] = []  # those that nobody waits for any more, until all have heard it
         self._since = steady.now()
         self._there_at = float("-inf")  # when somebody was there last
         self._wake = Wake(node, self._look)
@@ -132,13 +136,19 @@ class RosPerson(Person):
                 self._look_after(one, now, servers)
         for one in [one for one in self._open if one.answer.done()]:
             self._open.remove(one)
-            self._forget(one)
+            self._forget(one, self._get)
             if one.put_at is not None:
+                one.told_over = now
                 self._tell_over(one)
-                self._over.append((one, now))
-        for late in [late for late in self._over if now - late[1] > AGAIN]:
-            self._over.remove(late)
-            self._tell_over(late[0])  # the first one may have been there before the question itself
+                self._over.append(one)
+        for one in [one for one in self._over if now - one.told_over > AGAIN]:
+            self._over.remove(one)
+            if not one.told_again:  # the first time it may have been told before the question itself was there
+                one.told_over, one.told_again = now, True
+                self._over.append(one)
+                self._tell_over(one)
+            else:
+                self._forget(one, self._send, self._get, self._cancel)
 
     def _look_after(self, one: _Asked, now: float, servers: int) -> None:
         one.asked_of = min(one.asked_of, servers)
@@ -186,7 +196,7 @@ class RosPerson(Person):
 
     def _told(self, one: _Asked, response: Any) -> None:
         """Take in what one of the servers says, which may be that it does not answer; another one may yet."""
-        if one.answer.done():
+        if one.answer.done() or steady.now() > one.until:
             return
         told = response.result
         if response.status == GoalStatus.STATUS_SUCCEEDED and told.error_code == AskPerson.Result.ANSWERED:
@@ -217,10 +227,10 @@ class RosPerson(Person):
 
         one.requests.append((client, ask(client, request, answered)))
 
-    def _forget(self, one: _Asked) -> None:
-        """Wait for no answer any more, but for whether the question is taken: then it is canceled."""
+    def _forget(self, one: _Asked, *clients: Client) -> None:
+        """Wait for no more answers of some of the services."""
         for client, future in list(one.requests):
-            if client is self._get:
+            if client in clients:
                 client.remove_pending_request(future)
                 one.requests.remove((client, future))
 

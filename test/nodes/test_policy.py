@@ -101,7 +101,7 @@ def test_what_a_person_approves_is_carried_out(graph: Graph, policy: str, yes: s
 
 @pytest.mark.parametrize(
     "says",
-    ["no", "n", "yes, but it is hot", "yes yes", "y\nyes", "yesterday", "ok", "sure", "stop", "turn on stove 1", "true"],
+    ["no", "n", "yes, but it is hot", "yes yes", "y\nyes", "yesterday", "ok", "sure", "stop", "turn on stove 1"],
 )
 def test_what_a_person_does_not_approve_in_so_many_words_is_not_carried_out(
     graph: Graph, policy: str, says: str

@@ -15,8 +15,8 @@ from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import parse_tasks
 
 if importlib.util.find_spec("rclpy"):
-    from reactree_interfaces.action import ExecuteSkill, ExecuteTask
     from people import Answerer, told
+    from reactree_interfaces.action import ExecuteSkill, ExecuteTask
     from ros_graph import HeldWorld
 
     Result, Skill = ExecuteTask.Result, ExecuteSkill.Result

@@ -295,7 +295,7 @@ def test_what_a_policy_wants_confirmed_is_asked_on_the_page_as_long_as_somebody_
         graph.until(lambda asked=asked: follower.course_of(record).asked != asked, "it is answered")
     assert goal.result.success
     assert world.executed == ["open fridge 1"]
-    assert any("was not approved: \"it is cold\"" in event.get("saw", "") for event in events(record))
+    assert any('was not approved: "it is cold"' in event.get("saw", "") for event in events(record))
     graph.until(lambda: not follower._answering.askers, "nobody looks any more")
 
 
@@ -428,7 +428,8 @@ def test_a_question_is_answered_on_the_page_by_http(graph: Graph) -> None:
         graph.until(lambda: any(event["e"] == "end" for event in page.events), "the end has come")
     finally:
         processes.kill_all()
-    assert [(event["text"], event["by"]) for event in page.events if event["e"] == "answer"] == [("the red one", "page")]
+    answers = [(event["text"], event["by"]) for event in page.events if event["e"] == "answer"]
+    assert answers == [("the red one", "page")]
     assert told_by_the_person(planner) == ['The person answers: "the red one".']
 
 
