@@ -78,6 +78,11 @@ class AnswerNode(Node):
         """Whether nothing is asked."""
         return self._answering.idle
 
+    def destroy_node(self) -> None:
+        """Release the endpoints."""
+        self._answering.close()
+        super().destroy_node()
+
     def _look(self) -> None:
         """Look for who would ask, and who takes words in."""
         before, found = self._answering.askers, askers_for(self, self._planner) if self._planner else askers(self)

@@ -69,6 +69,12 @@ class Answering:
         for asker in set(self._servers) - wanted - {asker for asker, _ in self._open.values()}:
             self._servers.pop(asker).destroy()
 
+    def close(self) -> None:
+        """Take the servers out of the node, whatever is open."""
+        for server in self._servers.values():
+            server.destroy()
+        self._servers.clear()
+
     def _consider(self, goal: AskPerson.Goal) -> GoalResponse:
         there = self._desk.staffed and 0.0 < goal.seconds <= LONGEST and (goal.question or goal.skill)
         return GoalResponse.ACCEPT if there else GoalResponse.REJECT

@@ -223,6 +223,12 @@ class RecordFollower(Node):
         looked_at = steady.now() - self._looked < GONE
         self._answering.offer(askers_for(self, self._planner) if looked_at else ())
 
+    def destroy_node(self) -> None:
+        """Release the endpoints."""
+        self._desk.leave()
+        self._answering.close()
+        super().destroy_node()
+
     # ------------------------------------------------------------------ the person's hand, from other threads
 
     def course_of(self, record: Path) -> Course:

@@ -38,7 +38,7 @@ LOOK_PERIOD = 0.1
 #: Longest wait for somebody who answers to be discovered, from when the node that asks was made, in seconds.
 DISCOVERY = 3.0
 #: The same, where that is over.
-AT_ONCE = 0.5
+AT_ONCE = 1.0
 #: How often a question is put again to whoever has come since, and a cancel is said again, in seconds.
 AGAIN = 1.0
 #: For how long it may seem that nobody is there any more while one of several leaves, in seconds.

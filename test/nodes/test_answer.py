@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
@@ -47,6 +47,12 @@ class Terminal:
         self.process = self._processes.start(*command, stdin=there)
         os.close(there)
         self._seen = 0
+
+    def answers(self, *nodes: Any) -> None:
+        """Wait until it answers some nodes, and they know it."""
+        for node in nodes:
+            self.shows(f"answers {node.get_fully_qualified_name()}")
+            self._graph.until(lambda node=node: node._person.there, "it is known to be there")
 
     def shows(self, *texts: str) -> None:
         """Wait until it shows some texts, after those that were waited for before."""
@@ -87,7 +93,7 @@ def test_a_question_is_printed_with_who_asks_and_what_for_and_what_is_typed_answ
     graph: Graph, terminal: Terminal
 ) -> None:
     planner = asks(graph, ONE)
-    terminal.shows("answers /reactree_planner")
+    terminal.answers(planner)
     goal = graph.task()
     terminal.shows("/reactree_planner: Which apple? (root; ", "Type the answer, then Enter.")
     terminal.types("the red one")
@@ -122,8 +128,8 @@ def test_a_skill_is_carried_out_after_a_yes_and_not_after_anything_else(
 ) -> None:
     (tmp_path / "policy.yaml").write_text(POLICY)
     world = ScriptedWorld()
-    graph.bridge(world, policy=str(tmp_path / "policy.yaml"), confirm_timeout=600.0)
-    terminal.shows("answers /household_bridge")
+    bridge = graph.bridge(world, policy=str(tmp_path / "policy.yaml"), confirm_timeout=600.0)
+    terminal.answers(bridge)
     goal = graph.skill("open fridge 1")
     terminal.shows("/household_bridge: May 'open fridge 1' be carried out? (the skill policy says confirm")
     terminal.types("it is cold")
@@ -144,8 +150,8 @@ def test_what_was_typed_before_a_skill_is_asked_for_is_no_yes_to_it(
 ) -> None:
     (tmp_path / "policy.yaml").write_text(POLICY)
     world = ScriptedWorld()
-    graph.bridge(world, policy=str(tmp_path / "policy.yaml"), confirm_timeout=600.0)
-    terminal.shows("answers /household_bridge")
+    bridge = graph.bridge(world, policy=str(tmp_path / "policy.yaml"), confirm_timeout=600.0)
+    terminal.answers(bridge)
     terminal.types("y")
     terminal.shows("(there is no planner that could take in what you say)")
     goal = graph.skill("open fridge 1")
@@ -159,7 +165,7 @@ def test_a_question_whose_time_is_over_is_gone_and_what_is_typed_then_is_no_answ
     graph: Graph, terminal: Terminal
 ) -> None:
     planner = asks(graph, ONE, answer_timeout=1.0)
-    terminal.shows("answers /reactree_planner")
+    terminal.answers(planner)
     goal = graph.task()
     terminal.shows("Which apple?", "(that question is not open any more)")
     terminal.types("the red one")
@@ -171,7 +177,7 @@ def test_a_question_whose_time_is_over_is_gone_and_what_is_typed_then_is_no_answ
 def test_what_is_typed_while_nothing_is_asked_is_told_to_the_run(graph: Graph, terminal: Terminal) -> None:
     world = HeldWorld()
     planner = asks(graph, {"root": ["Act: open fridge 1", "Act: done"]}, world=world)
-    terminal.shows("answers /reactree_planner")
+    terminal.answers(planner)
     terminal.types("the red one")
     terminal.shows("(no task runs that could take in what you say)")
     goal = graph.task()
@@ -186,7 +192,7 @@ def test_what_is_typed_while_nothing_is_asked_is_told_to_the_run(graph: Graph, t
 def test_stop_ends_the_run_also_in_place_of_an_answer(graph: Graph, terminal: Terminal) -> None:
     world = HeldWorld()
     planner = asks(graph, {"root": ["Act: open fridge 1", "Ask: Which apple?"]}, world=world)
-    terminal.shows("answers /reactree_planner")
+    terminal.answers(planner)
     goal = graph.task()
     graph.until(lambda: world.held, "the skill runs")
     terminal.types("stop!")
@@ -222,7 +228,8 @@ def test_one_planner_is_named_with_its_bridge_and_no_other_is_answered(graph: Gr
     planners = [graph.planner(namespace=name, **ASKS) for name in ("one", "two")]
     terminal = Terminal(graph, "--planner-node", "/two/reactree_planner")
     try:
-        terminal.shows("answers /two/household_bridge", "answers /two/reactree_planner")
+        terminal.shows("answers /two/household_bridge")
+        terminal.answers(planners[1])
         assert graph.task(to="one/reactree_planner").result.success
         assert told(planners[0])[0].startswith("Nobody answers: nobody answers /one/reactree_planner/ask_person;")
         goal = graph.task(to="two/reactree_planner")
@@ -236,7 +243,7 @@ def test_one_planner_is_named_with_its_bridge_and_no_other_is_answered(graph: Gr
 
 def test_ctrl_c_withdraws_and_the_run_knows_at_once(graph: Graph, terminal: Terminal) -> None:
     planner = asks(graph, ONE)
-    terminal.shows("answers /reactree_planner")
+    terminal.answers(planner)
     goal = graph.task()
     terminal.shows("Which apple?")
     terminal.process.interrupt()
@@ -248,7 +255,7 @@ def test_ctrl_c_withdraws_and_the_run_knows_at_once(graph: Graph, terminal: Term
 
 def test_where_it_is_killed_while_a_question_is_open_the_run_goes_on(graph: Graph, terminal: Terminal) -> None:
     planner = asks(graph, ONE)
-    terminal.shows("answers /reactree_planner")
+    terminal.answers(planner)
     goal = graph.task()
     terminal.shows("Which apple?")
     terminal.process.signal(signal.SIGKILL)
@@ -258,7 +265,7 @@ def test_where_it_is_killed_while_a_question_is_open_the_run_goes_on(graph: Grap
 
 def test_where_it_is_killed_another_one_has_the_question(graph: Graph, terminal: Terminal) -> None:
     planner = asks(graph, ONE)
-    terminal.shows("answers /reactree_planner")
+    terminal.answers(planner)
     goal = graph.task()
     terminal.shows("Which apple?")
     terminal.process.signal(signal.SIGKILL)
@@ -274,7 +281,7 @@ def test_where_it_is_killed_another_one_has_the_question(graph: Graph, terminal:
 
 def test_where_the_terminal_is_closed_it_ends_and_says_so(graph: Graph, terminal: Terminal) -> None:
     planner = asks(graph, ONE)
-    terminal.shows("answers /reactree_planner")
+    terminal.answers(planner)
     goal = graph.task()
     terminal.shows("Which apple?")
     terminal.hangs_up()

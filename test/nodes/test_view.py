@@ -276,13 +276,16 @@ def test_what_a_policy_wants_confirmed_is_asked_on_the_page_as_long_as_somebody_
     (tmp_path / "policy.yaml").write_text(POLICY)
     world = ScriptedWorld()
     graph.inference(ScriptedModel({"root": ["Act: open fridge 1"] * 2 + ["Act: done"]}))
-    graph.bridge(world, policy=str(tmp_path / "policy.yaml"), confirm_timeout=600.0)
+    bridge = graph.bridge(world, policy=str(tmp_path / "policy.yaml"), confirm_timeout=600.0)
     graph.planner()
+    graph.call(Trigger, "/reactree_planner/pause")
     follower = follow(graph, tmp_path / "copies")
     goal = graph.task()
     graph.until(lambda: copies(tmp_path / "copies"), "it is followed")
     (record,) = copies(tmp_path / "copies")
     assert not follower._answering.askers, "nobody looks"
+    graph.until(lambda: follower.course_of(record) and bridge._person.there, "somebody looks")
+    want(follower, record, "go on")
     for words in ("yes", "it is cold"):
         graph.until(lambda: follower.course_of(record).asked is not None, "it is asked")
         asked = follower.course_of(record).asked

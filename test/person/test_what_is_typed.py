@@ -9,10 +9,9 @@ from queue import SimpleQueue
 import pytest
 
 from reactree_ros.errors import UserError
-from reactree_ros.pending import Pending
 from reactree_ros.person import terminal as terminal_module
 from reactree_ros.person.desk import Desk
-from reactree_ros.person.port import Answer, NobodyAnswers, Question
+from reactree_ros.person.port import NobodyAnswers, Question
 from reactree_ros.person.terminal import at_the_terminal
 
 #: Longest wait for anything, in seconds; the machine may be busy.
