@@ -38,7 +38,16 @@ from reactree_ros.nodes.ros_team import RosTeam
 from reactree_ros.nodes.settings import PLANNER, PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.shown_tree import ShownTree
 from reactree_ros.nodes.spinning import run_node
-from reactree_ros.nodes.task import ERROR_CODES, Task, asked_for, options_of_goal, record_of, remembers, with_score
+from reactree_ros.nodes.task import (
+    ERROR_CODES,
+    Task,
+    asked_for,
+    asks,
+    options_of_goal,
+    record_of,
+    remembers,
+    with_score,
+)
 from reactree_ros.nodes.task_board import TaskBoard
 from reactree_ros.nodes.waiting import Wake, Waker
 from reactree_ros.pending import Pending
@@ -299,7 +308,7 @@ class PlannerNode(Node):
             given: dict[str, Any] = {
                 "world": self._world,
                 "model": task.steering,
-                "person": self._person,
+                "person": self._person if record is not None or asks(chosen) else None,
                 "memory": self._memory,
                 "listener": task.reporter,
                 "tree": self._tree,

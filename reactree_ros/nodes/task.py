@@ -14,7 +14,7 @@ from reactree_ros.nodes.record_topic import RecordTopic
 from reactree_ros.nodes.settings import TaskSettings
 from reactree_ros.nodes.waiting import Awaited
 from reactree_ros.pending import Pending
-from reactree_ros.planners.spec import Planner
+from reactree_ros.planners.spec import AgentNodeSettings, Planner
 from reactree_ros.record.going_on import WayBack
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import Event
@@ -165,6 +165,11 @@ def options_of_goal(goal: ExecuteTask.Goal, settings: TaskSettings) -> TreeOptio
     values = {name: getattr(settings, name) for name in RunOptions.model_fields}
     values |= {name: getattr(goal, name) for name in _OF_A_GOAL if getattr(goal, name)}
     return TreeOptions(**values)
+
+
+def asks(chosen: Planner) -> bool:
+    """Whether a planner may ask a person."""
+    return isinstance(chosen.settings, AgentNodeSettings) and chosen.settings.questions > 0
 
 
 def remembers(goal: ExecuteTask.Goal, settings: TaskSettings, chosen: Planner) -> bool:
