@@ -12,7 +12,7 @@ A file has a table for each command, ``[run]`` or ``[llm.check]``, and ``[all]``
 
 from __future__ import annotations
 
-import sys
+import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,12 +22,8 @@ from typing import Any
 import typer
 
 from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line
 from reactree_ros.settings import did_you_mean
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found]
 
 NAME = "reactree.toml"
 #: The table of what holds for every command that has the option.
@@ -66,11 +62,12 @@ class DefaultsFile:
         Raises:
             UserError: It cannot be read, or is no TOML.
         """
+        toml = _toml(self.path)
         try:
-            tables: Mapping[str, Any] = tomllib.loads(self.path.read_text(encoding="utf-8"))
+            tables: Mapping[str, Any] = toml.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"{self.path}: cannot be read: {error}") from None
-        except tomllib.TOMLDecodeError as error:
+        except toml.TOMLDecodeError as error:
             raise UserError(f"{self.path}: is no TOML: {error}") from None
         return tables
 
@@ -139,6 +136,14 @@ class DefaultsFile:
                 raise
             raise UserError(f"{self.path}: {where}: {said}") from None
         return values if option.multiple else values[0]
+
+
+def _toml(path: Path) -> Any:
+    """Return what reads TOML: Python's own, before 3.11 the package tomli."""
+    for name in ("tomllib", "tomli"):
+        if importlib.util.find_spec(name) is not None:
+            return importlib.import_module(name)
+    raise UserError(f"{path}: before 3.11 Python reads no TOML by itself: {install_line('tomli')}")
 
 
 def _is_path(option: Any, value: Any) -> bool:

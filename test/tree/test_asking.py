@@ -221,7 +221,7 @@ def test_a_run_that_a_person_has_stopped_can_be_gone_on_with() -> None:
     assert episode.finished, "a tick decides nothing any more"
     episode.conclude()
     record = Record(tuple(events), "test")
-    model, again = Requests({"root": ["Act: done"]}), list[Event]()
+    model, again = ScriptedModel({"root": ["Act: done"]}), list[Event]()
     resumed = go_on(record, stop_of(record), world=ScriptedWorld(), model=model, write=again.append, about={})
     assert resumed.run().end == "done"
     assert told_by_the_person(resumed) == ['The person says: "the red one".']
