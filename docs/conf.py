@@ -33,10 +33,11 @@ napoleon_use_ivar = True
 # What docstrings name has to be here, but for what other packages have, and for those of our modules that are left out.
 nitpick_ignore_regex = [
     ("py:.*", r"(?!reactree_ros\.).*"),
-    ("py:.*", r"reactree_ros\.(memory|person)\..*"),
+    ("py:.*", r"reactree_ros\.memory\..*"),
     ("py:.*", r"reactree_ros\.(agent\.prompt|bench\.published|record\.writer)\..*"),
     ("py:.*", r"reactree_ros\.tree\.(context|growth|options|team)\..*"),
     ("py:.*", r"reactree_ros\.(agent\.reading\.read|episode\.Builder|pending\.T|registry\.S|world\.spec\.T)"),
+    ("py:.*", r"reactree_ros\.world\.virtualhome\.tasks\..*"),
 ]
 
 smartquotes = False  # two dashes are those of an option
