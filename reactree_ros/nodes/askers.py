@@ -17,11 +17,17 @@ _HEARS = "/hear"
 def askers(node: Node) -> frozenset[str]:
     """Return the full names of all who would ask a person.
 
+    Of two nodes of one name ROS knows the clients of one; where a node was killed and started again, of the killed one
+    for a while. So the clients are counted where this ROS can do that, which it can since Jazzy.
+
     Args:
         node: Which looks.
     """
-    names = node.get_node_names_and_namespaces()
-    return frozenset(asker for name, namespace in names for asker in _of(node, name, namespace, _ASKS))
+    if not hasattr(node, "count_clients"):
+        names = node.get_node_names_and_namespaces()
+        return frozenset(asker for name, namespace in names for asker in _of(node, name, namespace, _ASKS))
+    services = [name for name, _ in node.get_service_names_and_types() if name.endswith(_ASKS)]
+    return frozenset(name.removesuffix(_ASKS) for name in services if node.count_clients(name))
 
 
 def askers_for(node: Node, planner: str) -> frozenset[str]:

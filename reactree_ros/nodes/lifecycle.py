@@ -66,6 +66,11 @@ class ManagedNode(LifecycleNode, abc.ABC):
         self.release()
         return TransitionCallbackReturn.SUCCESS
 
+    def destroy_node(self) -> None:
+        """Release the endpoints, those of rclpy's state machine, too: as long as they are there, so is the node."""
+        super().destroy_node()
+        self._state_machine.destroy_when_not_in_use()
+
     @abc.abstractmethod
     def begin_stop(self) -> None:
         """Cancel what is in flight."""

@@ -224,6 +224,8 @@ class Graph:
         for node in reversed(self.nodes):
             self._executors[None].remove_node(node)
             node.destroy_node()
+            for server in list(node.waitables):  # an action's, which rclpy leaves in the graph without its node
+                server.destroy()
         for executor in self._executors.values():
             executor.shutdown()
         self.context.try_shutdown()
