@@ -6,7 +6,7 @@ The launch ends when one of the nodes does. Everything of a robot is in `namespa
 
 from launch import LaunchDescription
 
-from reactree_ros.nodes.launching import NodeArguments, describe, fields
+from reactree_ros.nodes.launching import NodeArguments, describe, fields, robots_of_household
 from reactree_ros.nodes.settings import BridgeSettings, HouseholdBridgeSettings
 from reactree_ros.registry import WORLDS
 
@@ -15,4 +15,5 @@ OWN = {**fields(HouseholdBridgeSettings), **fields(BridgeSettings, "policy")}
 
 def generate_launch_description() -> LaunchDescription:
     """Describe the launch."""
-    return describe(NodeArguments("bridge_node", "household_bridge", OWN, WORLDS, "world"))
+    bridge = NodeArguments("bridge_node", "household_bridge", OWN, WORLDS, "world")
+    return describe(bridge, robots=robots_of_household)

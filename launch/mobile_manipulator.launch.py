@@ -1,22 +1,20 @@
 """Brings up planner, robot bridge and inference node; with an instruction, carries it out and ends with 0 or 1.
 
 The robot's own nodes (Nav2, its arm, its detector) are started by the robot, or by this launch where its configuration
-names them under `start`, as that of `robot:=pyrobosim` does. The launch ends when one of its nodes does. With
-`dry_run:=true` every goal is logged and none is sent.
+names them under `start`, as that of `robot:=pyrobosim` does. With `robots:=NAME=CONFIG,…` there are several, each with
+a bridge in a namespace of its own. The launch ends when one of its nodes does. With `dry_run:=true` every goal is
+logged and none is sent.
 """
-
-from functools import partial
 
 from launch import LaunchDescription
 
 from reactree_ros.nodes.launching import NodeArguments, describe, fields
-from reactree_ros.nodes.robot_launch import ROBOT, robot_beside
+from reactree_ros.nodes.robot_launch import ROBOT, ROBOTS, robots_of
 from reactree_ros.nodes.settings import BridgeSettings, RobotBridgeSettings
 
 OWN = {**fields(RobotBridgeSettings, "robot_config", "dry_run"), **fields(BridgeSettings, "policy")}
-BRIDGE = NodeArguments("robot_bridge_node", "robot_bridge", OWN)
 
 
 def generate_launch_description() -> LaunchDescription:
     """Describe the launch."""
-    return describe(BRIDGE, own=[ROBOT], beside=partial(robot_beside, bridge=BRIDGE))
+    return describe(NodeArguments("robot_bridge_node", "robot_bridge", OWN), own=[ROBOT, ROBOTS], robots=robots_of)

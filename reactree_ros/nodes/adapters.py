@@ -69,6 +69,9 @@ class RosWorld(World):
         heartbeat: Tells what is under way to whoever is to cancel it where this process cannot.
     """
 
+    #: The robots that share its world and are told of one another there; empty: it is the only one.
+    robots: Sequence[str] = ()
+
     def __init__(self, node: Node, bridge: str, calls: Calls, heartbeat: Heartbeat) -> None:
         self._node, self._calls, self._bridge, self._heartbeat = node, calls, bridge, heartbeat
         self._full_name = str(node.resolve_topic_name(bridge))
@@ -131,7 +134,7 @@ class RosWorld(World):
             self.about = settings_from(msg.world)
         except ValueError as error:
             raise WorldError(f"{self._bridge}: {error}") from error
-        self.recallable, self.places = tuple(msg.recallable), tuple(msg.places)
+        self.recallable, self.places, self.robots = tuple(msg.recallable), tuple(msg.places), tuple(msg.robots)
         self._life = self._calls.life(self._full_name)
         return self.household
 

@@ -100,6 +100,7 @@ class Bridge(ManagedNode):
         self._last = "none yet"  # the last skill, and how it ended
         self._told: tuple[str, float] = ("", float("-inf"))  # the status that was told last, and when
         self.members: dict[str, MemberBridge] = {}  # the bridges of the other robots, by their names
+        self._robots: Sequence[str] = ()  # those that share the world; none where there is one
         self._somebody_by: float | None = None  # until when somebody who confirms must be there; None: nobody need be
         super().__init__(name, **kwargs)
         declare(self, BridgeSettings)
@@ -216,12 +217,13 @@ class Bridge(ManagedNode):
     def _share_out(self, world: World) -> None:
         """Give the bridge of each other robot what it hosts."""
         first, *others = world.team().items() or [("", world)]
+        self._robots = (first[0], *dict(others)) if others else ()
         beside = self.get_namespace().rstrip("/").removesuffix(f"/{first[0]}")
         for name, robot in others:
             if name in self.members:
-                self.members[name].take(robot)
+                self.members[name].take(robot, self._robots)
                 continue
-            member = self.members[name] = MemberBridge(self, f"{beside}/{name}", robot)
+            member = self.members[name] = MemberBridge(self, f"{beside}/{name}", robot, self._robots)
             if self.executor is not None:
                 self.executor.add_node(member)
 
@@ -491,7 +493,7 @@ class Bridge(ManagedNode):
     ) -> DescribeHousehold.Response:
         if self._ready(response) and self._world is not None:
             household_to_msg(self._world.household, self._world.recallable, response)
-            response.places = list(self._world.places)
+            response.places, response.robots = list(self._world.places), list(self._robots)
             response.world = as_json(self.about())
         return response
 
@@ -575,9 +577,10 @@ class MemberBridge(Bridge):
         host: That bridge; this one has its name, context and settings.
         namespace: The namespace.
         robot: What it hosts.
+        robots: The robots of that world.
     """
 
-    def __init__(self, host: Bridge, namespace: str, robot: World) -> None:
+    def __init__(self, host: Bridge, namespace: str, robot: World, robots: Sequence[str]) -> None:
         super().__init__(
             host.get_name(),
             namespace=namespace,
@@ -585,15 +588,15 @@ class MemberBridge(Bridge):
             parameter_overrides=[host.get_parameter(name) for name in BridgeSettings.model_fields],
             use_global_arguments=False,
         )
-        self._robot = robot
+        self._robot, self._robots = robot, robots
 
     def load(self) -> World:
         """Return the robot."""
         return self._robot
 
-    def take(self, robot: World) -> None:
+    def take(self, robot: World, robots: Sequence[str]) -> None:
         """Host the same robot in another world."""
-        self._robot = robot
+        self._robot, self._robots = robot, robots
         self._host(robot)
 
     def _share_out(self, world: World) -> None:

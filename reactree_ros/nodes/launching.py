@@ -268,44 +268,37 @@ class Arguments:
 
 
 @dataclass(frozen=True)
-class Team:
-    """What follows for a launch from there being several robots; nothing where there is one.
+class Robots:
+    """What follows for a launch from which robots it is for.
 
     Attributes:
-        first: The first robot, whose bridge has those of the others with it.
-        of_planner: Arguments of the planner.
-    """
-
-    first: str = ""
-    of_planner: Mapping[str, str] = field(default_factory=dict)
-
-
-def team_of(robots: int) -> Team:
-    """Return what follows from there being so many robots."""
-    if robots < 2:
-        return Team()
-    names = [f"robot_{number}" for number in range(1, robots + 1)]
-    return Team(names[0], {"robots": ",".join(names)})
-
-
-@dataclass(frozen=True)
-class Beside:
-    """What a launch has beside planner, bridge and inference node.
-
-    Attributes:
-        of_bridge: Arguments of the bridge that follow from others.
+        bridges: The namespace of each bridge within that of all nodes, with arguments that follow from others; empty:
+            the one of all nodes.
+        names: The robots, which are namespaces, too; empty: there is one, which has none.
         nodes: Further nodes; they are started first.
     """
 
-    of_bridge: Mapping[str, str] = field(default_factory=dict)
+    bridges: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: {"": {}})
+    names: Sequence[str] = ()
     nodes: Sequence[Node] = ()
+
+
+def robots_of_household(context: LaunchContext, arguments: Arguments, bridge: NodeArguments) -> Robots:
+    """Return the robots of a household: the first one's bridge has those of the others with it.
+
+    Raises:
+        ValueError: Their number is none.
+    """
+    number = _parameter("robots", FieldInfo(annotation=int), arguments.given(context, bridge).get("robots", "1"))
+    names = [f"robot_{one}" for one in range(1, number + 1)]
+    return Robots({names[0]: {}}, names) if number > 1 else Robots()
 
 
 def describe(
     bridge: NodeArguments,
     *,
     own: Sequence[tuple[str, str, str, Sequence[str]]] = (),
-    beside: Callable[[LaunchContext, Arguments], Beside] = lambda context, arguments: Beside(),
+    robots: Callable[[LaunchContext, Arguments, NodeArguments], Robots],
 ) -> LaunchDescription:
     """Describe a launch of planner, bridge and inference node.
 
@@ -313,10 +306,10 @@ def describe(
         bridge: The bridge; its parameters, and those of the planner with such a bridge, are in a file of its name in
             ``config/``.
         own: Further arguments of this launch: name, default, description, choices.
-        beside: Says what else is started.
+        robots: Says which robots it is for.
     """
     arguments = Arguments([PLANNER, bridge, INFERENCE], [*own, *DECIDING, *COMMON])
-    begin = OpaqueFunction(function=start, args=[arguments, bridge, beside])
+    begin = OpaqueFunction(function=start, args=[arguments, bridge, robots])
     return LaunchDescription([*arguments.declared, begin])
 
 
@@ -324,16 +317,17 @@ def start(
     context: LaunchContext,
     arguments: Arguments,
     of_bridge: NodeArguments,
-    beside: Callable[[LaunchContext, Arguments], Beside],
+    which: Callable[[LaunchContext, Arguments, NodeArguments], Robots],
 ) -> list[Any]:
-    """Start the nodes; when inference node and bridge are active, send the instruction."""
-    own, others = f"{of_bridge.name}.yaml", beside(context, arguments)
-    robots = _parameter("robots", FieldInfo(annotation=int), arguments.given(context, of_bridge).get("robots", "1"))
-    team = team_of(robots)
-    bridge = arguments.launched(context, of_bridge, [own], others.of_bridge, within=team.first)
-    planner = arguments.launched(context, PLANNER, ["planner.yaml", own], team.of_planner)
+    """Start the nodes; when inference node and bridges are active, send the instruction."""
+    own, robots = f"{of_bridge.name}.yaml", which(context, arguments, of_bridge)
+    managed = {
+        f"{within}/{of_bridge.name}".lstrip("/"): arguments.launched(context, of_bridge, [own], also, within=within)
+        for within, also in robots.bridges.items()
+    }
+    of_planner = {"robots": ",".join(robots.names)} if robots.names else {}
+    planner = arguments.launched(context, PLANNER, ["planner.yaml", own], of_planner)
     watchdog = arguments.watchdog(context)
-    managed = {f"{team.first}/{of_bridge.name}".lstrip("/"): bridge}
     if arguments.own(context, "start_inference") == "true":
         managed = {INFERENCE.name: arguments.launched(context, INFERENCE, ["inference.yaml"]), **managed}
     nodes = [*managed.values(), planner]
@@ -346,10 +340,10 @@ def start(
     return [
         *([RegisterEventHandler(OnShutdown(on_shutdown=interrupted))] if one_task else []),
         *[arguments.supervised(context, node, name) for name, node in managed.items()],
-        *[arguments.supervised(context, node) for node in (*others.nodes, planner, watchdog)],
+        *[arguments.supervised(context, node) for node in (*robots.nodes, planner, watchdog)],
         at_the_end_of(bring_up, fail("the nodes could not be brought up"), well=[task] if one_task else []),
         at_the_end_of(task, fail("the goal was not reached"), well=[EmitEvent(event=Shutdown(reason="goal reached"))]),
-        *where_absent(names, [*others.nodes, *nodes, bring_up, watchdog], common),
+        *where_absent(names, [*robots.nodes, *nodes, bring_up, watchdog], common),
         *([page(context, arguments)] if arguments.own(context, "view") == "true" else []),
         *(viewer() if arguments.own(context, "use_viewer") == "true" else []),
     ]

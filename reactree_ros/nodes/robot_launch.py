@@ -1,40 +1,84 @@
-"""The robot of a launch: one of those that come with the package, by its name, with the nodes of its own."""
+"""The robots of a launch, the user's or one that comes with the package, with the nodes of their own."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from launch import LaunchContext  # type: ignore[attr-defined]  # not the folder launch/
 from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackageShare
+from rclpy.exceptions import InvalidNamespaceException
+from rclpy.validate_namespace import validate_namespace
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes.launching import Arguments, Beside, NodeArguments
+from reactree_ros.nodes.launching import Arguments, NodeArguments, Robots
 from reactree_ros.world.robot.config import StartEntry, load_robot
 
-#: The argument that names a robot.
+#: Arguments that name the robot, or several.
 ROBOT = ("robot", "", "a robot that comes with the package, e.g. pyrobosim, instead of a robot_config", ())
+ROBOTS = (
+    "robots",
+    "",
+    "several robots instead of one, each with its robot_config and a bridge in a namespace of its name, "
+    "e.g. tall=/robots/tall.yaml,small=/robots/small.yaml",
+    (),
+)
 
 
-def robot_beside(context: LaunchContext, arguments: Arguments, bridge: NodeArguments) -> Beside:
-    """Return the nodes that a robot's configuration starts; and that configuration, where a robot is named.
+def robots_of(context: LaunchContext, arguments: Arguments, bridge: NodeArguments) -> Robots:
+    """Return the robots of a launch, with the nodes that their configurations start.
 
     Raises:
-        ValueError: There is no such robot, or its configuration is wrong.
+        ValueError: There is no such robot, or a configuration is wrong.
     """
-    name, given = arguments.own(context, ROBOT[0]), arguments.given(context, bridge).get("robot_config", "")
-    if name and given:
-        raise ValueError(f"robot is '{name}' and robot_config is '{given}'; give one of them")
-    path = _config_of(name, Path(FindPackageShare("reactree_ros").perform(context))) if name else given
-    if not path:
-        return Beside()
+    given = {
+        "robot": arguments.own(context, ROBOT[0]),
+        "robots": arguments.own(context, ROBOTS[0]),
+        "robot_config": arguments.given(context, bridge).get("robot_config", ""),
+    }
+    said = [f"{name} is '{value}'" for name, value in given.items() if value]
+    if len(said) > 1:
+        raise ValueError(f"{' and '.join(said)}; give one of them")
+    if given["robots"]:
+        configs = _configs_of(given["robots"])
+        bridges = {name: {"robot_config": path} for name, path in configs.items()}
+        return Robots(bridges, list(configs), _started(configs.values(), context, arguments))
+    if not (name := given["robot"]):
+        return Robots(nodes=_started(filter(None, [given["robot_config"]]), context, arguments))
+    path = str(_config_of(name, Path(FindPackageShare("reactree_ros").perform(context))))
+    return Robots({"": {"robot_config": path}}, nodes=_started([path], context, arguments))
+
+
+def _configs_of(robots: str) -> dict[str, str]:
+    """Return the configuration of each of several robots."""
+    configs: dict[str, str] = {}
+    for one in robots.split(","):
+        name, _, path = (part.strip() for part in one.partition("="))
+        if not (name and path):
+            raise ValueError(f"robots is '{robots}'; '{one}' is not NAME=CONFIG")
+        if name in configs:
+            raise ValueError(f"robots is '{robots}'; there are two called '{name}'")
+        try:
+            validate_namespace(f"/{name}")
+        except InvalidNamespaceException as error:
+            raise ValueError(f"robots is '{robots}'; '{name}' is no namespace: {error}") from None
+        configs[name] = path
+    if len(configs) < 2:
+        raise ValueError(f"robots is '{robots}'; one robot alone is a robot_config")
+    return configs
+
+
+def _started(paths: Iterable[str], context: LaunchContext, arguments: Arguments) -> list[Node]:
+    """Return the nodes that configurations start; what several of them start is one node."""
+    entries: list[StartEntry] = []
     try:
-        started = load_robot(path).start
+        for path in paths:
+            entries += [entry for entry in load_robot(path).start if entry not in entries]
     except UserError as error:
         raise ValueError(str(error)) from None
-    nodes = [_node(entry, context, arguments) for entry in started]
-    return Beside({"robot_config": str(path)} if name else {}, nodes)
+    return [_node(entry, context, arguments) for entry in entries]
 
 
 def _config_of(name: str, share: Path) -> Path:

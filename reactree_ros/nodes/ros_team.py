@@ -14,6 +14,7 @@ from reactree_ros.nodes.adapters import RosWorld
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.pending import Pending, mapped, settle_as
+from reactree_ros.world.company import accompanied
 from reactree_ros.world.port import Household, Observation, Score, World
 
 
@@ -62,8 +63,8 @@ class RosTeam(World):
             robot.changed = call
 
     def team(self) -> Mapping[str, World]:
-        """Return the robots."""
-        return self.robots
+        """Return the robots; where each is a world of its own, they are told of one another here."""
+        return self.robots if self.first.robots else accompanied(self.robots)
 
     def learn(self) -> Pending[Household]:
         """Ask what the household of each robot is; see :meth:`RosWorld.learn`."""

@@ -171,7 +171,7 @@ class Robot(Node):
         self._running: list[tuple[Any, Future]] = []
         self.heartbeat = Heartbeat(self)
         self._tf, self._static = TransformBroadcaster(self), StaticTransformBroadcaster(self)
-        self._seen = self.create_publisher(Detection3DArray, "/detections", qos_profile_sensor_data)
+        self._seen = self.create_publisher(Detection3DArray, "detections", qos_profile_sensor_data)
         if button:
             self.create_publisher(Bool, "/emergency_stop", LATCHED).publish(Bool(data=False))
         group = ReentrantCallbackGroup()
@@ -196,7 +196,8 @@ class Robot(Node):
             self.create_service(Trigger, "put_back", self._put_back)
         if body and not nav:
             self.create_subscription(Twist, "cmd_vel", self._drive, 1)
-        self._stamped(self._static, "base_link", "camera_link", *CAMERA)
+        self._own = f"{self.get_namespace()}/".lstrip("/")  # begins the names of its frames
+        self._stamped(self._static, f"{self._own}base_link", f"{self._own}camera_link", *CAMERA)
         if body:
             self.create_timer(PERIOD, self._tick)
 
@@ -328,7 +329,8 @@ class Robot(Node):
                 future.set_result("canceled" if canceled else "done")
             elif isinstance(handle.request, NavigateToPose.Goal):
                 handle.publish_feedback(NavigateToPose.Feedback(distance_remaining=float(self._left())))
-        self._stamped(self._tf, "map", "base_link", self.x + self.drift[0], self.y + self.drift[1], 0.0, self.yaw)
+        x, y = self.x + self.drift[0], self.y + self.drift[1]
+        self._stamped(self._tf, "map", f"{self._own}base_link", x, y, 0.0, self.yaw)
         if not self.blind:
             self.see(self.house.visible(self.x, self.y))
 
@@ -354,7 +356,8 @@ class Robot(Node):
     def see(self, objects: dict[str, tuple[float, float, float]], *, frame: str = "", score: float = 0.9) -> None:
         """Report objects that are given in the map's frame, as a camera does."""
         msg = Detection3DArray()
-        msg.header.frame_id = frame or self.frame
+        seen_from = frame or self.frame
+        msg.header.frame_id = self._own + seen_from
         msg.header.stamp = self.get_clock().now().to_msg()
         for name, at in objects.items():
             detection = Detection3D()
@@ -362,7 +365,7 @@ class Robot(Node):
             one.hypothesis.class_id, one.hypothesis.score = name, float(score)
             dx, dy = at[0] - self.x, at[1] - self.y
             turn = -self.yaw
-            if msg.header.frame_id == "camera_link":
+            if seen_from == "camera_link":
                 position = (
                     dx * math.cos(turn) - dy * math.sin(turn) - CAMERA[0],
                     dx * math.sin(turn) + dy * math.cos(turn) - CAMERA[1],

@@ -48,6 +48,43 @@ def test_an_instruction_is_carried_out_in_five_rooms(processes: Processes) -> No
     assert put_down == ["arm: put down pudding 1 on coffee table 1", "arm: put down apple 1 on coffee table 1"]
 
 
+def config_of(name: str, folder: Path) -> str:
+    """Write the configuration of a robot whose frames begin with its name, with all else in its namespace."""
+    config = yaml.safe_load((CONFIG / "robot.yaml").read_text())
+    config |= {"map": str(CONFIG / "semantic_map.yaml"), "base_frame": f"{name}/base_link", "detections": "detections"}
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return f"{name}={path}"
+
+
+def test_two_robots_share_an_instruction_each_with_a_bridge_of_its_own(processes: Processes, tmp_path: Path) -> None:
+    bodies = [robot(processes, "--ros-args", "-r", f"__ns:=/{name}") for name in ("tall", "small")]
+    robots = ",".join(config_of(name, tmp_path) for name in ("tall", "small"))
+    given = (f"instruction:={INSTRUCTION}", f"robots:={robots}", "planner:=reactree_wm")
+    whole = processes.start("ros2", "launch", "reactree_ros", "mobile_manipulator.launch.py", *given)
+    assert whole.ended_cleanly(0)
+    assert "Success (end: done)" in whole.output
+    put_down = [[line for line in body.output.splitlines() if line.startswith("arm: put down")] for body in bodies]
+    assert sorted(map(len, put_down)) == [1, 1]
+    assert " is here, too" in whole.output
+
+
+@pytest.mark.parametrize(
+    ("robots", "wrong"),
+    [
+        ("tall", "'tall' is not NAME=CONFIG"),
+        ("tall=one.yaml,tall=two.yaml", "there are two called 'tall'"),
+        ("tall=one.yaml", "one robot alone is a robot_config"),
+        ("a b=one.yaml,small=two.yaml", "'a b' is no namespace"),
+        ("tall=nowhere.yaml,small=nowhere.yaml", "nowhere.yaml"),
+    ],
+)
+def test_what_names_no_robots_is_said_with_the_way_out(processes: Processes, robots: str, wrong: str) -> None:
+    whole = processes.start("ros2", "launch", "reactree_ros", "mobile_manipulator.launch.py", f"robots:={robots}")
+    assert whole.ended_cleanly(1)
+    assert wrong in whole.output
+
+
 def test_a_dry_run_needs_no_robot_and_logs_every_goal(processes: Processes) -> None:
     whole = launch(processes, f"instruction:={INSTRUCTION}", "dry_run:=true")
     assert whole.ended_cleanly(0)

@@ -24,6 +24,8 @@ if importlib.util.find_spec("rclpy"):
 if TYPE_CHECKING:
     from ros_graph import Graph
 
+    from reactree_ros.nodes.planner_node import PlannerNode
+
 pytestmark = pytest.mark.ros
 
 OPEN = "Act: open fridge 1"
@@ -114,6 +116,27 @@ def test_a_household_of_two_robots_has_a_bridge_for_each_and_its_goal_is_reached
     assert (result.gsr, result.end) == (1.0, "done")
     names = {name for name, namespace in graph.probe.get_node_names_and_namespaces() if namespace == "/robot_2"}
     assert names == {"household_bridge"}
+
+
+def observed(planner: PlannerNode) -> list[str]:
+    """What the robots of the last run were told that they see."""
+    assert planner._shown is not None
+    assert planner._shown.episode is not None
+    return [turn.text for node in planner._shown.episode.context.nodes for turn in node.turns]
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_robots_are_told_of_one_another_whether_they_share_a_bridge_or_not(graph: Graph, apart: bool) -> None:
+    task = parse_tasks(generate_house(seed=9000203, tasks=1))[0]
+    rooms = [f"Act: go to {room.name}" for room in SymbolicWorld(task).scene.rooms]
+    script = {name: [*rooms, "Act: done"] for name in ("a", "b")}
+    graph.inference(ScriptedModel({"root": [expand("parallel", "a", "b")], **script}))
+    for name in ("robot_1", "robot_2") if apart else ("robot_1",):
+        graph.bridge(SymbolicWorld(task, robots=1 if apart else 2), namespace=name, alone=True)
+    planner = graph.planner(robots="robot_1, robot_2")
+    assert graph.task().result.end == "done"
+    met = [text.count("is here, too") for text in observed(planner)]
+    assert set(met) == {0, 1}, "it is told, and told once"
 
 
 def test_each_robots_bridge_asks_a_person_in_its_own_name(graph: Graph, tmp_path: Path) -> None:

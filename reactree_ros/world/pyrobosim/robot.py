@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from reactree_ros.agent.household import split_skill
 from reactree_ros.pending import Pending
 from reactree_ros.worker import Stopped
+from reactree_ros.world.company import is_here
 from reactree_ros.world.port import Observation, Outcome, RightOfWay, RobotGone, Score
 from reactree_ros.world.pyrobosim.drive import Drive
 from reactree_ros.world.pyrobosim.scene import HALLWAY, HouseScene, HouseThing
@@ -144,8 +145,7 @@ class PyrobosimRobot(WorkerWorld):
 
     def in_words(self) -> str:
         """Say that it is there, and with what."""
-        held = "" if self._scene is None else "".join(f", with {thing.name}" for thing in rules.held(self._scene))
-        return f" {self._name} is here, too{held}."
+        return is_here(self._name, tuple(thing.name for thing in rules.held(self._scene)) if self._scene else ())
 
     def close(self) -> None:
         """Let the robot stop, and those beside it, and give back what the world has."""

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from reactree_ros.errors import UserError
 from reactree_ros.pending import Pending
+from reactree_ros.world.company import is_here
 from reactree_ros.world.port import Observation, Outcome, Score, World
 from reactree_ros.world.spec import WorldSettings, WorldSpec
 from reactree_ros.world.virtualhome import rules
@@ -116,7 +117,7 @@ class SymbolicWorld(World):
     def _with_others(self, observation: Observation) -> Observation:
         """Tell of the other agents in the room."""
         told = [
-            f" {name} is here, too{_with(other.scene)}."
+            is_here(name, tuple(thing.name for thing in rules.held(other.scene)))
             for name, other in self._team.items()
             if other is not self and other.scene.agent_room is self.scene.agent_room
         ]
@@ -198,10 +199,6 @@ class SymbolicWorld(World):
 
     def _sees(self, thing: Thing) -> bool:
         return thing.observed and not thing.is_room and not self.scene.hidden(thing)
-
-
-def _with(scene: Scene) -> str:
-    return "".join(f", with {thing.name}" for thing in rules.held(scene))
 
 
 class VirtualHomeSettings(WorldSettings):
