@@ -41,6 +41,14 @@ def test_the_readme_fits_on_a_few_screens_and_leads_to_pages_that_are_there() ->
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_a_page_has_one_title_and_no_section_twice() -> None:
+    for page in pages():
+        text = re.sub(r"^(```|~~~).*?^\1", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        titles = re.findall(r"^(#+ .*)$", text, flags=re.MULTILINE)
+        assert [title for title in titles if title.startswith("# ")] == titles[:1], page
+        assert len(set(titles)) == len(titles), page
+
+
 def test_a_block_knows_its_page_its_line_and_what_the_comment_before_it_says(tmp_path: Path) -> None:
     comments = ("<!-- file: a.yaml -->\n", "<!-- not run: needs a GPU -->\n", "<!-- needs: ros -->\n", "")
     blocks = read(tmp_path, "# Title\n\n" + "\n".join(f"{comment}```yaml\na: 1\n```\n" for comment in comments))
