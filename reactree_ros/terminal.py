@@ -33,7 +33,7 @@ DEEPEST = 16
 RESUMED = BROKEN | {EpisodeEnd.INTERRUPTED, EpisodeEnd.OUT_OF_DECISIONS, EpisodeEnd.OUT_OF_STEPS}
 _STYLES = {"success": "green", "failure": "red", "running": "blue", "interrupted": "yellow", "": "dim"}
 _MARKS = {"success": "✓", "failure": "✗", "running": "●", "interrupted": "◌", "": "○"}
-_FLOWS = {"sequence": "→ ", "fallback": "? ", "parallel": "⇒ "}
+_FLOWS = {"sequence": "→ ", "fallback": "? ", "parallel": "⇉ "}
 _ENDED = ("success", "failure")
 
 

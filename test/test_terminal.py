@@ -63,7 +63,7 @@ def test_the_tree_is_live_with_a_line_a_node_what_has_ended_folded_and_the_budge
     *tree, budgets = drawn(terminal, console)
     assert tree == [
         f"● {INSTRUCTION}",
-        "  ● ⇒ parallel",
+        "  ● ⇉ parallel",
         "    ✓ move the pudding on the coffee table …",
         "    ● move the apple on the coffee table",
         "      ● → sequence",
@@ -78,7 +78,7 @@ def test_the_active_path_is_marked(events: Sequence[Event]) -> None:
     active = [row.plain.strip() for row in rows if row.active]
     assert active == [
         f"● {INSTRUCTION}",
-        "● ⇒ parallel",
+        "● ⇉ parallel",
         "● move the apple on the coffee table",
         "● → sequence",
         "● find and pick up the apple",

@@ -12,7 +12,7 @@ from reactree_ros.record.moment import Moment, Node
 from reactree_ros.view.words import in_one_line
 
 #: What stands in a square.
-SIGNS = {"sequence": "→", "fallback": "?", "parallel": "⇒"}
+SIGNS = {"sequence": "→", "fallback": "?", "parallel": "⇉"}
 #: Colour and mark of a status; where there is none yet, the outline is broken.
 STATUSES = {
     "running": ("#2563eb", "…"),

@@ -48,8 +48,8 @@ def hostile(tmp_path: Path) -> Record:
 def test_the_tree_is_drawn_with_circles_for_agent_nodes_and_squares_for_control_flow(record: Record) -> None:
     drawn = ElementTree.fromstring(export(record, "svg"))
     assert len(drawn.findall(f"{SVG}circle")) == 13
-    signs = [text.text for text in drawn.findall(f"{SVG}text") if text.text in ("→", "?", "⇒")]
-    assert signs == ["⇒", "→", "?", "→"]
+    signs = [text.text for text in drawn.findall(f"{SVG}text") if text.text in ("→", "?", "⇉")]
+    assert signs == ["⇉", "→", "?", "→"]
     assert drawn.findtext(f"{SVG}title") == DEMO
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from view.writing import DEMO, Lines, Live, Wide, deep, demo, expert
+from view.writing import DEMO, Lines, Live, Wide, deep, demo, expert, household
 
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import Question, approves
@@ -443,6 +443,16 @@ def test_a_world_with_poses_has_a_map_on_which_the_robot_moves(tmp_path: Path, s
 
 
 # ---------------------------------------------------------------------- several runs
+
+
+def test_the_tree_shows_which_of_two_robots_a_subtree_has(tmp_path: Path, serve: Serve, open_page: Open) -> None:
+    demo(tmp_path / "run.jsonl", world=household(robots=2)).run()
+    page = open_page(serve(tmp_path / "run.jsonl").url)
+    expect(page.locator(".top .chip")).to_have_text("done")
+    tops = page.locator("[role=treeitem][aria-label*=' move the ']")
+    expect(tops).to_have_count(2)
+    assert {top.locator(".doing").text_content() for top in tops.all()} == {"robot_1", "robot_2"}
+    expect(page.locator("[role=treeitem][aria-label^='parallel'] .sign")).to_have_text("⇉")
 
 
 def test_runs_are_filtered_opened_and_laid_side_by_side(tmp_path: Path, serve: Serve, open_page: Open) -> None:

@@ -27,9 +27,9 @@ def expert() -> LanguageModel:
     return make_model(spec, spec.settings())
 
 
-def household() -> World:
+def household(**settings: Any) -> World:
     spec = WORLDS.get("virtualhome")
-    place = Place.of(spec, spec.settings())
+    place = Place.of(spec, spec.settings(**settings))
     task, _ = place.choose(DEMO, by_number=False)
     return place.make(task, scored=True)
 

@@ -5,7 +5,7 @@ import { countUntil, decisionWords, latest } from "./record.js";
 import { count, make, seconds, words } from "./text.js";
 import { SPOKEN } from "./tree.js";
 
-const KINDS = { agent: "agent node", goal: "goal node", sequence: "sequence →", fallback: "fallback ?", parallel: "parallel ⇒" };
+const KINDS = { agent: "agent node", goal: "goal node", sequence: "sequence →", fallback: "fallback ?", parallel: "parallel ⇉" };
 const KINDS_OF_NOTE = { note: "Note", error: "Error" };
 const OUTCOMES = { done: "", precondition: "refused by the world", unknown_skill: "unknown skill" };
 

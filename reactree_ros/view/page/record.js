@@ -17,7 +17,7 @@ export function latest(items, moment) {
   return items[countUntil(items, moment) - 1];
 }
 
-export const SIGNS = { sequence: "→", fallback: "?", parallel: "⇒" };
+export const SIGNS = { sequence: "→", fallback: "?", parallel: "⇉" };
 const DECISIONS = { act: "Act", think: "Think", expand: "Expand", ask: "Ask", begin_subgoal: "Begin", summarise: "Summarise", write_code: "Code" };
 const GOALS = new Set(["agent", "goal"]);
 const ZERO = { prompt: 0, cached: 0, output: 0, reasoning: 0, seconds: 0, replies: 0 };

@@ -404,8 +404,8 @@ export class TreeView {
     set(group, "aria-expanded", grown.length ? String(!folded) : null);
     set(group, "aria-label", visible(this._spoken(node, status)));
     set(group.querySelector(".mark"), "d", MARKS[status] ?? "M0 0");
-    const doing = latest(node.doing, this.moment)?.skill ?? "";
-    const hint = folded ? `+${this._under(node)}` : status === "running" ? doing : "";
+    const doing = status === "running" ? latest(node.doing, this.moment)?.skill : "";
+    const hint = folded ? `+${this._under(node)}` : doing || latest(node.robots, this.moment)?.robot || "";
     const said = group.querySelector(".doing");
     if (said.textContent !== visible(short(hint))) said.textContent = visible(short(hint));
   }
