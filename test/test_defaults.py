@@ -88,6 +88,56 @@ def test_what_is_wrong_is_said_with_file_and_key(cli: Cli, project: Path, text: 
         assert f"error: {project}: {said}" in ended.err
 
 
+def lines_of_doctor(cli: Cli) -> list[str]:
+    ended = cli("doctor")
+    assert (ended.code, "Traceback" in ended.err) == (1 if "  !!  " in ended.out else 0, False)
+    return ended.out.partition("Defaults of options\n")[2].splitlines()[:-1]
+
+
+def test_doctor_says_which_files_there_are(cli: Cli, project: Path, user: Path) -> None:
+    assert lines_of_doctor(cli) == [f"  --  reactree.toml: none here, in a folder above, or at {user}"]
+    user.write_text("[run]\nmax_steps = 1\n")
+    assert lines_of_doctor(cli) == [f"  ok  user: {user}"]
+    project.write_text('[all]\nllm = "expert"\n[llm.check]\nmodel = "m"\n')
+    assert lines_of_doctor(cli) == [f"  ok  project: {project}", f"  ok  user: {user}"]
+
+
+def test_doctor_says_everything_that_is_wrong_once_and_ends_as_it_always_does(
+    cli: Cli, project: Path, user: Path
+) -> None:
+    user.write_text("[")
+    project.write_text(
+        "[all]\nmax_steps = -1\nbase_ulr = 1\n[run]\nviev = true\n[bench]\nseeds = 'x'\n"
+        "[llm]\nmodel = 'm'\n[llm.chekc]\n"
+    )
+    lines = lines_of_doctor(cli)
+    assert all(
+        line.endswith("  (correct that; `reactree config show` then says what each option gets)") for line in lines
+    )
+    assert [line.partition(": ")[0] for line in lines] == ["  !!  project"] * 6 + ["  !!  user"]
+    assert "all.base_ulr: no command has such an option;" in lines[0]
+    assert "'llm.model' is no command;" in lines[1]
+    assert "'llm.chekc' is no command; did you mean 'check'?" in lines[2]
+    assert [sum(f": {key}: " in line for line in lines) for key in ("all.max_steps", "run.viev", "bench.seeds")] == [
+        1,
+        1,
+        1,
+    ]
+    assert f"{user}: is no TOML: " in lines[-1]
+
+
+def test_doctor_takes_what_a_file_that_is_right_says(cli: Cli, project: Path) -> None:
+    project.write_text('[all]\nbase_url = "http://127.0.0.1:9/v1"\n')
+    assert "http://127.0.0.1:9/v1 cannot be reached" in cli("doctor").out
+
+
+def test_doctor_tells_no_key_of_a_file(cli: Cli, project: Path) -> None:
+    project.write_text('[all]\napi_key = ["sk-hush-4711-abcdef", "another"]\n[run]\napi_key = "sk-hush-4711-abcdef"\n')
+    ended = cli("doctor")
+    assert f"!!  project: {project}: " in ended.out
+    assert "sk-hush" not in ended.out + ended.err
+
+
 def test_a_file_that_is_no_text_is_said(cli: Cli, project: Path) -> None:
     project.write_bytes(b"\xff\xfe\x00")
     assert f"error: {project}: cannot be read: " in cli(*RUN).err

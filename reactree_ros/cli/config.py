@@ -11,7 +11,16 @@ from rich.console import Console
 from rich.table import Table
 
 from reactree_ros.cli import COMMANDS, Commands
-from reactree_ros.cli.defaults import NAME, Default, check_files, default_of_option, defaults_of, files
+from reactree_ros.cli.defaults import (
+    NAME,
+    Default,
+    check_files,
+    default_of_option,
+    defaults_of,
+    files,
+    leaves,
+    user_file,
+)
 from reactree_ros.errors import UserError
 from reactree_ros.settings import did_you_mean, without_secrets
 
@@ -36,16 +45,18 @@ def show(
     """
     console = Console()
     check_files([name for name in COMMANDS if name != "config"])
-    user = Path(typer.get_app_dir("reactree")) / NAME
-    names = {file.path: "user" if file.path == user else "project" for file in files()}
+    names = {file.path: file.whose for file in files()}
     for path, name in names.items():
         console.print(f"{name}: {path}", style="dim", soft_wrap=True, markup=False, highlight=False)
     if not names:
-        console.print(f"There is no {NAME} here, in a folder above, or at {user}.", soft_wrap=True, highlight=False)
+        console.print(
+            f"There is no {NAME} here, in a folder above, or at {user_file()}.", soft_wrap=True, highlight=False
+        )
     table = Table("command", "option", "value", "from", box=None, pad_edge=False)
     for called in [tuple(command)] if command else [(name,) for name in COMMANDS if name != "config"]:
-        for row in _rows(called, _command(called), names, all_of_it=bool(command)):
-            table.add_row(*row)
+        for below, one in leaves(called, _command(called)):
+            for row in _rows(below, one, names, all_of_it=bool(command)):
+                table.add_row(*row)
     if table.row_count:
         console.print(table)
 
@@ -60,10 +71,6 @@ def _command(path: tuple[str, ...]) -> Any:
 
 
 def _rows(path: tuple[str, ...], command: Any, names: Mapping[Path, str], *, all_of_it: bool) -> Iterator[list[str]]:
-    if (below := getattr(command, "commands", None)) is not None:
-        for name, one in below.items():
-            yield from _rows((*path, name), one, names, all_of_it=all_of_it)
-        return
     set_here = defaults_of(path, command)
     for option, builtin in default_of_option(command):
         default: Default | None = set_here.get(option.name)

@@ -50,10 +50,12 @@ class DefaultsFile:
 
     Args:
         path: The file.
+        whose: ``project`` or ``user``.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, whose: str) -> None:
         self.path = path
+        self.whose = whose
 
     @cached_property
     def tables(self) -> Mapping[str, Any]:
@@ -83,6 +85,49 @@ class DefaultsFile:
             if not isinstance(table, Mapping):
                 raise UserError(f"{self.path}: '{name}' must be a table: write [{name}], and its options below")
 
+    def faults(self, commands: Mapping[str, Any]) -> Iterator[str]:
+        """Yield everything that is wrong in it, each thing once; where its tables cannot be told, that alone.
+
+        Args:
+            commands: All commands by their names, as typer has them.
+        """
+        try:
+            self.check(list(commands))
+        except UserError as error:
+            yield str(error)
+            return
+        found = dict.fromkeys(self._strangers(commands))
+        for name, one in commands.items():
+            for path, command in leaves((name,), one):
+                found |= dict.fromkeys(self._refused(path, command))  # once: [all] is of each command
+        yield from found
+
+    def _refused(self, path: Sequence[str], command: Any) -> Iterator[str]:
+        """Yield what is wrong in each entry that is of a command."""
+        try:
+            entries = [*self._entries((ALL,)), *self._entries(path)]
+        except UserError as error:
+            yield str(error)
+            return
+        for entry in entries:
+            try:
+                self._default(path, command, entry)
+            except UserError as error:
+                yield str(error)
+
+    def _strangers(self, commands: Mapping[str, Any]) -> Iterator[str]:
+        """Yield what is passed over in silence, because no command asks for it."""
+        every = [command for name, one in commands.items() for _, command in leaves((name,), one)]
+        options = {name for command in every for name, _ in _options(command)}
+        for _, key, _ in self._entries((ALL,)):
+            if key.replace("-", "_") not in options:
+                yield f"{self.path}: {ALL}.{key}: no command has such an option; `reactree COMMAND --help` lists them"
+        for group in commands:
+            below = _below(commands[group]) or {}
+            for _, name, _ in self._entries((group,)) if below else ():
+                if name not in below:
+                    yield f"{self.path}: '{group}.{name}' is no command; {did_you_mean(name, list(below))}"
+
     def defaults(self, path: Sequence[str], command: Any) -> dict[str, Default]:
         """Return what it sets of a command's options, by the names of their parameters.
 
@@ -93,20 +138,23 @@ class DefaultsFile:
         Raises:
             UserError: The command has no such option, or the option no such value.
         """
-        options, own_only = dict(_options(command)), getattr(command.callback, "own_only", ())
         found: dict[str, Default] = {}
-        for table, key, value in [*self._entries((ALL,)), *self._entries(path)]:  # the later one wins
-            where = f"{table}.{key}"
-            one = options.get(key.replace("-", "_"))
-            if one is not None and table == ALL and one.name in own_only:
-                continue
-            if one is not None:
-                found[one.name] = Default(self._converted(command, one, value, where), self.path, where)
-            elif table != ALL:
-                named = [name.replace("_", "-") for name in options]
-                hint = did_you_mean(key.replace("_", "-"), named)
-                raise UserError(f"{self.path}: {where}: `reactree {' '.join(path)}` has no such option; {hint}")
+        for entry in [*self._entries((ALL,)), *self._entries(path)]:  # the later one wins
+            found |= self._default(path, command, entry)
         return found
+
+    def _default(self, path: Sequence[str], command: Any, entry: tuple[str, str, Any]) -> dict[str, Default]:
+        """Return what one entry sets of a command's options: one of them, or none."""
+        table, key, value = entry
+        options, where = dict(_options(command)), f"{table}.{key}"
+        one = options.get(key.replace("-", "_"))
+        if one is not None and (table != ALL or one.name not in getattr(command.callback, "own_only", ())):
+            return {one.name: Default(self._converted(command, one, value, where), self.path, where)}
+        if one is None and table != ALL:
+            named = [name.replace("_", "-") for name in options]
+            hint = did_you_mean(key.replace("_", "-"), named)
+            raise UserError(f"{self.path}: {where}: `reactree {' '.join(path)}` has no such option; {hint}")
+        return {}
 
     def _entries(self, path: Sequence[str]) -> Iterator[tuple[str, str, Any]]:
         table: Any = self.tables
@@ -153,13 +201,17 @@ def _is_path(option: Any, value: Any) -> bool:
     return kind in ("path", "file", "directory") or any(isinstance(one, Path) for one in values)
 
 
+def user_file() -> Path:
+    """Return where the user's file is, if there is one."""
+    return Path(typer.get_app_dir("reactree")) / NAME
+
+
 def files() -> list[DefaultsFile]:
     """Return the files that there are, those that count first: the project's, and the user's."""
-    here = Path.cwd()
+    here, user = Path.cwd(), user_file()
     project = next((folder / NAME for folder in (here, *here.parents) if (folder / NAME).is_file()), None)
-    user = Path(typer.get_app_dir("reactree")) / NAME
-    found = [path for path in (project, user) if path is not None and path.is_file()]
-    return [DefaultsFile(path) for path in dict.fromkeys(found)]
+    found = [DefaultsFile(user, "user")] if user.is_file() else []
+    return [DefaultsFile(project, "project"), *found] if project not in (None, user) else found
 
 
 def check_files(commands: Sequence[str]) -> None:
@@ -178,9 +230,23 @@ def defaults_of(path: Sequence[str], command: Any) -> dict[str, Default]:
 
 def default_map(path: Sequence[str], command: Any) -> dict[str, Any]:
     """Return the same as typer takes it; of a group, of each of its commands."""
-    if (below := getattr(command, "commands", None)) is not None:
+    if (below := _below(command)) is not None:
         return {name: default_map((*path, name), one) for name, one in below.items()}
     return {name: default.value for name, default in defaults_of(path, command).items()}
+
+
+def leaves(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield a command with its path; of a group, each of its commands."""
+    if (below := _below(command)) is None:
+        yield path, command
+        return
+    for name, one in below.items():
+        yield from leaves((*path, name), one)
+
+
+def _below(command: Any) -> Mapping[str, Any] | None:
+    """Return the commands of a group; None where it is no group."""
+    return getattr(command, "commands", None)
 
 
 def default_of_option(command: Any) -> Iterator[tuple[Any, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from reactree_ros.cli import NOT_ACHIEVED
+from reactree_ros.cli import COMMANDS, NOT_ACHIEVED, Commands
+from reactree_ros.cli.defaults import NAME, files, user_file
 from reactree_ros.findings import Finding, Verdict
 
 app = typer.Typer(add_completion=False)
@@ -38,7 +40,8 @@ def doctor(
 
     console, found = Console(soft_wrap=True), {}
     with Console(stderr=True).status("Looking") as status:
-        for title, findings in examine(Asked(base_url=base_url, models=models, memory=memory)):
+        asked = Asked(base_url=base_url, models=models, memory=memory)
+        for title, findings in examine(asked, {"Defaults of options": _defaults}):
             found[title] = findings
             status.update(f"Looked at {title}")
     wrong = sum(one.verdict is Verdict.WRONG for findings in found.values() for one in findings)
@@ -52,6 +55,23 @@ def doctor(
         console.print(f"{wrong} of {count} wrong" if wrong else "nothing is wrong", highlight=False)
     if wrong:
         raise typer.Exit(NOT_ACHIEVED)
+
+
+def _defaults() -> Iterator[Finding]:
+    """Yield which files of defaults there are, and what is wrong in them."""
+    there = files()
+    if not there:
+        yield Finding(NAME, Verdict.NOTE, f"none here, in a folder above, or at {user_file()}")
+        return
+    group = Commands(name="reactree")
+    commands = {name: group.get_command(None, name) for name in COMMANDS if name != "config"}
+    for file in there:
+        faults = list(file.faults(commands))
+        for said in faults:
+            mend = "correct that; `reactree config show` then says what each option gets"
+            yield Finding(file.whose, Verdict.WRONG, said, mend)
+        if not faults:
+            yield Finding(file.whose, Verdict.RIGHT, str(file.path))
 
 
 def _told(one: Finding) -> dict[str, str]:

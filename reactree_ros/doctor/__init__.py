@@ -6,7 +6,7 @@ process of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,10 @@ from reactree_ros.doctor.secrecy import redacted
 from reactree_ros.findings import Finding, Verdict
 from reactree_ros.view.words import in_one_line
 
-__all__ = ["Asked", "examine"]
+__all__ = ["Asked", "Look", "examine"]
+
+#: Yields what a section finds.
+Look = Callable[[], Iterable[Finding]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +36,14 @@ class Asked:
     memory: Path | None = None
 
 
-def examine(asked: Asked) -> Iterator[tuple[str, list[Finding]]]:
+def examine(asked: Asked, callers: Mapping[str, Look] | None = None) -> Iterator[tuple[str, list[Finding]]]:
     """Look at everything; yields each section's title and what was found. No key is in it.
 
     Args:
         asked: What is looked at beside.
+        callers: Sections of whoever calls, by their titles: they come last.
     """
-    sections: dict[str, Callable[[], Iterable[Finding]]] = {
+    sections: dict[str, Look] = {
         "Python": package.python,
         "reactree_ros": package.reactree_ros,
         "Extras": package.installed_extras,
@@ -48,6 +52,7 @@ def examine(asked: Asked) -> Iterator[tuple[str, list[Finding]]]:
         "Servers": lambda: servers.servers(asked.base_url, asked.models),
         "Episodic memory": lambda: memory_file.episodic_memory(asked.memory),
         "Terminal and disk": surroundings.surroundings,
+        **(callers or {}),
     }
     for title, look in sections.items():
         findings = [
@@ -57,7 +62,7 @@ def examine(asked: Asked) -> Iterator[tuple[str, list[Finding]]]:
         yield title, findings
 
 
-def _guarded(title: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+def _guarded(title: str, look: Look) -> Iterator[Finding]:
     """Yield what a section finds; a section that fails is one more thing that is wrong."""
     try:
         yield from look()
