@@ -68,6 +68,8 @@ def test_the_drawing_names_every_folder_of_the_package() -> None:
 def test_before_a_commit_the_same_is_looked_at_as_by_make_lint() -> None:
     assert [hook["entry"] for hook in hooks()] == recipe("lint")
     assert {(hook["language"], hook["pass_filenames"]) for hook in hooks()} == {("system", False)}
+    # of a commit that changes their settings alone, too
+    assert [hook["types_or"] for hook in hooks()] == [["python", "toml"]] * len(hooks())
 
 
 def test_every_target_that_is_named_is_there_and_every_test_target_is_named() -> None:
