@@ -183,6 +183,12 @@ def test_a_semantic_map_is_checked_and_what_is_wrong_is_said_with_its_line(cli: 
     line = 1 + wrong.read_text().partition("room: attic 2")[0].count("\n")
     said = f"error: {wrong}:{line}: receptacles.8.room: there is no room 'attic 2'"
     assert (ended.code, ended.err.startswith(said)) == (2, True)
+    aside = shipped.read_text().replace("approach: {x: 8.7, y: 1.0}", "approach: {x: 10.4, y: 1.0}")
+    wrong.write_text(aside)
+    line = 1 + aside.partition("approach: {x: 10.4")[0].count("\n")
+    note = f"note: {wrong}:{line}: receptacles.4.approach: (10.4, 1) is in no room, by the outlines, not in kitchen 1\n"
+    said = f"{note}{wrong}: 5 rooms, 9 receptacles, 3 classes of objects; 1 to look at\n"
+    assert cli("robot", "map", wrong) == (0, said, "")
     ended = cli("robot", "map", shipped, "--out", wrong)
     assert (ended.code, "name the world's kind with --from" in ended.err) == (2, True)
 
@@ -246,6 +252,16 @@ def test_list_says_what_can_be_named_and_set(cli: Cli, monkeypatch: pytest.Monke
             assert all(name in out for name in spec.settings.model_fields)
     for text in ("control_flow │ all │ all, seq+fb, seq │", "top_p │ 0.95 │ > 0, ≤ 1 │", "houses │ 10 │ ≥ 1 │"):
         assert text in out
+
+
+def test_list_says_the_words_of_the_vocabulary(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    rows = cli("list", "words", "--markdown").out.splitlines()
+    assert "| a receptacle | `SURFACES`, `CAN_OPEN` | desk |" in rows
+    assert sum(", apple, " in row for row in rows) == 1
+    shown = cli("list", "words")
+    assert (shown.code, "kitchen table" in shown.out, "HAS_SWITCH" in shown.out) == (0, True, True)
+    assert "HAS_SWITCH" not in cli("list").out
 
 
 @pytest.mark.parametrize("command", ["run", "bootstrap", "bench"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -16,9 +16,11 @@ from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry, Spec
 from reactree_ros.settings import choices
+from reactree_ros.world.virtualhome.vocabulary import word_groups
 
 app = typer.Typer(add_completion=False)
 REGISTRIES: dict[str, Registry[Any]] = {"planners": PLANNERS, "worlds": WORLDS, "models": MODELS, "suites": SUITES}
+_WORDS_HEAD = ("what it is for", "properties", "words")
 
 
 class Kind(str, enum.Enum):
@@ -28,19 +30,23 @@ class Kind(str, enum.Enum):
     WORLDS = "worlds"
     MODELS = "models"
     SUITES = "suites"
+    WORDS = "words"
 
 
 @app.command("list")
 def listing(
-    kind: Annotated[Kind | None, typer.Argument(help="What is listed; by default everything.")] = None,
+    kind: Annotated[Kind | None, typer.Argument(help="What is listed; by default all but words.")] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print tables in Markdown.")] = False,
     own: Annotated[bool, typer.Option("--own", help="Without what other packages bring.")] = False,
 ) -> None:
     """Say what can be named: planners, worlds, language models and task suites, each with its settings.
 
     A setting is given as --world-option, --llm-option or --suite-option NAME=VALUE, those of a planner as
-    --planner NAME:OPTION=VALUE.
+    --planner NAME:OPTION=VALUE. `words` are what a semantic map calls furniture and objects, and the expert knows.
     """
+    if kind is Kind.WORDS:
+        _list_words(markdown=markdown)
+        return
     listed = {name: REGISTRIES[name] for name in (REGISTRIES if kind is None else [kind.value])}
     specs = {name: list(_specs(registry, own=own)) for name, registry in listed.items()}
     if markdown:
@@ -48,6 +54,25 @@ def listing(
     else:
         for name in listed:
             _show(name, specs[name], Console())
+
+
+def _list_words(*, markdown: bool) -> None:
+    if markdown:
+        print(words_table())  # noqa: T201
+        return
+    table = Table(*_WORDS_HEAD)
+    for group in word_groups():
+        table.add_row(group.use.value, "\n".join(group.properties), ", ".join(group.words))
+    Console().print(table, markup=False, highlight=False)
+
+
+def words_table() -> str:
+    """Return a table of the vocabulary in Markdown, as docs/reference has it."""
+    rows = [
+        (group.use.value, ", ".join(f"`{one}`" for one in group.properties), ", ".join(group.words))
+        for group in word_groups()
+    ]
+    return _markdown([_WORDS_HEAD, ("---",) * 3, *rows])
 
 
 def _specs(registry: Registry[Any], *, own: bool) -> Iterator[Any]:
@@ -87,9 +112,11 @@ def markdown_table(kind: str, specs: Sequence[Spec]) -> str:
     if common:
         rows.append(("all of them", "", "", ", ".join(_setting(*one) for one in common.items())))
     head = (kind, "what it is", "what to install", "settings, with their defaults")
-    return "\n".join(
-        f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in row)}|" for row in [head, ("---",) * 4, *rows]
-    )
+    return _markdown([head, ("---",) * 4, *rows])
+
+
+def _markdown(rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in row)}|" for row in rows)
 
 
 def _common(specs: Sequence[Spec]) -> dict[str, FieldInfo]:

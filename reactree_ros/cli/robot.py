@@ -36,20 +36,26 @@ def robot_map(
     out: Annotated[Path | None, typer.Option(help="Write the map into this file.")] = None,
     robot: Annotated[str, typer.Option(help="Whose start is the map's; by default the first robot's.")] = "",
 ) -> None:
-    """Check a semantic map, or make one from a world; what is wrong is said with its line and field."""
+    """Check a semantic map, or make one from a world; what is wrong is said with its line and field.
+
+    Where a robot would stand outside of the room that it is to look around or work in, a note says so: that may be
+    right, as in a hallway that is no room of the map. `reactree list words` has the words of furniture and objects.
+    """
     import yaml
 
-    from reactree_ros.world.robot.map_file import Source, load_map, map_of
+    from reactree_ros.world.robot.map_file import Source, map_of, notes_of, read_yaml
 
     if kind is From.MAP and (robot or out):
         raise UserError("--robot and --out are for a map that is made from a world; name the world's kind with --from")
     if kind is From.MAP:
-        document = load_map(source)
+        read = read_yaml(source)
+        document = map_of(read)
     else:
         from reactree_ros.world.robot.pyrobosim_map import map_of_pyrobosim
 
         values = map_of_pyrobosim(source, robot=robot)
-        document = map_of(Source(values, str(source)))
+        read = Source(values, str(source))
+        document = map_of(read)
         text = HEADER.format(source=source.name, kind=kind.value) + yaml.safe_dump(
             values, sort_keys=False, default_flow_style=None, width=120
         )
@@ -59,8 +65,12 @@ def robot_map(
         write_whole(out, text.encode())
     console = Console(soft_wrap=True)
     counts = len(document.rooms), len(document.receptacles), len(document.objects.classes)
-    said = "{} rooms, {} receptacles, {} classes of objects; all right".format(*counts)
-    console.print(f"{out or source}: {said}", markup=False, highlight=False)
+    notes = notes_of(document, read)
+    for note in notes:
+        console.print(f"note: {note}", markup=False, highlight=False)
+    verdict = f"{len(notes)} to look at" if notes else "all right"
+    said = "{} rooms, {} receptacles, {} classes of objects; ".format(*counts)
+    console.print(f"{out or source}: {said}{verdict}", markup=False, highlight=False)
 
 
 @app.command("check")

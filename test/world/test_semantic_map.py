@@ -13,7 +13,7 @@ from reactree_ros.agent.observation import Spot
 from reactree_ros.errors import UserError
 from reactree_ros.world.port import Outcome
 from reactree_ros.world.robot.config import RobotConfig, SkillEntry, error_code, load_robot
-from reactree_ros.world.robot.map_file import Source, load_map, map_of, parse_yaml
+from reactree_ros.world.robot.map_file import Source, load_map, map_of, notes_of, parse_yaml, read_yaml
 from reactree_ros.world.robot.poses import Pose
 from reactree_ros.world.robot.semantic_map import VERBS, Detection, SemanticMap
 from reactree_ros.world.virtualhome.rules import Skill
@@ -74,14 +74,43 @@ def test_an_entry_of_a_robot_is_named_with_the_line_that_it_is_on() -> None:
         (("rooms", 0, "outline"), [[0, 0]], "rooms.0.outline: list should have at least 3 items"),
         (("rooms", 0, "name"), "kitchen 1", "rooms.1.name: the name 'kitchen 1' occurs 2 times"),
         (("receptacles", 0, "room"), "attic 1", "receptacles.0.room: there is no room 'attic 1'"),
-        (("receptacles", 0, "name"), "tabel 1", "receptacles.0.name: the word 'tabel' is not known; use one of"),
+        (
+            ("receptacles", 0, "name"),
+            "tabel 1",
+            "receptacles.0.name: the word 'tabel' is not known; use one of `reactree list words`, or describe it under "
+            "words, e.g. words: {tabel: [SURFACES]}, or [CONTAINERS] where things are put into it",
+        ),
+        (
+            ("receptacles", 0, "name"),
+            "dining table 1",
+            "receptacles.0.name: the word 'dining table' is not known; use 'kitchen table', or another one of "
+            "`reactree list words`, or describe it under words, e.g. words: {dining table: [SURFACES]}",
+        ),
+        (
+            ("receptacles", 0, "name"),
+            "shelf 1",
+            "receptacles.0.name: nothing can be put on or in 'shelf', and it is neither opened nor switched; describe "
+            "it under words, e.g. words: {shelf: [SURFACES]}",
+        ),
+        (("receptacles", 0, "name"), "towel 1", "receptacles.0.name: nothing can be put on or in 'towel'"),
         (("receptacles", 0, "open"), True, "receptacles.0.open: a coffee table cannot be opened"),
         (("receptacles", 0, "turned_on"), True, "receptacles.0.turned_on: a coffee table has no switch"),
         (("receptacles", 0, "pose"), {"x": 1.0}, "receptacles.0.pose.y: field required"),
         (("receptacles", 0, "pose"), {"x": math.nan, "y": 0}, "receptacles.0.pose.x: input should be a finite number"),
         (("receptacles", 0, "size"), [1, 1, 0], "receptacles.0.size.2: input should be greater than 0, not '0'"),
         (("receptacles", 0, "colour"), "red", "receptacles.0.colour: extra inputs are not permitted, not 'red'"),
-        (("objects", "classes"), {"a": "aple"}, "objects.classes.a: the word 'aple' is not known"),
+        (
+            ("objects", "classes"),
+            {"a": "aple"},
+            "objects.classes.a: the word 'aple' is not known; use 'apple', or another one of `reactree list words`, or "
+            "describe it under words, e.g. words: {aple: [GRABBABLE]}",
+        ),
+        (
+            ("objects", "classes"),
+            {"a": "water bottle"},  # the bottled water of VirtualHome cannot be picked up
+            "objects.classes.a: the word 'water bottle' is not known; use one of `reactree list words`, or describe it "
+            "under words, e.g. words: {water bottle: [GRABBABLE]}",
+        ),
         (("objects", "min_score"), 2, "objects.min_score: input should be less than or equal to 1, not '2'"),
         (("expected",), [{"name": "apple 1", "at": "shelf 9"}], "expected.0.at: there is no receptacle 'shelf 9'"),
     ],
@@ -96,6 +125,35 @@ def test_a_map_that_is_wrong_is_refused_in_one_line(path: tuple[Any, ...], value
         map_of(Source(values, "map.yaml"))
     assert str(error.value).startswith(f"map.yaml: {said}")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("properties", [[], ["GRABBABLE"]])
+def test_a_receptacle_of_a_word_of_ones_own_has_to_take_things_or_be_operated(properties: list[str]) -> None:
+    text = LINES.replace("desk 1", "sideboard 1")
+    with pytest.raises(UserError, match=r"^map\.yaml:9: receptacles\.0\.name: nothing can be put on or in 'sideboard'"):
+        map_of(parse_yaml(f"{text}words: {{sideboard: {properties}}}\n", where="map.yaml"))
+    for use in ("SURFACES", "CONTAINERS", "HAS_SWITCH"):
+        assert map_of(parse_yaml(f"{text}words: {{sideboard: [{use}]}}\n", where="map.yaml")).properties("sideboard")
+
+
+def test_where_a_robot_would_stand_outside_of_the_room_is_noted() -> None:
+    source = parse_yaml(LINES.replace("approach: {x: 1, y: 1}", "approach: {x: 10.4, y: 1}"), where="map.yaml")
+    assert notes_of(map_of(source), source) == [
+        "map.yaml:15: receptacles.0.approach: (10.4, 1) is in no room, by the outlines, not in hall 1"
+    ]
+    values = yaml.safe_load((CONFIG / "semantic_map.yaml").read_text())
+    values["rooms"][0]["pose"] = {"x": 7.5, "y": 2.0}
+    values["receptacles"][0]["approach"] = {"x": 10.4, "y": 2.0, "frame": "base_link"}  # nobody knows where that is
+    source = Source(values, "map")
+    assert notes_of(map_of(source), source) == [
+        "map: rooms.0.pose: (7.5, 2) is in kitchen 1, by the outlines, not in living room 1"
+    ]
+
+
+@pytest.mark.parametrize("file", sorted(CONFIG.rglob("*map.yaml")), ids=lambda file: file.name)
+def test_in_the_maps_that_come_with_the_package_a_robot_stands_where_it_should(file: Path) -> None:
+    source = read_yaml(file)
+    assert notes_of(map_of(source), source) == []
 
 
 @pytest.mark.parametrize(

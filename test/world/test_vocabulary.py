@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_ros.world.virtualhome.vocabulary import CLASSES, RECALLABLE, ObjectClass, class_of_word
+from reactree_ros.world.virtualhome.vocabulary import CLASSES, RECALLABLE, ObjectClass, Use, class_of_word, word_groups
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 KNOWN_PROPERTIES = {"GRABBABLE", "SURFACES", "CONTAINERS", "CAN_OPEN", "HAS_SWITCH", "SITTABLE"}
@@ -77,6 +77,20 @@ def test_a_room_view_shows_furniture_and_appliances_and_nothing_small() -> None:
     shown = {name for name, about in CLASSES.items() if about.observed and about.room_item}
     assert {"fridge", "sink", "sofa", "toaster", "towelrack", "tv"} <= shown
     assert not shown & {"apple", "plate", "book", "lightswitch", "kitchen", "bathtub"}
+
+
+def test_every_word_but_a_persons_is_listed_once_under_what_can_be_done() -> None:
+    listed = [word for group in word_groups() for word in group.words]
+    assert sorted(listed) == sorted(entry.word for entry in CLASSES.values() if entry.category != "Characters")
+    by_use = {use: [word for group in word_groups() if group.use is use for word in group.words] for use in Use}
+    assert {"kitchen table", "fridge", "bed", "sink"} <= set(by_use[Use.RECEPTACLE])
+    assert "table lamp" in by_use[Use.APPLIANCE]
+    assert "apple" in by_use[Use.OBJECT]
+    assert "shelf" in by_use[Use.NOTHING]
+    assert by_use[Use.ROOM] == ["bathroom", "bedroom", "kitchen", "living room"]
+    for group in word_groups():
+        for word in group.words:
+            assert set(group.properties) == class_of_word(word).properties - {"SITTABLE"}
 
 
 def test_recallable_are_the_words_of_what_can_be_grabbed() -> None:

@@ -13,10 +13,13 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
 
 from reactree_ros.errors import UserError
-from reactree_ros.world.robot.poses import Pose
-from reactree_ros.world.virtualhome.vocabulary import class_of_word
+from reactree_ros.world.robot.poses import Pose, surrounds
+from reactree_ros.world.virtualhome.lexicon import correct, look_up
+from reactree_ros.world.virtualhome.vocabulary import Use, class_of_word, properties_of_word
 
 Property = Literal["GRABBABLE", "SURFACES", "CONTAINERS", "CAN_OPEN", "HAS_SWITCH"]
+#: What can be done with things that stay where they are; a map has no use for one with which none of it can be.
+_STAYS = frozenset({"SURFACES", "CONTAINERS", "CAN_OPEN", "HAS_SWITCH"})
 _NAME = re.compile(r"[A-Za-z][A-Za-z ]*[A-Za-z] [1-9][0-9]*")
 
 
@@ -273,17 +276,40 @@ def map_of(source: Source) -> MapDocument:
         place = "receptacles", index
         _known(receptacle.room, rooms, source.at(*place, "room"), "room")
         word = receptacle.name.rpartition(" ")[0]
-        properties = _properties(document, word, source.at(*place, "name"))
+        properties = _properties(document, word, source.at(*place, "name"), of=Use.RECEPTACLE)
+        if not properties & _STAYS:
+            raise UserError(
+                f"{source.at(*place, 'name')}: nothing can be put on or in '{word}', and it is "
+                f"neither opened nor switched; describe it under words, e.g. {_described(word, Use.RECEPTACLE)}"
+            )
         if receptacle.open and "CAN_OPEN" not in properties:
             raise UserError(f"{source.at(*place, 'open')}: a {word} cannot be opened")
         if receptacle.turned_on and "HAS_SWITCH" not in properties:
             raise UserError(f"{source.at(*place, 'turned_on')}: a {word} has no switch")
     for id, word in document.objects.classes.items():
-        _properties(document, word, source.at("objects", "classes", id))
+        _properties(document, word, source.at("objects", "classes", id), of=Use.OBJECT)
     for index, expected in enumerate(document.expected):
         _known(expected.at, receptacles, source.at("expected", index, "at"), "receptacle")
-        _properties(document, expected.name.rpartition(" ")[0], source.at("expected", index, "name"))
+        _properties(document, expected.name.rpartition(" ")[0], source.at("expected", index, "name"), of=Use.OBJECT)
     return document
+
+
+def notes_of(document: MapDocument, source: Source) -> list[str]:
+    """Say what a map has that a house may have, but that is a slip more often: where the robot would stand elsewhere.
+
+    A pose in a frame of its own is not looked at: where that frame lies is known to tf alone.
+    """
+    rooms = {room.name: room for room in document.rooms}
+    stands = [("rooms", i, "pose", one.name, one.pose) for i, one in enumerate(document.rooms)]
+    stands += [("receptacles", i, "approach", one.room, one.approach) for i, one in enumerate(document.receptacles)]
+    notes = []
+    for part, index, field, room, entry in stands:
+        pose = entry.pose(document.frame)
+        if pose.frame == document.frame and not surrounds(rooms[room].outline, pose):
+            inside = next((one.name for one in document.rooms if surrounds(one.outline, pose)), "no room")
+            at = f"({pose.x:g}, {pose.y:g})"
+            notes.append(f"{source.at(part, index, field)}: {at} is in {inside}, by the outlines, not in {room}")
+    return notes
 
 
 def _named_once(document: MapDocument, source: Source) -> None:
@@ -313,11 +339,31 @@ def _known(name: str, names: Sequence[str], place: str, kind: str) -> None:
         raise UserError(f"{place}: there is no {kind} '{name}'; there are {', '.join(names) or 'none'}")
 
 
-def _properties(document: MapDocument, word: str, place: str) -> frozenset[str]:
+def _properties(document: MapDocument, word: str, place: str, *, of: Use) -> frozenset[str]:
     try:
         return document.properties(word)
     except ValueError:
+        nearest = _nearest(word, of)
+        use = f"'{nearest}', or another one" if nearest else "one"
         raise UserError(
-            f"{place}: the word '{word}' is not known; use one of reactree_ros.world.virtualhome.vocabulary or "
-            f"describe it under words, e.g. words: {{{word}: [GRABBABLE]}}"
+            f"{place}: the word '{word}' is not known; use {use} of `reactree list words`, or describe it under words, "
+            f"e.g. {_described(word, of)}"
         ) from None
+
+
+def _described(word: str, of: Use) -> str:
+    """Return how a word is described of which the map has a receptacle, or an object."""
+    if of is Use.RECEPTACLE:
+        return f"words: {{{word}: [SURFACES]}}, or [CONTAINERS] where things are put into it"
+    return f"words: {{{word}: [GRABBABLE]}}"
+
+
+def _nearest(word: str, of: Use) -> str:
+    """Return the word of the vocabulary that people mean by another one, where that is of use here; else nothing."""
+    words = [correct(one) for one in word.lower().split()]
+    found = look_up(words, 0) if words else None
+    if found is None or found[1] < len(words) or len(found[0].words) > 1:
+        return ""
+    meant = found[0].words[0]
+    fits = {"SURFACES", "CONTAINERS"} if of is Use.RECEPTACLE else {"GRABBABLE"}
+    return meant if properties_of_word(meant) & fits else ""

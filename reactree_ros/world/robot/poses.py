@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -53,6 +54,15 @@ class Pose:
         x, y, z = _rotated(self.orientation, (inner.x, inner.y, inner.z))
         orientation = _product(self.orientation, inner.orientation)
         return Pose(self.frame, self.x + x, self.y + y, self.z + z, orientation)
+
+
+def surrounds(outline: Sequence[tuple[float, float]], pose: Pose) -> bool:
+    """Whether a position is inside an outline on the floor, whose corners are given in the same frame, in order."""
+    inside = False
+    for (ax, ay), (bx, by) in zip(outline, (*outline[1:], outline[0]), strict=True):
+        if (ay > pose.y) != (by > pose.y) and pose.x < (bx - ax) * (pose.y - ay) / (by - ay) + ax:
+            inside = not inside
+    return inside
 
 
 def _product(

@@ -12,7 +12,7 @@ from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.observation import Spot
 from reactree_ros.world.port import Observation, Outcome
 from reactree_ros.world.robot.map_file import MapDocument, ReceptacleEntry, RoomEntry
-from reactree_ros.world.robot.poses import Pose
+from reactree_ros.world.robot.poses import Pose, surrounds
 from reactree_ros.world.virtualhome import rules
 from reactree_ros.world.virtualhome.rules import Skill
 from reactree_ros.world.virtualhome.scene import Scene, Thing
@@ -71,11 +71,7 @@ class Room(MapThing):
 
     def surrounds(self, pose: Pose) -> bool:
         """Whether a position in the map's frame is inside the outline."""
-        inside = False
-        for (ax, ay), (bx, by) in zip(self.outline, (*self.outline[1:], self.outline[0]), strict=True):
-            if (ay > pose.y) != (by > pose.y) and pose.x < (bx - ax) * (pose.y - ay) / (by - ay) + ax:
-                inside = not inside
-        return inside
+        return surrounds(self.outline, pose)
 
 
 class Receptacle(MapThing):

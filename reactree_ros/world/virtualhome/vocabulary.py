@@ -7,6 +7,7 @@ name follows ("bowl=dishbowl").
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -158,6 +159,54 @@ NEVER_OPEN = frozenset({"book", "bookshelf", "closet", "folder", "milk", "nights
 """Classes of which the simulator says that they are opened, but which stay closed."""
 
 _BY_WORD = {entry.word: entry for entry in CLASSES.values()}
+_HOLD = frozenset({"SURFACES", "CONTAINERS"})
+
+
+class Use(enum.Enum):
+    """What the word of a class is for where somebody describes a house; in the order in which people ask for them."""
+
+    RECEPTACLE = "a receptacle"
+    APPLIANCE = "what is opened or switched where it stands"
+    OBJECT = "an object"
+    NOTHING = "nothing can be done with it"
+    ROOM = "a room"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordGroup:
+    """Words of classes with which the same can be done.
+
+    Attributes:
+        use: What they are for.
+        properties: What can be done, in the table's order, without SITTABLE, which no skill asks for.
+        words: The words, in alphabetical order.
+    """
+
+    use: Use
+    properties: tuple[str, ...]
+    words: tuple[str, ...]
+
+
+def word_groups() -> list[WordGroup]:
+    """Return every word of the vocabulary, but for that of a person, by what can be done with such a thing."""
+    groups: dict[tuple[Use, tuple[str, ...]], list[str]] = {}
+    for entry in CLASSES.values():
+        if entry.category != "Characters":
+            can = tuple(one for one in _PROPERTIES.values() if one in entry.properties and one != "SITTABLE")
+            groups.setdefault((_use(entry), can), []).append(entry.word)
+    order = list(Use)
+    found = sorted(groups.items(), key=lambda one: (order.index(one[0][0]), one[0][1]))
+    return [WordGroup(use=use, properties=can, words=tuple(sorted(words))) for (use, can), words in found]
+
+
+def _use(entry: ObjectClass) -> Use:
+    if entry.category == "Rooms":
+        return Use.ROOM
+    if "GRABBABLE" in entry.properties:
+        return Use.OBJECT
+    if entry.properties & _HOLD:
+        return Use.RECEPTACLE
+    return Use.APPLIANCE if entry.properties & {"CAN_OPEN", "HAS_SWITCH"} else Use.NOTHING
 
 
 def properties_of_word(word: str) -> frozenset[str]:
@@ -178,6 +227,4 @@ def class_of_word(word: str) -> ObjectClass:
     try:
         return _BY_WORD[word]
     except KeyError:
-        raise ValueError(
-            f"no class is called {word!r}; the words are in reactree_ros.world.virtualhome.vocabulary"
-        ) from None
+        raise ValueError(f"no class is called {word!r}; `reactree list words` says what there is") from None
