@@ -389,6 +389,19 @@ def test_what_it_does_not_understand_it_says_and_gives_up() -> None:
     assert decide("").startswith("Think: ")
 
 
+def test_where_it_gives_up_it_says_which_words_of_the_house_it_does_not_know() -> None:
+    """The lexicon takes a sideboard for a cabinet, which this house has not."""
+    rooms = "You are in the house, and there are 1 rooms: kitchen (1). You are in the middle of a kitchen (1). "
+    view = "Looking quickly around the room, you see fridge (1), sideboard (1)."
+    prompt = beginning(system_text(WAH_NL, recall=False, control_flows=())) + "Your task is to: Open the sideboard\n"
+    regret = "I cannot open the cabinet. I have seen no cabinet, and I do not know what is meant by sideboard."
+    text = f"{prompt}{rooms}{view}\n"
+    assert decide(text) == f"Think: {regret}"
+    assert decide(f"{text}Think: {regret}\nOK.\n") == "Act: failure"
+    known = f"{prompt}{rooms}{view.replace('sideboard', 'desk')}\n"
+    assert decide(known) == "Think: I cannot open the cabinet."
+
+
 def test_examples_and_siblings_do_not_matter() -> None:
     node = f"Your task is to: find and pick up the pie in kitchen 1\n{start()}\n"
     header = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import filterfalse
 
 from reactree_ros.llm.expert import errand, knowledge
 from reactree_ros.llm.expert.clarifying import clarify
@@ -16,6 +17,7 @@ from reactree_ros.llm.expert.instruction import Instruction, not_understood, rea
 from reactree_ros.llm.expert.reading import Situation, read_prompt, split_prompt, word_of
 from reactree_ros.llm.expert.thor_policy import decide_in_thor
 from reactree_ros.llm.expert.thor_reading import read_thor_prompt
+from reactree_ros.world.virtualhome.vocabulary import is_known
 
 _DONE = "Act: done"
 _FAILURE = "Act: failure"
@@ -240,16 +242,28 @@ def _regret(goal: Goal, situation: Situation) -> str:
     """Why a goal is given up."""
     held = any(word_of(instance) == goal.thing for instance in situation.held)
     if isinstance(goal, Operate):
-        return f"I cannot {goal.action} the {goal.thing}."
+        return f"I cannot {goal.action} the {goal.thing}.{_strange(goal.thing, situation)}"
     if not errand.can_be_held(goal.thing):
         return f"The {goal.thing} is nothing that I can pick up."
     if held and not isinstance(goal, Take):
-        return f"I cannot put down the {goal.thing} {preposition(goal.place)} the {goal.place}."
+        where = f"{preposition(goal.place)} the {goal.place}"
+        return f"I cannot put down the {goal.thing} {where}.{_strange(goal.place, situation)}"
     if len(situation.held) >= situation.hands:
         return f"I cannot pick up the {goal.thing}: I hold {' and '.join(situation.held)}."
     if isinstance(goal, PutDown):
         return f"I do not hold the {goal.thing}."
-    return f"I cannot find the {goal.thing}{f' in {goal.room}' if isinstance(goal, Take) and goal.room else ''}."
+    where = f" in {goal.room}" if isinstance(goal, Take) and goal.room else ""
+    return f"I cannot find the {goal.thing}{where}.{_strange(goal.thing, situation)}"
+
+
+def _strange(word: str, situation: Situation) -> str:
+    """Say which words of this house are not known where nothing of a word was seen: one of them may have been meant."""
+    listed = (*situation.views.values(), *(names for _, names in situation.looks.values()))
+    seen = {word_of(instance) for names in listed for instance in names}
+    unknown = sorted(filterfalse(is_known, seen))
+    if word in seen or not unknown:
+        return ""
+    return f" I have seen no {word}, and I do not know what is meant by {_listed(unknown, 'and')}."
 
 
 def _after(thought: str, decision: str, situation: Situation) -> str:

@@ -215,6 +215,11 @@ def properties_of_word(word: str) -> frozenset[str]:
     return frozenset() if known is None else known.properties
 
 
+def is_known(word: str) -> bool:
+    """Whether a class is called `word` in text."""
+    return word in _BY_WORD
+
+
 def class_of_word(word: str) -> ObjectClass:
     """Look up the class that is called `word` in text.
 
