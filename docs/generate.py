@@ -15,7 +15,7 @@ import typer
 from sphinx.ext.autodoc.mock import mock
 
 from reactree_ros.cli import COMMANDS, app
-from reactree_ros.cli.listing import REGISTRIES, markdown_table
+from reactree_ros.cli.listing import REGISTRIES, markdown_table, words_table
 from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.nodes.settings import (
     BridgeSettings,
@@ -27,6 +27,7 @@ from reactree_ros.nodes.settings import (
     WatchdogSettings,
 )
 from reactree_ros.settings import Settings
+from reactree_ros.world.virtualhome.vocabulary import CLASSES
 
 INTERFACES = Path(__file__).parents[1] / "ros2_ws/src/reactree_interfaces"
 ROS = [
@@ -66,6 +67,7 @@ def write(folder: Path) -> None:
         "worlds": named("worlds"),
         "language-models": named("models"),
         "suites": named("suites"),
+        "words": words(),
         "command-line": command_line(),
         "ros-interfaces": interfaces(),
         "ros-parameters": parameters(),
@@ -125,6 +127,15 @@ def plain(text: str) -> str:
     """Return a text in which Markdown finds nothing."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(part if part.startswith("`") else re.sub(r"([<>*_\[\]])", r"\\\1", part) for part in parts)
+
+
+def words() -> Iterator[str]:
+    """Say what furniture and objects are called, and which classes are not called as they are written."""
+    yield words_table()
+    yield ""
+    plain_names = ((entry, entry.word.replace(" ", "").lower()) for entry in CLASSES.values())
+    others = ", ".join(f"`{entry.name}` ({entry.word})" for entry, name in plain_names if name != entry.name)
+    yield f"In task files a class is its word in lower case without spaces, but for {others}."
 
 
 # ---------------------------------------------------------------------- the command line

@@ -11,10 +11,13 @@ class Outcome(enum.Enum):
     """How a skill ended."""
 
     DONE = "done"
+    """It went well."""
     PRECONDITION = "precondition"
     """The world refused it and nothing moved; the observation's text says why."""
     UNKNOWN_SKILL = "unknown_skill"
+    """It is no skill of this world, or names a thing that is not there."""
     REFUSED_BY_POLICY = "refused_by_policy"
+    """The skill policy forbids it, or the person who was asked did; the world was not asked."""
     EXECUTION = "execution"
     """It failed on the way."""
     POSTCONDITION = "postcondition"
@@ -22,9 +25,11 @@ class Outcome(enum.Enum):
     TIMEOUT = "timeout"
     """It took too long and was stopped."""
     CANCELED = "canceled"
+    """It was canceled, by whoever asked for it or by somebody else, and has stopped."""
     HALTED = "halted"
     """Nothing may move now, as by an emergency stop: it did not begin, or was stopped."""
     WORLD_UNAVAILABLE = "world_unavailable"
+    """What executes skills does not answer: the task ends, and is no result."""
 
 
 #: State of something that is not there any more, such as a potato that was sliced.

@@ -156,7 +156,11 @@ def generate_house(*, seed: int, rooms: int = 5, tasks: int = 5, varied: bool = 
         rooms: How many rooms, 3 to 8: a kitchen, a living room, and bathrooms and bedrooms.
         tasks: How many tasks, at least 1. More tasks leave the first ones as they are.
         varied: Half of the tasks are of other types, to several places, too; the instructions are in the many words of
-            :mod:`~reactree_ros.world.virtualhome.wording`; things have numbers as high as in houses full of things.
+            ``reactree_ros.world.virtualhome.wording``; things have numbers as high as in houses full of things.
+
+    Returns:
+        The tasks as documents, as a task file has them; :func:`~reactree_ros.world.virtualhome.tasks.parse_tasks` makes
+        tasks of them, and ``json.dump`` a file.
 
     Raises:
         ValueError: There cannot be that many rooms or tasks.

@@ -144,6 +144,13 @@ def load_tasks(path: str | Path) -> list[Task]:
 def parse_tasks(document: Any) -> list[Task]:
     """Check a decoded task document: a list of tasks, or one task.
 
+    Args:
+        document: What ``json.load`` returns of a task file, or
+            :func:`~reactree_ros.world.virtualhome.generator.generate_house`.
+
+    Returns:
+        The tasks, in the document's order.
+
     Raises:
         TaskError: A task is not usable; the message starts with the path inside the document.
     """
