@@ -61,6 +61,8 @@ def bench(settings: BenchSettings, out: Path, *, workers: int, ray: str | None, 
     Raises:
         UserError: Something cannot be used, or no worker gets ready.
     """
+    for said in settings.strange():
+        Console(stderr=True).print(said, style="yellow", markup=False, highlight=False, soft_wrap=True)
     tasks = settings.tasks()
     runs = len(tasks) * len(settings.planners) * settings.seeds
     with closing(BenchFolder(out, settings)) as folder:

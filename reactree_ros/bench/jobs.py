@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from reactree_ros.bench.spec import SuiteSpec
 from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import model_from_dict, model_to_dict, read_yaml
+from reactree_ros.llm.trained import strange
 from reactree_ros.person.simulated import person_from_dict, person_to_dict
 from reactree_ros.planners.spec import planner
 from reactree_ros.registry import MODELS, SUITES
@@ -121,6 +122,14 @@ class BenchSettings:
         """Return the language model that one of :attr:`planners` asks, and its settings."""
         own: Mapping[str, Any] = self.contenders.get(name, {}).get("llm", self.llm)
         return own
+
+    def strange(self) -> list[str]:
+        """Say which of them asks a language model that was trained for other planners."""
+        said = []
+        for name in self.planners:
+            spec, settings = model_from_dict(self.llm_of(name), where="settings of the bench")
+            said.append(strange(self.planner_of(name), spec.trained_for(settings)))
+        return [one for one in said if one]
 
     def _set(self, name: str, value: Mapping[str, Any]) -> None:
         object.__setattr__(self, name, value)

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from reactree_ros.errors import UserError
+from reactree_ros.llm.trained import strange
 
 if TYPE_CHECKING:
     from reactree_ros.cli.options import Chosen
@@ -61,9 +62,8 @@ def chosen_planner(named: str, llm: Chosen) -> Planner:
     from reactree_ros.planners.spec import planner
 
     trained = llm.spec.trained_for(llm.settings)
-    if named and trained and named not in trained:
-        text = f"--planner {named}: the language model was trained for {', '.join(trained)}, and may say nothing of use"
-        Console(stderr=True).print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    if named and (said := strange(named, trained)):
+        Console(stderr=True).print(f"--planner {said}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     return planner(named or (trained or (DEFAULT_PLANNER,))[0])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 #: The file in a model's folder that says how it was trained.
@@ -20,3 +21,15 @@ def trained_for(model: str | Path) -> tuple[str, ...]:
     except (OSError, ValueError, KeyError, TypeError):
         return ()
     return tuple(named.split(",")) if isinstance(named, str) else ()
+
+
+def strange(planner: str, trained: Sequence[str]) -> str:
+    """Say that a language model was trained for other planners than one; empty where it was not.
+
+    Args:
+        planner: The planner, with its options.
+        trained: Those that it was trained for; none: it is for any.
+    """
+    if not trained or planner in trained:
+        return ""
+    return f"{planner}: the language model was trained for {', '.join(trained)}, and may say nothing of use"

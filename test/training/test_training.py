@@ -228,6 +228,9 @@ def test_who_plans_follows_from_the_model_where_nobody_is_named(cli: Cli, tmp_pa
     options = ("--limit", 1, "--max-decisions", 5)
     assert cli("bench", "--llm", "small", "--suite", "generated", "--out", tmp_path / "bench", *options).code == 0
     assert json.loads((tmp_path / "bench" / "results.jsonl").read_text())["planner"] == name
+    asks = f"{name}:questions=1"
+    bench = cli("bench", "--llm", "small", "--suite", "generated", "--planner", asks, "--out", tmp_path / "2", *options)
+    assert f"{asks}: the language model was trained for {name}, and may say nothing of use" in bench.err
 
 
 def test_the_model_that_comes_with_the_package_is_small_and_says_what_it_is() -> None:
