@@ -25,7 +25,6 @@ from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
-    FreeText,
     LanguageModel,
     PromptTooLong,
     Reply,
@@ -43,7 +42,12 @@ from reactree_ros.world.virtualhome.tasks import load_tasks
 pytestmark = pytest.mark.llm
 
 PATIENCE = 120.0
-LONG = DecisionRequest((Told("Tell me."),), FreeText(("this is never said",)), max_tokens=6000, temperature=1.0)
+#: Asks for thousands of tokens, which a random model cannot end earlier.
+LONG = DecisionRequest(
+    (Told("Count."),),
+    Choice([" ".join(map(str, range(first, first + 1500))) for first in (1000, 3000)]),
+    max_tokens=7500,
+)
 
 Model = Callable[..., LanguageModel]
 
