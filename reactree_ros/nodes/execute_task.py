@@ -24,10 +24,11 @@ class TaskClient(Node):
     Args:
         planner: Name of the planner node, relative to this node's namespace.
         goal: The goal.
+        kwargs: Passed on to the ROS node.
     """
 
-    def __init__(self, planner: str, goal: ExecuteTask.Goal) -> None:
-        super().__init__("execute_task")
+    def __init__(self, planner: str, goal: ExecuteTask.Goal, **kwargs: Any) -> None:
+        super().__init__("execute_task", **kwargs)
         self.code = NOT_ENDED
         self._goal = goal
         self._handle: Any = None
@@ -73,6 +74,8 @@ class TaskClient(Node):
         now = (feedback.decisions, feedback.last_decision, feedback.last_observation)
         if now[:2] != self._shown[:2]:
             _say(f"[{feedback.decisions}] {feedback.last_decision}")
+            if feedback.refused:
+                _say(f"    refused: {feedback.refused}")
         if now[2] != self._shown[2]:
             _say(f"    {feedback.last_observation}")
         if feedback.held != self._held:

@@ -144,7 +144,7 @@ class Reporter(Listener):
         shown = _in_a_line(msg, text)
         self._tree.decided(node, shown if not msg.reason else f"refused: {shown}")
         self._board.decided(node, shown, self._context)
-        self._feedback.last_decision = text
+        self._feedback.last_decision, self._feedback.refused = text, msg.reason
         self._publish(moment, node)
 
     def _publish(self, moment: _Moment, node: GoalNode) -> None:

@@ -35,6 +35,8 @@ if importlib.util.find_spec("rclpy"):
     from reactree_interfaces.msg import Decision as DecisionMsg
     from ros_graph import HeldWorld
 
+    from reactree_ros.nodes.execute_task import TaskClient
+
     Result = ExecuteTask.Result
     KINDS = {DecisionMsg.THINK: "think", DecisionMsg.ACT: "act", DecisionMsg.EXPAND: "expand"}
 
@@ -319,7 +321,23 @@ def test_feedback_tells_where_the_run_is(graph: Graph) -> None:
         "",
     )
     assert last.active_path == ["root", "sequence", "try it", "fallback", "another way"]
-    assert (last.last_decision, last.last_observation) == ("Act: done", "You go to kitchen 1.")
+    assert (last.last_decision, last.last_observation, last.refused) == ("Act: done", "You go to kitchen 1.", "")
+    (refused,) = {(one.last_decision, one.refused) for one in goal.feedback if one.refused}
+    assert refused[0] == "Act: open the door"
+    assert "is not among the skills that are available now" in refused[1]
+
+
+def test_who_sends_a_goal_from_a_terminal_reads_what_was_refused_and_why(
+    graph: Graph, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph.household(FAMILY)
+    client = graph.add(TaskClient("reactree_planner", ExecuteTask.Goal(instruction="root"), context=graph.context))
+    graph.until(client.planner_is_there)
+    client.send()
+    graph.until(client.ended)
+    lines = capsys.readouterr().out.splitlines()
+    said = next(number for number, line in enumerate(lines) if line.endswith("Act: open the door"))
+    assert lines[said + 1].startswith("    refused: 'open the door' is not among the skills that are available now")
 
 
 def test_a_snapshot_stream_contains_the_expansion_while_the_task_runs(graph: Graph) -> None:
