@@ -43,6 +43,7 @@ nitpick_ignore_regex = [
 smartquotes = False  # two dashes are those of an option
 pygments_dark_style = "monokai"
 html_theme = "furo"
+html_show_copyright = False
 html_title = "reactree_ros"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
