@@ -27,7 +27,7 @@ from reactree_ros.nodes.robot_senses import Senses
 from reactree_ros.nodes.robot_world import MappedSkill, values_of
 from reactree_ros.nodes.spinning import Spinner, interruptible
 from reactree_ros.world.robot.config import RobotConfig, SkillEntry, StopEntry, load_robot
-from reactree_ros.world.robot.map_file import load_map
+from reactree_ros.world.robot.map_file import MapDocument, map_of, notes_of, read_yaml
 from reactree_ros.world.robot.semantic_map import SemanticMap
 from reactree_ros.world.virtualhome.rules import Skill
 
@@ -79,7 +79,7 @@ class Walk:
         self._add("configuration", RIGHT, f"{path}: {len(config.skills)} skills")
         document = None
         if config.map:
-            document = self._or_wrong("map", lambda: load_map(config.map), "correct that line")
+            document = self._or_wrong("map", lambda: self._map(config.map), "correct that line")
             if document is None:
                 return self._found
         for verb, entry in config.skills.items():
@@ -98,6 +98,13 @@ class Walk:
 
     def _add(self, what: str, verdict: Verdict, said: str, mend: str = "") -> None:
         self._found.append(Finding(what, verdict, said, mend))
+
+    def _map(self, path: str) -> MapDocument:
+        """Read the map of a configuration, and note what in it is a slip more often than not."""
+        document = map_of(source := read_yaml(path))
+        for note in notes_of(document, source):
+            self._add("map", NOTE, note)
+        return document
 
     def _appears(self, there: Callable[[], bool]) -> None:
         """Wait for something that should be there; all that is not there is waited for at the same time."""

@@ -24,6 +24,11 @@ if importlib.util.find_spec("rclpy"):
 HERE, APART = itertools.cycle(range(81, 90)), itertools.cycle(range(91, 100))
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Shorten what a test is called by: where setproctitle is, ROS names a log file after the test that runs."""
+    return val[:40] if isinstance(val, str) and len(val) > 40 else None
+
+
 def unused(domains: Iterator[int]) -> Iterator[int]:
     """Yield a ROS domain that no other run of these tests on this machine uses meanwhile."""
     for number in itertools.islice(domains, 9):

@@ -165,6 +165,15 @@ def test_a_place_to_which_no_path_is_found_is_named(house: House) -> None:
     assert "its approach on the map" in one.mend
 
 
+def test_an_approach_outside_of_its_room_is_noted(house: House) -> None:
+    plans_paths(house)
+    house.change_map(lambda values: values["receptacles"][0].update(approach={"x": -50.0, "y": 0.0}))
+    found = checked(house)
+    assert wrong(found) == []
+    (note,) = [one for one in found if one.what == "map" and one.verdict is Verdict.NOTE]
+    assert "approach: (-50, 0) is in no room, by the outlines, not in " in note.said
+
+
 def test_a_stop_that_is_not_latched_though_it_is_said_to_be_is_wrong(house: House) -> None:
     house.graph.probe.destroy_publisher(house.button)
     house.graph.probe.create_publisher(Bool, "/emergency_stop", 10)
