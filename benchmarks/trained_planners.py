@@ -1,14 +1,16 @@
 """Does the tree help? A small model for each planner, trained alike, and compared in houses that none was trained in.
 
-    .venv-torch/bin/python benchmarks/trained_planners.py --out FOLDER [--config config/trained_planners.yaml]
+    .venv-torch/bin/python benchmarks/trained_planners.py --out FOLDER [--config FILE] [--tasks WAH_NL_TASKS]
 
-All have one architecture and as many parameters, begin with the same weights, which have learnt exercises and nothing
-of any planner, and learn from as many tokens: of what the expert decides as that planner in the same tasks of the same
-houses. What differs is what a planner's prompts hold. A flat prompt is longer, so that as many tokens hold fewer tasks.
+All have one architecture and as many parameters, and learn from as many tokens of the same houses. They begin with the
+same weights, which have learnt exercises first, then decisions of all planners, as many tokens of each; then each learns
+its own planner's alone, among them those where the common model went itself in that planner's place (DAgger). So what
+all have in common, above all how what is wanted is found in a list, is learnt once. What differs is what a planner's
+prompts hold. A flat prompt is longer, so that as many tokens hold fewer tasks.
 
 It runs commands of `reactree`, each of which goes on where it was broken off: the same command goes on with all of it.
-The folder has the datasets, the models with their curves, and `bench` with the report (GSR and SSR by number of goals,
-with intervals and paired tests).
+The folder has the datasets, the models with their curves, and a bench with its report for each suite (GSR and SSR by
+number of goals, with intervals and paired tests): `generated`, and `wah_nl` where its tasks are named.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -29,18 +33,34 @@ from reactree_ros.errors import UserError
 from reactree_ros.settings import Settings, read_settings
 
 CONFIG = Path(__file__).parents[1] / "config" / "trained_planners.yaml"
+#: Seeds of the first varied house and of the first one that the common model acts in; a bench's are others.
+_VARIED, _CORRECTIONS = 2_000_000, 3_000_000
+
+
+class Shares(Settings):
+    """How much of the tokens is of each kind, beside the others."""
+
+    exercises: float = Field(default=1, gt=0, description="exercises, in what is learnt together")
+    plain: float = Field(default=1, gt=0, description="plain houses, for each planner")
+    varied: float = Field(default=0.4, gt=0, description="varied houses, for each planner")
+    corrections: float = Field(default=1, gt=0, description="where the common model went itself")
 
 
 class Compared(Settings):
     """What is trained and compared."""
 
     planners: list[str] = Field(min_length=1, description="who plans, with options")
+    ablations: list[str] = Field(default=[], description="planners that the common model does not learn")
     presets: list[str] = Field(min_length=1, description="shapes of models")
     seeds: list[int] = Field(default=[0], min_length=1, description="of weights and order")
-    houses: int = Field(ge=1, description="houses in which the expert shows what to decide")
-    exercises: int = Field(ge=1, description="exercises that are learnt before")
-    beginning: dict[str, Any] = Field(default_factory=dict, description="settings of `reactree train`: exercises")
-    training: dict[str, Any] = Field(default_factory=dict, description="settings of `reactree train`: houses")
+    houses: int = Field(ge=1, description="plain houses in which the expert shows what to decide, a task each")
+    varied: int = Field(ge=1, description="varied ones")
+    corrections: int = Field(ge=1, description="plain houses in which the common model acts and the expert corrects it")
+    exercises: int = Field(ge=1, description="exercises")
+    shares: Shares = Field(default=Shares(), description="how much of the tokens is of what")
+    finding: dict[str, Any] = Field(default_factory=dict, description="settings of `reactree train`: mostly exercises")
+    together: dict[str, Any] = Field(default_factory=dict, description="of what is learnt of all planners together")
+    alone: dict[str, Any] = Field(default_factory=dict, description="of what is learnt of one")
     suite: dict[str, Any] = Field(default_factory=dict, description="settings of the suite `generated`")
 
 
@@ -56,7 +76,7 @@ def reactree(*arguments: object) -> None:
         raise UserError(f"reactree {arguments[0]} ended with {code}")
 
 
-def flags(settings: dict[str, Any]) -> list[str]:
+def flags(settings: Mapping[str, Any]) -> list[str]:
     """Settings as options of a command."""
     return [part for name, value in settings.items() for part in (f"--{name.replace('_', '-')}", str(value))]
 
@@ -70,8 +90,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="the folder")
     parser.add_argument("--config", type=Path, default=CONFIG, help="what is trained and compared")
+    parser.add_argument("--tasks", type=Path, help="a file of WAH-NL tasks, to be compared in, too")
     options = parser.parse_args()
-    compare(read(options.config), options.out.resolve())
+    Comparison(read(options.config), options.out.resolve()).carry_out(options.tasks)
 
 
 def read(config: Path) -> Compared:
@@ -89,33 +110,82 @@ def read(config: Path) -> Compared:
     return read_settings(Compared, values, where=str(config))
 
 
-def compare(compared: Compared, out: Path) -> None:
-    """Make the data, train, run the bench, report."""
-    models, shapes = out / "models", list(product(compared.presets, compared.seeds))
-    exercises, learnt = out / "data" / "exercises", models / "exercises"
-    reactree("dataset", "--exercises", compared.exercises, "--out", exercises)
-    for preset, seed in shapes:
-        chosen = flags({"preset": preset, "seed": seed, **compared.beginning})
-        reactree("train", "--data", exercises, *chosen, "--out", learnt / f"{preset}_{seed}")
-    contenders = {}
-    for planner in compared.planners:
-        short = bare(planner)
-        data = out / "data" / folder_of(planner)
-        houses = ("--houses", compared.houses, "--no-varied", "--unclear", 0)
-        reactree("dataset", *houses, "--planner", short, "--out", data)
-        for preset, seed in shapes:
-            folder = models / folder_of(planner) / f"{preset}_{seed}"
-            start = learnt / f"{preset}_{seed}" / "model"
-            chosen = flags({"preset": preset, "seed": seed, "start": start, **compared.training})
-            reactree("train", "--data", data, *chosen, "--out", folder)
-            model = {"llm": "small", "model": str(folder / "model")}
-            contenders[f"{planner}, {preset}, seed {seed}"] = {"planner": short, **model}
-    file = out / "contenders.yaml"
-    file.write_text(yaml.safe_dump(contenders, sort_keys=False), encoding="utf-8")
-    suite = [part for name, value in compared.suite.items() for part in ("--suite-option", f"{name}={value}")]
-    who = ("--contenders", file, "--workers", os.cpu_count())
-    reactree("bench", "--suite", "generated", *suite, *who, "--out", out / "bench")
-    reactree("report", out / "bench")
+@dataclass(frozen=True)
+class Comparison:
+    """What is made, and where.
+
+    Attributes:
+        compared: What is trained and compared.
+        out: The folder.
+    """
+
+    compared: Compared
+    out: Path
+
+    def carry_out(self, tasks: Path | None) -> None:
+        """Make the data, train, run the benches, report."""
+        compared, contenders = self.compared, {}
+        reactree("dataset", "--exercises", compared.exercises, "--out", self.out / "data" / "exercises")
+        for planner in compared.planners:
+            self._learn_from_expert(planner)
+        for preset, seed in product(compared.presets, compared.seeds):
+            common = self._common(preset, seed)
+            for planner in (*compared.planners, *compared.ablations):
+                model = {"llm": "small", "model": str(self._alone(planner, preset, seed, common))}
+                contenders[f"{planner}, {preset}, seed {seed}"] = {"planner": f"{bare(planner)}:break_rounds=true", **model}
+        file = self.out / "contenders.yaml"
+        file.write_text(yaml.safe_dump(contenders, sort_keys=False), encoding="utf-8")
+        suites = {"generated": compared.suite, **({"wah_nl": {"tasks": tasks.resolve()}} if tasks else {})}
+        for suite, settings in suites.items():
+            given = [part for name, value in settings.items() for part in ("--suite-option", f"{name}={value}")]
+            who = ("--contenders", file, "--workers", os.cpu_count())
+            reactree("bench", "--suite", suite, *given, *who, "--out", self.out / f"bench_{suite}")
+            reactree("report", self.out / f"bench_{suite}")
+
+    def _data(self, kind: str, planner: str) -> Path:
+        return self.out / "data" / f"{kind}_{folder_of(planner)}"
+
+    def _learn_from_expert(self, planner: str) -> None:
+        plain = ("--houses", self.compared.houses, "--no-varied", "--unclear", 0)
+        varied = ("--houses", self.compared.varied, "--first-seed", _VARIED)
+        for kind, houses in (("plain", plain), ("varied", varied)):
+            reactree("dataset", *houses, "--planner", planner, "--out", self._data(kind, planner))
+
+    def _common(self, preset: str, seed: int) -> Path:
+        """Train the model that all others begin with: exercises first, then all planners; return its folder."""
+        compared, shares = self.compared, self.compared.shares
+        varied = [self._data("varied", planner) for planner in compared.planners]
+        few = 1 / len(varied)
+        exercises = {self.out / "data" / "exercises": 3.0, **dict.fromkeys(varied, few)}
+        begun = self._train(f"finding_{preset}_{seed}", exercises, {"preset": preset, "seed": seed, **compared.finding})
+        together = {self.out / "data" / "exercises": shares.exercises}
+        for planner in compared.planners:
+            together |= {self._data("plain", planner): shares.plain, self._data("varied", planner): shares.varied}
+        settings = {"preset": preset, "seed": seed, "start": begun, **compared.together}
+        return self._train(f"together_{preset}_{seed}", together, settings)
+
+    def _alone(self, planner: str, preset: str, seed: int, common: Path) -> Path:
+        """Train the model of a planner; return its folder."""
+        compared, shares = self.compared, self.compared.shares
+        self._learn_from_expert(planner)
+        corrections = self._data(f"corrections_{preset}_{seed}", planner)
+        houses = ("--houses", compared.corrections, "--first-seed", _CORRECTIONS, "--no-varied", "--unclear", 0)
+        who = ("--planner", planner, "--on-policy", "small", "--model", common)
+        reactree("dataset", *houses, *who, "--out", corrections)
+        data = {
+            self._data("plain", planner): shares.plain,
+            self._data("varied", planner): shares.varied,
+            corrections: shares.corrections,
+        }
+        settings = {"preset": preset, "seed": seed, "start": common, **compared.alone}
+        return self._train(f"{folder_of(planner)}_{preset}_{seed}", data, settings)
+
+    def _train(self, name: str, data: Mapping[Path, float], settings: Mapping[str, Any]) -> Path:
+        out = self.out / "models" / name
+        named = [part for folder in data for part in ("--data", folder)]
+        shares = ",".join(f"{share:g}" for share in data.values())
+        reactree("train", *named, *flags({**settings, "shares": shares}), "--out", out)
+        return out / "model"
 
 
 if __name__ == "__main__":

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
 
+from reactree_ros.errors import UserError
 from reactree_ros.training.prepared import Prepared
 
 _ROUND = 32
@@ -17,18 +19,43 @@ _LONG = 700
 FILLING = 0
 
 
-def steps(prepared: Prepared, *, tokens: int, batch_tokens: int, seed: int) -> Iterator[list[int]]:
-    """Yield the nodes of each step until so many tokens have come up; every node once before one comes again."""
-    lengths, seen, round_ = prepared.lengths, 0, 0
+def steps(
+    prepared: Prepared, *, tokens: int, batch_tokens: int, seed: int, parts: Sequence[float] = ()
+) -> Iterator[list[int]]:
+    """Yield the nodes of each step until so many tokens have come up; every node once before one comes again.
+
+    Args:
+        prepared: The nodes.
+        tokens: How many tokens come up at least.
+        batch_tokens: Tokens of a step at least.
+        seed: Of the order.
+        parts: How much of the tokens is of each dataset, beside the others; none: each node comes as often.
+
+    Raises:
+        UserError: A dataset that is to have a share holds nothing.
+    """
+    lengths = prepared.lengths
+    sources = prepared.source if parts else np.zeros(len(prepared), np.int64)
+    weights = parts or (1,)
+    orders = [_endless(np.flatnonzero(sources == one), (seed, one)) for one in range(len(weights))]
+    if empty := [one for one in range(len(weights)) if one not in sources]:
+        raise UserError(f"--shares: dataset {empty[0] + 1} holds no decision; leave it out, and its share")
+    given, seen = [0.0] * len(orders), 0
     while seen < tokens:
-        order = np.random.default_rng((seed, round_)).permutation(len(prepared))
-        ends = np.cumsum(lengths[order])
-        cuts = np.searchsorted(ends, np.arange(batch_tokens, ends[-1], batch_tokens)) + 1
-        for nodes in np.split(order, np.unique(cuts)):
-            if len(nodes) and seen < tokens:
-                seen += int(lengths[nodes].sum())
-                yield [int(node) for node in nodes]
-        round_ += 1
+        nodes, filled = list[int](), 0
+        while filled < batch_tokens:
+            least = given.index(min(given))
+            nodes.append(next(orders[least]))
+            given[least] += int(lengths[nodes[-1]]) / weights[least]
+            filled += int(lengths[nodes[-1]])
+        seen += filled
+        yield nodes
+
+
+def _endless(nodes: Any, seed: tuple[int, int]) -> Iterator[int]:
+    """Yield nodes in an order drawn anew for each round through all of them."""
+    for round_ in count():
+        yield from map(int, np.random.default_rng((*seed, round_)).permutation(nodes))
 
 
 def passes(prepared: Prepared, nodes: Sequence[int], *, pass_tokens: int) -> list[list[int]]:
@@ -48,12 +75,12 @@ def _filled_up(length: Any) -> int:
     return -(-int(length) // _ROUND) * _ROUND
 
 
-def shares(prepared: Prepared, passes_: Sequence[list[int]], count: int) -> list[list[list[int]]]:
+def shares(prepared: Prepared, passes_: Sequence[list[int]], processes: int) -> list[list[list[int]]]:
     """Divide passes among processes, so that each has about as much to compute: they wait for one another."""
     longest = [_filled_up(prepared.lengths[nodes].max()) for nodes in passes_]
     cost = [len(nodes) * length * (_LONG + length) for nodes, length in zip(passes_, longest, strict=True)]
-    given: list[list[list[int]]] = [[] for _ in range(count)]
-    loads = [0] * count
+    given: list[list[list[int]]] = [[] for _ in range(processes)]
+    loads = [0] * processes
     for number in sorted(range(len(passes_)), key=lambda one: -cost[one]):
         least = loads.index(min(loads))
         given[least].append(passes_[number])
@@ -125,8 +152,8 @@ def make_pass(prepared: Prepared, nodes: Sequence[int], *, vocabulary: int) -> P
 
 def learnt_tokens(prepared: Prepared, nodes: Sequence[int]) -> int:
     """Count the tokens of nodes that are to be learnt."""
-    count = 0
+    learnt = 0
     for node in nodes:
         first, last = np.searchsorted(prepared.first, (prepared.nodes[node], prepared.nodes[node + 1]))
-        count += int(prepared.learn[first:last].sum())
-    return count
+        learnt += int(prepared.learn[first:last].sum())
+    return learnt

@@ -45,10 +45,12 @@ class NodeText:
     Attributes:
         text: All of it, a line end at its end.
         decisions: What was said.
+        source: Number of the dataset that it is of, among those that are learnt together.
     """
 
     text: str
     decisions: tuple[Decision, ...]
+    source: int = 0
 
 
 def planners_of(folders: Sequence[Path]) -> str:
@@ -121,8 +123,9 @@ def node_texts(path: Path, *, joined: bool = False) -> Iterator[NodeText]:
 
 def nodes_of(folders: Sequence[Path], file: str, *, joined: bool = False) -> Iterator[NodeText]:
     """Yield the nodes of a file of each dataset, one dataset after the other; see :func:`node_texts`."""
-    for folder in folders:
-        yield from node_texts(folder / file, joined=joined)
+    for source, folder in enumerate(folders):
+        for node in node_texts(folder / file, joined=joined):
+            yield replace(node, source=source)
 
 
 def _woven(lines: list[dict[str, Any]], joined: bool) -> Iterator[NodeText]:

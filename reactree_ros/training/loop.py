@@ -193,7 +193,13 @@ class _Trainer:
         progress, settings = self._progress, self._settings
         begun = time.monotonic() - progress.seconds
         losses, learnt = 0.0, 0
-        order = steps(self._train, tokens=settings.tokens, batch_tokens=settings.batch_tokens, seed=settings.seed)
+        order = steps(
+            self._train,
+            tokens=settings.tokens,
+            batch_tokens=settings.batch_tokens,
+            seed=settings.seed,
+            parts=settings.parts,
+        )
         for nodes in islice(order, progress.step, None):
             loss, count = self._step(nodes)
             losses, learnt = losses + loss, learnt + count

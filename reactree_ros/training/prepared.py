@@ -20,7 +20,7 @@ from reactree_ros.training.dataset import Decision, NodeText
 from reactree_ros.training.vocabulary import END, token_texts
 
 _CHUNK = 64
-_ARRAYS = ("tokens", "nodes", "first", "length", "kind", "targets", "learn", "allowed", "allowed_ends")
+_ARRAYS = ("tokens", "nodes", "source", "first", "length", "kind", "targets", "learn", "allowed", "allowed_ends")
 _ABOUT = "about.json"
 
 
@@ -31,6 +31,7 @@ class Prepared:
     Attributes:
         tokens: Tokens of all nodes.
         nodes: Where each node begins in them, and where the last one ends.
+        source: Number of the dataset that each node is of.
         first: Where each decision begins in them.
         length: How many tokens a decision has.
         kind: Number of its kind in :attr:`kinds`.
@@ -44,6 +45,7 @@ class Prepared:
 
     tokens: Any
     nodes: Any
+    source: Any
     first: Any
     length: Any
     kind: Any
@@ -123,6 +125,7 @@ class _Part:
 
     tokens: Any
     lengths: Sequence[int]
+    source: Sequence[int]
     first: Sequence[int]
     length: Sequence[int]
     kind: Sequence[str]
@@ -180,10 +183,11 @@ def _encoded(texts: Sequence[NodeText]) -> _Part:
                 f"a node has {lengths[-1]} tokens, and the model's context {_worker['context']}: "
                 f"'{node.text[:80]} …'; set a longer context"
             )
-            return _Part((), lengths, (), (), (), (), (), (), (), 0, problem)
+            return _Part((), lengths, (), (), (), (), (), (), (), (), 0, problem)
     return _Part(
         np.array(tokens, np.uint16),
         lengths,
+        [node.source for node in texts],
         first,
         length,
         kind,
@@ -237,6 +241,7 @@ def _joined(parts: Sequence[_Part]) -> Prepared:
     return Prepared(
         tokens=all_of("tokens", np.uint16),
         nodes=np.cumsum(np.concatenate([[0], all_of("lengths", np.int64)])),
+        source=all_of("source", np.int16),
         first=np.concatenate(first),
         length=all_of("length", np.int64),
         kind=np.array([kinds.index(kind) for part in parts for kind in part.kind], np.int16),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from reactree_ros.errors import UserError
 from reactree_ros.settings import Settings, read_settings
@@ -61,6 +62,10 @@ class TrainSettings(Settings):
     context: int = Field(default=8192, ge=64, le=131072, description="tokens that the model's context holds")
     tokens: int = Field(default=50_000_000, ge=1, description="tokens to train on, as often as they come up")
     batch_tokens: int = Field(default=4096, ge=64, description="tokens of a step")
+    shares: str = Field(
+        default="",
+        description="how much of the tokens is of each --data, in their order, as 2,1,1; empty: each node as often",
+    )
     pass_tokens: int = Field(default=4096, ge=64, description="tokens of a forward pass; more where one node is longer")
     learning_rate: float = Field(
         default=0.0, ge=0, le=1, description="before it decays; 0: 0.002 from scratch, 0.0002 of a base model"
@@ -77,6 +82,22 @@ class TrainSettings(Settings):
     reports: int = Field(default=40, ge=1, description="how often there is a checkpoint and a point of the curves")
     held_out: int = Field(default=1000, ge=0, description="held-out nodes that a point looks at; the last one at all")
     seed: int = Field(default=0, description="seed of weights and order")
+
+    @field_validator("shares")
+    @classmethod
+    def _numbers(cls, shares: str) -> str:
+        try:
+            wrong = any(not 0 < float(one) < math.inf for one in shares.split(",") if shares)
+        except ValueError:
+            wrong = True
+        if wrong:
+            raise ValueError(f"'{shares}' is no list of numbers above 0 with commas between them, as 2,1,1")
+        return shares
+
+    @property
+    def parts(self) -> tuple[float, ...]:
+        """How much of the tokens is of each dataset; none: each node comes as often."""
+        return tuple(float(one) for one in self.shares.split(",") if self.shares)
 
     @property
     def rate(self) -> float:
