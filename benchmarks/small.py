@@ -1,6 +1,10 @@
 """Decisions a second of a small model on one core: `llm: small` against vLLM's server with the same weights.
 
     .venv-torch/bin/python benchmarks/small.py MODEL --data DATASET --vllm .venv-llm/bin/python
+    .venv/bin/python benchmarks/small.py MODEL --data DATASET --alone      # without vLLM
+
+First `llm: small` alone, in a process of its own on one core: after how long it is ready (from the start of the process,
+against a process that imports numpy), how long a decision takes, and the most memory of the whole process.
 
 Held-out decisions of a dataset, each among what may be said there: a planner asks for those of one goal node after the
 other, so that a prompt begins as the one before. 1 and 32 planners at once, on as many nodes. `llm: small` has one core
@@ -14,7 +18,11 @@ before it counts.
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import re
+import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -32,8 +40,6 @@ from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.training.dataset import HELD_OUT, read_lines
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "test" / "llm"))
-from tiny import TinyServer
-
 AT_ONCE = 32
 Node = list[DecisionRequest]
 
@@ -72,18 +78,73 @@ def on(cores: set[int]) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+def alone(model: Path, data: Path, count: int) -> None:
+    """Decide one at a time in this process, and print what it takes as JSON."""
+    small = make_model(*model_settings("small", {"model": str(model)}, where="small"))
+    small.ready().result(timeout=60)
+    ready = time.clock_gettime(time.CLOCK_BOOTTIME) - _begun()
+    seconds = []
+    for node in nodes_of(data, count):
+        for one in node:
+            begin = time.perf_counter()
+            small.decide(one).result(timeout=60)
+            seconds.append(time.perf_counter() - begin)
+    small.close()
+    middle, tail = statistics.median(seconds), statistics.quantiles(seconds, n=10)[-1]
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    most = int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1e3
+    print(json.dumps({"ready": ready, "median": middle, "p90": tail, "megabytes": most, "decisions": len(seconds)}))
+
+
+def _begun() -> float:
+    """When this process began, in seconds since the machine did."""
+    after_name = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return int(after_name[19]) / os.sysconf("SC_CLK_TCK")
+
+
+def show_alone(model: Path, data: Path, count: int) -> None:
+    """Have a process of its own decide on one core, and print what it took."""
+    with on({min(os.sched_getaffinity(0))}):
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import numpy"], check=True)
+        bare = time.perf_counter() - begin
+        command = [sys.executable, __file__, str(model), "--data", str(data), "--nodes", str(count), "--in-child"]
+        found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    print(
+        "alone on one core: ready after {ready:.2f} s ({ratio:.1f} times a process that imports numpy); {decisions} "
+        "decisions, median {median:.1f} ms, p90 {p90:.1f} ms; {megabytes:.0f} MB".format(
+            ratio=found["ready"] / bare,
+            **found | {"median": found["median"] * 1e3, "p90": found["p90"] * 1e3},
+        )
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, help="folder of a model that `reactree train` made")
     parser.add_argument("--data", type=Path, required=True, help="a dataset")
     parser.add_argument("--vllm", default=sys.executable, help="an interpreter that has vLLM")
     parser.add_argument("--nodes", type=int, default=2 * AT_ONCE, help="goal nodes")
+    parser.add_argument("--alone", action="store_true", help="no vLLM")
+    parser.add_argument("--in-child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.in_child:
+        alone(options.model, options.data, options.nodes)
+        return
+    show_alone(options.model, options.data, options.nodes)
+    if not options.alone:
+        against_vllm(options)
+
+
+def against_vllm(options: argparse.Namespace) -> None:
+    """Decide in turns with vLLM's server, and print how many decisions a second both come to."""
+    from tiny import TinyServer
+
     nodes = nodes_of(options.data, options.nodes)
     core, *others = sorted(os.sched_getaffinity(0))
     with on({core}):
         small = make_model(
-            *model_settings("small", {"model": str(options.model), "max_concurrent": AT_ONCE}, where="small")
+            *model_settings("small", {"model": str(options.model), "max_concurrent": AT_ONCE, "state_tokens": 512 * AT_ONCE}, where="small")
         )
         small.ready().result(timeout=60)
         server = TinyServer(options.model, max_model_len=8192, python=options.vllm)

@@ -381,6 +381,17 @@ def test_a_prompt_that_is_longer_than_all_that_is_kept_is_not() -> None:
     assert kept(range(10), limit=9).tokens == 0
 
 
+def test_where_it_may_be_longer_the_latest_prompt_is_kept_alone() -> None:
+    prompts = KeptPrompts(9, longer=True)
+    for text in (range(5), range(100, 110)):
+        prompts.keep([*text], states_of(len(text)))
+    assert prompts.tokens == 10
+    assert prompts.find([*range(100, 111)])[0] == 10
+    nothing = KeptPrompts(0, longer=True)
+    nothing.keep([1], states_of(1))
+    assert nothing.tokens == 0
+
+
 def test_the_states_of_a_part_are_that_part_and_leave_the_whole_as_it_is() -> None:
     whole = states_of(6)
     part = attention.first(whole, 2)

@@ -12,7 +12,7 @@ from command_line import Cli
 
 from reactree_ros.errors import UserError
 from reactree_ros.training.allowed import MaySay, Vocabulary
-from reactree_ros.training.dataset import node_texts
+from reactree_ros.training.dataset import TRAIN, node_texts, nodes_of
 from reactree_ros.training.vocabulary import names_in
 
 TOKENS = [b"", b"\n", b"Act", b": ", b"Act: ", b"go", b" to", b" bed", b" bedroom", b"room", b"Think", b" x", b"pick"]
@@ -89,6 +89,60 @@ def test_beside_what_was_said_is_learnt_where_the_two_part(tmp_path: Path) -> No
     assert {said[parted], wanted[parted]} <= set(one.may[parted].nonzero()[0]) < set(one.may[parted + 1].nonzero()[0])
     assert one.wanted.tolist() == [True, True]
     assert learnt_tokens(prepared, [0]) == sum(one.learn)
+
+
+def folders(path: Path, *counts: int) -> list[Path]:
+    """Datasets of so many nodes each."""
+    path.mkdir(exist_ok=True)
+    for number, count in enumerate(counts):
+        (path / f"{number}").mkdir()
+        write(path / f"{number}" / TRAIN, *(line(f"{one} of {number}\n", "Act: go to bed", node=one) for one in range(count)))
+    return [path / f"{number}" for number in range(len(counts))]
+
+
+@pytest.mark.train
+def test_each_dataset_has_its_share_of_the_tokens_however_large_it_is(tmp_path: Path) -> None:
+    from collections import Counter
+
+    from reactree_ros.training.batches import steps
+    from reactree_ros.training.prepared import prepare
+    from reactree_ros.training.vocabulary import make_tokenizer
+
+    nodes = list(nodes_of(folders(tmp_path, 90, 10), TRAIN))
+    tokenizer = make_tokenizer([one.text for one in nodes], [], 400)
+    prepared = prepare(nodes, tokenizer.to_str(), context=99, masked=True, processes=1)
+    each = int(prepared.lengths.sum())
+
+    once = [node for step in steps(prepared, tokens=each, batch_tokens=50, seed=0) for node in step]
+    assert sorted(once[:100]) == list(range(100))
+
+    tokens = Counter[int]()
+    for step in steps(prepared, tokens=10 * each, batch_tokens=50, seed=0, parts=(1.0, 3.0)):
+        for node in step:
+            tokens[int(prepared.source[node])] += int(prepared.lengths[node])
+    assert tokens[1] / tokens[0] == pytest.approx(3, rel=0.02)
+
+    of_one = list(nodes_of(folders(tmp_path / "other", 3, 0), TRAIN))
+    alone = prepare(of_one, tokenizer.to_str(), context=99, masked=True, processes=1)
+    with pytest.raises(UserError, match="dataset 2 holds no decision"):
+        next(steps(alone, tokens=9, batch_tokens=9, seed=0, parts=(1.0, 1.0)))
+
+
+@pytest.mark.parametrize(
+    ("shares", "says"),
+    [
+        ("2,1", "--shares 2,1: 2 shares of 1 --data; name one for each"),
+        ("2;1", "'2;1' is no list of numbers above 0"),
+        ("0", "'0' is no list of numbers above 0"),
+        ("nan", "'nan' is no list of numbers above 0"),
+    ],
+)
+@pytest.mark.train
+def test_shares_that_cannot_be_used_are_named(data: Path, cli: Cli, tmp_path: Path, shares: str, says: str) -> None:
+    ended = cli("train", "--data", data, "--out", tmp_path / "out", "--shares", shares)
+    assert ended.code == 2
+    assert says in " ".join(ended.err.split())
+    assert not (tmp_path / "out").exists()
 
 
 def test_nodes_are_told_apart(tmp_path: Path) -> None:

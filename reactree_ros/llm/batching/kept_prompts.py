@@ -22,6 +22,7 @@ class KeptPrompts:
         limit: Tokens of all prompts together.
         first: Returns the states of a text's first tokens.
         is_plain: Whether states can be cut; of those that cannot, all are of use or none.
+        longer: Whether the latest prompt is kept even where it alone is longer than the limit, unless that is 0.
     """
 
     def __init__(
@@ -30,8 +31,10 @@ class KeptPrompts:
         *,
         first: Callable[[Any, int], Any] = attention.first,
         is_plain: Callable[[Any], bool] = attention.is_plain,
+        longer: bool = False,
     ) -> None:
         self._limit, self._first, self._is_plain = limit, first, is_plain
+        self._fewest = 1 if longer and limit else 0
         self._kept: list[_Kept] = []  # the latest used last
 
     @property
@@ -62,7 +65,7 @@ class KeptPrompts:
             return
         others = [one for one in self._kept if _shared(one.tokens, tokens) < len(one.tokens)]
         self._kept = [*others, _Kept(tokens, states)]
-        while self.tokens > self._limit:
+        while self.tokens > self._limit and len(self._kept) > self._fewest:
             del self._kept[0]
 
 

@@ -27,6 +27,8 @@ from reactree_ros.llm.trained import trained_for
 PACKAGED = Path(__file__).parent / "model"
 #: Tokens of a prompt that are read at once.
 CHUNK = 512
+#: Tokens of prompts that are kept by default: those of some 16 agent nodes, 38 MB.
+STATE_TOKENS = 4096
 
 
 class Words:
@@ -58,7 +60,7 @@ class SmallEngine(LocalEngine):
 
     Args:
         model: The model's folder, as ``reactree train`` makes it.
-        state_tokens: Tokens of prompts that are kept.
+        state_tokens: Tokens of prompts that are kept; 0: none, otherwise at least the latest prompt.
         threads: Threads that the network computes with.
 
     Attributes:
@@ -68,7 +70,7 @@ class SmallEngine(LocalEngine):
 
     constraints = frozenset({ConstraintKind.REGEX, ConstraintKind.JSON_SCHEMA, ConstraintKind.CHOICE})
 
-    def __init__(self, model: str, *, state_tokens: int = 16384, threads: int = 1) -> None:
+    def __init__(self, model: str, *, state_tokens: int = STATE_TOKENS, threads: int = 1) -> None:
         super().__init__(model, chat=False)
         self._state_tokens, self._threads = state_tokens, threads
         self._network: network.Network | None = None
@@ -105,7 +107,9 @@ class SmallEngine(LocalEngine):
                 f"with {network.GRAPH}, {network.WEIGHTS} and {network.TOKENIZER}"
             ) from error
         self._network, self.context, self.ends = loaded, loaded.context, frozenset({loaded.end})
-        self._kept = KeptPrompts(self._state_tokens, first=network.first, is_plain=lambda states: True)
+        self._kept = KeptPrompts(
+            self._state_tokens, first=network.first, is_plain=lambda states: True, longer=True
+        )
         return words
 
     async def _complete(self, prompt: list[int], generation: Generation, *, marked: bool) -> Generated:
@@ -158,7 +162,12 @@ class SmallSettings(AnsweringLimits):
     """Settings of a small model."""
 
     model: str = Field(default="", description="the model's folder; empty: the one that comes with the package")
-    state_tokens: int = Field(default=16384, ge=0, description="tokens of prompts that are kept once they are read")
+    state_tokens: int = Field(
+        default=STATE_TOKENS,
+        ge=0,
+        description="tokens of prompts that are kept once they are read, 9 KB each in the model that comes with the "
+        "package; more where many planners ask it. The latest prompt is kept however long; 0: none",
+    )
     threads: int = Field(default=1, ge=1, le=256, description="threads that the network computes with")
 
 
