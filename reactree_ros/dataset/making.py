@@ -99,7 +99,7 @@ class Maker:
     def _of(self, source: Source) -> Iterator[list[Line] | None]:
         """Yield the lines of each run of a source; None for one that did not reach its goal."""
         if isinstance(source, Exercise):
-            return iter([list(exercise(source.seed, self.recipe.planner))])
+            return iter([list(exercise(source.seed, self.recipe.planner, self.recipe.settings.without.split(",")))])
         return self._of_house(source) if isinstance(source, int) else self._of_record(source)
 
     def _as_json(self, line: Line) -> str:
@@ -119,7 +119,14 @@ class Maker:
         settings = self.recipe.settings
         rooms = settings.rooms or random.Random(f"rooms {seed}").randint(3, 8)
         house = house_name(seed, rooms, varied=settings.varied)
-        made = generate_house(seed=seed, rooms=rooms, tasks=settings.tasks_per_house, varied=settings.varied)
+        made = generate_house(
+            seed=seed,
+            rooms=rooms,
+            tasks=settings.tasks_per_house,
+            varied=settings.varied,
+            without=settings.without,
+            about=settings.about,
+        )
         for task in parse_tasks(made):
             who, most = self.recipe.planner, settings.examples
             yield self._carry_out(task, Run(house=house, task=str(task.task_id), planner=who, examples=most))
