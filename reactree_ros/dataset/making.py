@@ -25,7 +25,7 @@ from reactree_ros.llm.settings import make_model, model_from_dict
 from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
 from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.memory.experience import Experience
-from reactree_ros.pending import Pending, mapped
+from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import Event
@@ -180,8 +180,8 @@ class Maker:
         from reactree_ros.memory.embedding import default_embedder
 
         self._memory = EpisodicMemory(Path(self.recipe.memory), default_embedder())
-        found = self._found = EpisodicExamples(self._memory, count_tokens=approximate_tokens)
-        return lambda subgoal: mapped(found(subgoal), lambda experiences: experiences[:most])
+        self._found = EpisodicExamples(self._memory, count_tokens=approximate_tokens, most=most)
+        return self._found
 
     def close(self) -> None:
         """Release the pupil and the memory."""
