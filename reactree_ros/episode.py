@@ -259,7 +259,10 @@ class Episode:
             return self._run()
         # Its own thread counts; what is counted there is no part of the run's record.
         count = RunContext(context.model, context.world).count_tokens
-        with closing(EpisodicExamples(memory, count_tokens=count, seed=context.options.seed)) as found:
+        options = context.options
+        with closing(
+            EpisodicExamples(memory, count_tokens=count, seed=options.seed, most=options.max_examples)
+        ) as found:
             context.examples = found
             return self._run()
 

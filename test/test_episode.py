@@ -10,7 +10,7 @@ from pathlib import Path
 import py_trees
 import pytest
 from doubles import AgentNodes, ScriptedModel, ScriptedWorld, expand, scripted_episode
-from memory.word_hash_embedder import WordHashEmbedder
+from memory.word_hash_embedder import WordHashEmbedder, experience
 from py_trees.common import Status
 from py_trees.trees import BehaviourTree
 
@@ -184,6 +184,15 @@ def test_what_was_remembered_is_an_example_for_later_episodes(memory: EpisodicMe
         episode.remember(episode.run())
         examples = model.requests[0].prompt.partition("Target_domain:")[0]
         assert examples.count("Think: a\nOK.\nAct: done") == number - 1
+
+
+@pytest.mark.parametrize(("most", "shown"), [(0, 2), (1, 1), (5, 2)])
+def test_an_agent_node_has_no_more_examples_than_are_allowed(memory: EpisodicMemory, most: int, shown: int) -> None:
+    memory.add_run([experience("root", filler=f"{number} is seen.\n") for number in range(2)])
+    model = ScriptedModel({"root": ["Act: done"]})
+    options = TreeOptions(max_examples=most)
+    Episode("root", model=model, world=ScriptedWorld(), planner=AgentNodes(), memory=memory, options=options).run()
+    assert model.requests[0].prompt.count("is seen.") == shown
 
 
 def test_a_run_that_did_not_reach_its_goal_is_not_remembered(memory: EpisodicMemory) -> None:

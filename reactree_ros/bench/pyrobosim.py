@@ -9,7 +9,7 @@ from functools import lru_cache
 from pydantic import Field
 
 from reactree_ros.bench.spec import SuiteSpec
-from reactree_ros.bench.suites import HOUSE_STRIDE, GeneratedSettings
+from reactree_ros.bench.suites import HOUSE_STRIDE, HousesSettings
 from reactree_ros.world.pyrobosim.export import tasks_as_pyrobosim
 from reactree_ros.world.pyrobosim.robot import PyrobosimRobot
 from reactree_ros.world.pyrobosim.simulator import House
@@ -17,7 +17,7 @@ from reactree_ros.world.pyrobosim.tasks import PyrobosimTask
 from reactree_ros.world.spec import TasksOnDemand
 
 
-class PyrobosimSuiteSettings(GeneratedSettings):
+class PyrobosimSuiteSettings(HousesSettings):
     """What can be set of ``pyrobosim``."""
 
     robots: int = Field(default=1, ge=1, le=6, description="robots in each house")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from reactree_ros.bench import published
 from reactree_ros.bench.goal import Condition, Goal
@@ -16,7 +16,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.settings import Settings
 from reactree_ros.world.spec import TasksOnDemand
 from reactree_ros.world.virtualhome import rules
-from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.generator import check_subjects, generate_house
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import GoalCondition, Task, load_tasks, parse_tasks
 from reactree_ros.world.virtualhome.vague import say_vaguely
@@ -32,14 +32,29 @@ class WahNlSettings(Settings):
     tasks: Path | None = Field(default=None, description="task file in the WAH-NL schema")
 
 
-class GeneratedSettings(Settings):
-    """What can be set of ``generated``."""
+class HousesSettings(Settings):
+    """Which houses are made up, and how many tasks of each."""
 
     houses: int = Field(default=10, ge=1, description="how many houses")
     first_seed: int = Field(default=0, ge=0, description="seed of the first house; each other has one more")
     rooms: int = Field(default=5, ge=3, le=8, description="rooms of each house")
     tasks_per_house: int = Field(default=5, ge=1, lt=HOUSE_STRIDE, description="tasks in each house")
     varied: bool = Field(default=False, description="more types of task, many more words, fuller houses")
+
+
+class GeneratedSettings(HousesSettings):
+    """What can be set of ``generated``."""
+
+    without: str = Field(
+        default="",
+        description="object classes and types of task that no task is about, with commas between, e.g. "
+        "pudding,prepare_snack",
+    )
+    about: str = Field(
+        default="", description="likewise, and each task is about at least one of them; empty: about anything"
+    )
+
+    _known = field_validator("without", "about")(check_subjects)
 
 
 def goal_at_the_end(task: Task, world: SymbolicWorld) -> Goal:
@@ -73,8 +88,15 @@ def _generated(settings: GeneratedSettings) -> Mapping[int, Task]:
 
 
 def _plain_house(settings: GeneratedSettings, seed: int) -> list[Task]:
-    rooms, tasks, varied = settings.rooms, settings.tasks_per_house, settings.varied
-    return parse_tasks(generate_house(seed=seed, rooms=rooms, tasks=tasks, varied=varied))
+    made = generate_house(
+        seed=seed,
+        rooms=settings.rooms,
+        tasks=settings.tasks_per_house,
+        varied=settings.varied,
+        without=settings.without,
+        about=settings.about,
+    )
+    return parse_tasks(made)
 
 
 def _vague(settings: VagueSettings) -> Mapping[int, Task]:

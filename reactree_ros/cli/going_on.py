@@ -94,8 +94,9 @@ def go_on_from(
             _let_speak(desk, episode)
             result = episode.run()
         else:
-            seed = options_of(record).seed
-            found = EpisodicExamples(episodic, count_tokens=_count(model), seed=seed) if episodic else None
+            options = options_of(record)
+            count, most = _count(model), options.max_examples
+            found = EpisodicExamples(episodic, count_tokens=count, seed=options.seed, most=most) if episodic else None
             with closing(found) if found else nullcontext():
                 episode = go_on(record, until, limits=limits, says=says, examples=found, **given)
                 _let_speak(desk, episode)

@@ -7,7 +7,7 @@ learns it last, or never; then it goes through a house as the expert does and pa
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,6 +15,7 @@ from reactree_ros.agent.decision import Act, ControlFlow
 from reactree_ros.agent.prompt import Siblings, start_turn, task_turn
 from reactree_ros.agent.turns import Prompt, Said, Saw, Turn
 from reactree_ros.dataset.lines import Line, Run
+from reactree_ros.errors import UserError
 from reactree_ros.llm.expert.goals import Move, PutDown, Take
 from reactree_ros.world.virtualhome.rules import arrival_text, merged, see_text
 from reactree_ros.world.virtualhome.scene import Thing
@@ -53,7 +54,7 @@ class _Step:
     onwards: str
 
 
-def exercise(seed: int, planner: str) -> Iterator[Line]:
+def exercise(seed: int, planner: str, without: Collection[str] = ()) -> Iterator[Line]:
     """Yield the decisions of an exercise: at each place to pick up the wanted thing, or to go on.
 
     It is a search, which looks as one in a house does and has one end; or a drill, nothing but short lists one after
@@ -65,10 +66,17 @@ def exercise(seed: int, planner: str) -> Iterator[Line]:
     Args:
         seed: All else follows from it.
         planner: The planner that the dataset is for, with its options.
+        without: Classes of things that none is to be searched for. They are still seen.
+
+    Raises:
+        UserError: Nothing is left.
     """
     drawn = random.Random(f"exercise {seed}")
     run = Run(house=f"exercise {seed}", task="0", planner=planner)
-    wanted = drawn.choice(_WANTED)
+    left = [name for name in _WANTED if name not in without]
+    if not left:
+        raise UserError("--without names all things; name fewer, or leave --exercises out")
+    wanted = drawn.choice(left)
     task, turns, steps = (_drill if drawn.random() < _DRILLS else _search)(drawn, wanted)
     known: dict[str, None] = {}  # what was seen that can be picked up, in order
     for decision, step in enumerate(steps):

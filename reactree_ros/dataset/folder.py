@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from reactree_ros.dataset.making import Part
-from reactree_ros.dataset.settings import ABOUT, HELD_OUT, SCHEMA, TRAIN, Recipe
+from reactree_ros.dataset.settings import ABOUT, HELD_OUT, LATER, SCHEMA, TRAIN, Recipe
 from reactree_ros.errors import UserError
 from reactree_ros.whole_file import write_whole
 
@@ -138,9 +138,9 @@ class DatasetFolder:
     def _check(self, known: Mapping[str, Any]) -> None:
         now = self.recipe.as_dict()
         different = [
-            f"{name} was {json.dumps(known.get(name))[:200]}, now {json.dumps(value)[:200]}"
-            for name, value in now.items()
-            if known.get(name) != value
+            f"{name} was {json.dumps(known.get(name))[:200]}, now {json.dumps(now.get(name))[:200]}"
+            for name in dict.fromkeys((*now, *LATER))
+            if known.get(name) != now.get(name)
         ]
         if different:
             raise UserError(

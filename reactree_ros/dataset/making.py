@@ -25,7 +25,7 @@ from reactree_ros.llm.settings import make_model, model_from_dict
 from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
 from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.memory.experience import Experience
-from reactree_ros.pending import Pending, mapped
+from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import Event
@@ -99,7 +99,7 @@ class Maker:
     def _of(self, source: Source) -> Iterator[list[Line] | None]:
         """Yield the lines of each run of a source; None for one that did not reach its goal."""
         if isinstance(source, Exercise):
-            return iter([list(exercise(source.seed, self.recipe.planner))])
+            return iter([list(exercise(source.seed, self.recipe.planner, self.recipe.settings.without.split(",")))])
         return self._of_house(source) if isinstance(source, int) else self._of_record(source)
 
     def _as_json(self, line: Line) -> str:
@@ -119,7 +119,14 @@ class Maker:
         settings = self.recipe.settings
         rooms = settings.rooms or random.Random(f"rooms {seed}").randint(3, 8)
         house = house_name(seed, rooms, varied=settings.varied)
-        made = generate_house(seed=seed, rooms=rooms, tasks=settings.tasks_per_house, varied=settings.varied)
+        made = generate_house(
+            seed=seed,
+            rooms=rooms,
+            tasks=settings.tasks_per_house,
+            varied=settings.varied,
+            without=settings.without,
+            about=settings.about,
+        )
         for task in parse_tasks(made):
             who, most = self.recipe.planner, settings.examples
             yield self._carry_out(task, Run(house=house, task=str(task.task_id), planner=who, examples=most))
@@ -173,8 +180,8 @@ class Maker:
         from reactree_ros.memory.embedding import default_embedder
 
         self._memory = EpisodicMemory(Path(self.recipe.memory), default_embedder())
-        found = self._found = EpisodicExamples(self._memory, count_tokens=approximate_tokens)
-        return lambda subgoal: mapped(found(subgoal), lambda experiences: experiences[:most])
+        self._found = EpisodicExamples(self._memory, count_tokens=approximate_tokens, most=most)
+        return self._found
 
     def close(self) -> None:
         """Release the pupil and the memory."""

@@ -9,11 +9,14 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from reactree_ros.settings import Settings
+from reactree_ros.world.virtualhome.generator import check_subjects
 
 #: The version of the layout of a dataset's folder; see ``docs/reference/dataset.md``.
 SCHEMA = 1
 #: What it says of itself, and its two files of decisions without their ``.jsonl``.
 ABOUT, TRAIN, HELD_OUT = "dataset.json", "train", "held_out"
+#: Settings that a recipe has only where they are given, as older ones do not know them.
+LATER = ("without", "about")
 
 
 class DatasetSettings(Settings):
@@ -29,6 +32,15 @@ class DatasetSettings(Settings):
     rooms: int = Field(default=0, ge=0, le=8, description="rooms of each house, 3 to 8; 0: drawn")
     tasks_per_house: int = Field(default=1, ge=1, lt=100, description="tasks in each house")
     varied: bool = Field(default=True, description="more types of task, many more words, fuller houses")
+    without: str = Field(
+        default="",
+        description="object classes and types of task that no task of a house is about, with commas between, e.g. "
+        "pudding,prepare_snack; no exercise searches for them",
+    )
+    about: str = Field(
+        default="",
+        description="likewise, and each task of a house is about at least one of them; empty: about anything",
+    )
     decisions: int = Field(
         default=0, ge=0, description="most decisions of each task: 2 show how an instruction is broken up; 0: all"
     )
@@ -44,6 +56,8 @@ class DatasetSettings(Settings):
     format: Literal["plain", "prompt", "chat"] = Field(
         default="plain", description="layout beside the plain one, for TRL: prompt and completion, or chat messages"
     )
+
+    _known = field_validator("without", "about")(check_subjects)
 
     @field_validator("rooms")
     @classmethod
@@ -74,9 +88,10 @@ class Recipe:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as JSON has it."""
+        settings = self.settings.model_dump(mode="json")
         return {
             "planner": self.planner,
-            **self.settings.model_dump(mode="json"),
+            **{name: value for name, value in settings.items() if value or name not in LATER},
             "records": dict(self.records),
             "pupil": dict(self.pupil),
             "memory": self.memory,

@@ -18,15 +18,23 @@ class EpisodicExamples:
         token_limit: Most tokens that the examples of one agent node may take together (paper, section 5.1: 5,000).
         count_tokens: Counts the tokens of a text, with the language model's tokenizer where it is known.
         seed: Seed of the choice among equally similar examples.
+        most: Most examples of one agent node; 0: as many as there is room for.
     """
 
     def __init__(
-        self, memory: EpisodicMemory, *, token_limit: int = 5000, count_tokens: Callable[[str], int], seed: int = 0
+        self,
+        memory: EpisodicMemory,
+        *,
+        token_limit: int = 5000,
+        count_tokens: Callable[[str], int],
+        seed: int = 0,
+        most: int = 0,
     ) -> None:
         self._memory = memory
         self._token_limit = token_limit
         self._count_tokens = count_tokens
         self._seed = seed
+        self._most = most
         self._worker = Worker("episodic-memory")
 
     def __call__(self, subgoal: str) -> Pending[tuple[Experience, ...]]:
@@ -34,9 +42,10 @@ class EpisodicExamples:
         return self._worker.do(lambda: self._find(subgoal))
 
     def _find(self, subgoal: str) -> tuple[Experience, ...]:
-        return self._memory.retrieve(
+        found = self._memory.retrieve(
             subgoal, token_limit=self._token_limit, count_tokens=self._count_tokens, seed=self._seed
         )
+        return found[: self._most or None]
 
     def close(self) -> None:
         """Stop looking; what is under way is not waited for."""

@@ -449,7 +449,9 @@ class PlannerNode(Node):
         if self._examples is not None:
             self._examples.close()
         if self._memory is not None:
-            self._examples = EpisodicExamples(self._memory, count_tokens=approximate_tokens, seed=options.seed)
+            self._examples = EpisodicExamples(
+                self._memory, count_tokens=approximate_tokens, seed=options.seed, most=options.max_examples
+            )
         return self._examples
 
     def _keep(self, task: Task, episode: Episode, result: EpisodeResult) -> str:

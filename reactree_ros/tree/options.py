@@ -41,6 +41,9 @@ class RunOptions(Settings):
     max_tokens: int = Field(default=512, ge=1, description="longest decision, in tokens of the language model")
     temperature: float = Field(default=0.0, ge=0, description="sampling temperature of the language model")
     seed: int = Field(default=0, description="seed of the language model, and of the choice among similar examples")
+    max_examples: int = Field(
+        default=0, ge=0, description="most examples of an agent node; 0: as many as 5,000 tokens hold"
+    )
     parallel: ParallelPolicy = Field(
         default=ParallelPolicy.CONCURRENT,
         description="when a parallel succeeds, and whether its children run at the same time where there are robots",

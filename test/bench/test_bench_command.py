@@ -367,6 +367,7 @@ def test_a_kill_right_at_the_start_leaves_a_folder_that_can_be_used(tmp_path: Pa
         (("--suite", "wah_nl", "--planner", "react", "--tasks", __file__), "is no JSON"),
         ((*OPTIONS, "--memory", "nowhere.db"), "--memory nowhere.db: there is no such memory"),
         ((*OPTIONS, "--base-url", "http://x"), "--base-url: the language model 'expert' takes none"),
+        ((*OPTIONS, "--suite-option", "without=fork"), "there is no object class or type of task 'fork'; did you mean"),
         ((*OPTIONS, "--workers", 0), "Invalid value for '--workers'"),
     ],
 )
@@ -390,6 +391,15 @@ def test_the_seed_and_the_rooms_of_the_houses_are_options(tmp_path: Path, monkey
     (result,) = read_results(tmp_path / "out")
     assert result.task_id == 701
     assert result.instruction == generate_house(seed=7, rooms=3)[0]["nl_instructions"][0]
+
+
+def test_houses_without_such_tasks_end_the_bench_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing = ("--suite", "generated", "--suite-option", "about=desk", "--planner", "react")
+    assert bench(monkeypatch, *nothing, "--out", tmp_path / "out") == 2
+    err = capsys.readouterr().err.splitlines()[-1]
+    assert err.startswith("error: house 0 of 5 rooms: 5000 tasks were drawn and none of them fits about=desk")
 
 
 def test_a_folder_of_something_else_is_refused(

@@ -43,6 +43,18 @@ def test_the_seeds_the_rooms_and_the_tasks_of_the_houses_can_be_chosen() -> None
     assert tasks[801] != generated(houses=2, first_seed=7, tasks_per_house=2).tasks()[801]
 
 
+def test_tasks_can_be_about_some_things_and_not_about_others() -> None:
+    houses = {"houses": 2, "first_seed": 7, "tasks_per_house": 4}
+    tasks = generated(**houses, without="pudding,put_fridge", about="wine,apple").tasks()
+    assert list(tasks) == list(generated(**houses).tasks())
+    for task in tasks.values():
+        items = {one.item for one in task.goal}
+        assert task.task_name != "put_fridge"
+        assert "pudding" not in items
+        assert items & {"wine", "apple"}
+    assert generated(**houses).tasks()[703] == generated(**houses, without="", about="").tasks()[703]
+
+
 def test_a_house_is_made_when_its_first_run_is_about_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
 
@@ -85,6 +97,10 @@ def test_the_planners_take_turns_over_the_tasks_of_a_seed() -> None:
         ),
         ({"suite_settings": {"rooms": 9}}, "task suite 'generated': rooms is '9': input should be less than or equal"),
         ({"suite_settings": {"tasks_per_house": 100}}, "tasks_per_house is '100': input should be less than 100"),
+        (
+            {"suite_settings": {"about": "puding"}},
+            "about is 'puding': there is no object class .*mean 'pudding'",
+        ),
         ({"planners": ()}, "--planner names no planner"),
         ({"planners": ("react", "react")}, "--planner: react is named twice"),
         ({"planners": ("raect",)}, "planner 'raect' is unknown; did you mean 'react'"),

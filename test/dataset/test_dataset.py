@@ -292,6 +292,29 @@ def test_a_folder_that_holds_something_else_is_left_as_it_is(cli: Cli, small: Pa
     assert (small / "train.jsonl").read_bytes() == before
 
 
+def test_a_dataset_is_about_what_is_asked_for_and_says_so(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "data"
+    made = (*SMALL, "--unclear", 0, "--no-varied", "--tasks-per-house", 2, "--exercises", 40, "--out", out)
+    arguments = ("dataset", *made, "--without", "pudding,put_fridge", "--about", "apple,wine")
+    assert cli(*arguments).code == 0
+    instructions = {line["instruction"].lower() for line in all_lines(out)}
+    assert not any("pudding" in one or "fridge" in one for one in instructions)
+    assert sum("apple" in one or "wine" in one for one in instructions) >= 6
+    said = json.loads((out / "dataset.json").read_text(encoding="utf-8"))
+    assert (said["without"], said["about"]) == ("pudding,put_fridge", "apple,wine")
+    assert cli(*arguments).code == 0
+    ended = cli("dataset", *made, "--without", "pudding,put_fridge")
+    assert (ended.code, 'about was "apple,wine", now null' in ended.err) == (2, True)
+
+
+def test_a_dataset_of_an_older_version_is_about_anything(cli: Cli, small: Path) -> None:
+    arguments = ("dataset", *SMALL, "--noise", 0, "--unclear", 0)
+    assert {"without", "about"}.isdisjoint(json.loads((small / "dataset.json").read_text(encoding="utf-8")))
+    assert cli(*arguments, "--out", small).code == 0
+    ended = cli(*arguments, "--without", "wine", "--out", small)
+    assert (ended.code, 'without was null, now "wine"' in ended.err) == (2, True)
+
+
 def test_a_full_disk_is_told_and_gone_on_after(
     cli: Cli, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,6 +337,8 @@ def test_a_full_disk_is_told_and_gone_on_after(
         ((), "name records of runs, or say --houses N"),
         (("nowhere.jsonl",), "nowhere.jsonl: cannot be read"),
         (("--houses", 2, "--rooms", 2), "a house has 3 to 8 rooms"),
+        (("--houses", 2, "--without", "wine,fork"), "there is no object class or type of task 'fork'; did you mean"),
+        (("--houses", 2, "--no-varied", "--about", "desk"), "none of them fits about=desk; name fewer things"),
         (("--houses", 2, "--examples", 3), "--examples in generated houses need --memory"),
         (("--houses", 2, "--memory", "no.db"), "there is no such memory"),
         (("--houses", 2, "--planner", "reactre"), "did you mean 'reactree'"),

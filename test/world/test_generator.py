@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reactree_ros.errors import UserError
 from reactree_ros.world.port import Outcome, Score
-from reactree_ros.world.virtualhome.generator import Task, generate_house, solution
+from reactree_ros.world.virtualhome.generator import SUBJECTS, Task, generate_house, solution
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import parse_tasks
 from reactree_ros.world.virtualhome.vocabulary import CLASSES, NEVER_OPEN
@@ -216,6 +217,56 @@ def test_a_house_of_fewer_than_3_or_more_than_8_rooms_is_refused(rooms: int) -> 
 def test_a_house_without_tasks_is_refused(tasks: int) -> None:
     with pytest.raises(ValueError, match=f"not {tasks}"):
         generate_house(seed=0, tasks=tasks)
+
+
+# ---- what tasks are about -----------------------------------------------------------------------------------------
+
+
+def subjects(task: Task) -> set[str]:
+    """The classes that a task's goal names, and its types."""
+    (parsed,) = parse_tasks([task])
+    classes = {name for one in parsed.goal for name in (one.item, one.target) if name}
+    return {*classes, task["task_name"], *task["task_name"].split("_and_")}
+
+
+@pytest.mark.parametrize("varied", [False, True])
+def test_tasks_are_about_nothing_that_is_left_out_and_each_about_something_that_is_asked_for(varied: bool) -> None:
+    without, about = {"wine", "setup_table", "desk"}, {"pudding", "prepare_snack", "plate"}
+    for seed in range(2):
+        whole = generate_house(seed=seed, tasks=150, varied=varied)
+        chosen = generate_house(seed=seed, tasks=6, varied=varied, without=",".join(without), about=",".join(about))
+        fitting = [task for task in whole if not subjects(task) & without and subjects(task) & about]
+        assert [{**task, "task_id": 0} for task in chosen] == [{**task, "task_id": 0} for task in fitting[:6]]
+        assert [task["task_id"] for task in chosen] == list(range(1, 7))
+
+
+def test_a_house_stays_as_it_is_where_all_its_tasks_fit() -> None:
+    assert generate_house(seed=3, tasks=6, without="lime,turn_on") == generate_house(seed=3, tasks=6)
+    assert generate_house(seed=3, tasks=6, about=",".join(RECEPTACLES)) == generate_house(seed=3, tasks=6)
+
+
+def test_tasks_are_about_nothing_else_than_what_is_known() -> None:
+    tasks = [task for seed in range(40) for task in generate_house(seed=seed, varied=seed % 2 == 0)]
+    several = {task["task_name"] for task in tasks if "_and_" in task["task_name"]}
+    assert set().union(*map(subjects, tasks)) - several <= set(SUBJECTS)
+
+
+def test_what_no_task_can_be_about_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"no object class or type of task 'puding'; did you mean .*alcohol"):
+        generate_house(seed=0, without="wine,puding")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"without": ",".join(RECEPTACLES)}, "fits without=prepare_food,"),
+        ({"about": "desk"}, "fits about=desk; name fewer things in without or more in about"),
+        ({"about": "wine", "without": "wine"}, "fits about=wine without=wine"),
+    ],
+)
+def test_a_house_that_has_no_such_tasks_is_refused(asked: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=f"house 4 of 3 rooms: 5000 tasks were drawn and none of them {message}"):
+        generate_house(seed=4, rooms=3, **asked)
 
 
 # ---- apartments ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ import random
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+_AND = "_and_"  # between the types of a task to several places
+
 
 @dataclass(frozen=True, kw_only=True)
 class Destination:
@@ -37,6 +39,12 @@ class Errand:
     name: str
     wanted: Mapping[tuple[str, str], int]
     switches: tuple[str, ...] = ()
+
+    @property
+    def subjects(self) -> frozenset[str]:
+        """What the task is about: classes that its goal names, and its type; of several types, each of them, too."""
+        classes = (name for pair in self.wanted for name in pair)
+        return frozenset((*classes, *self.switches, self.name, *self.name.split(_AND)))
 
 
 #: Kinds of things, with the classes of each.
@@ -81,8 +89,8 @@ DESTINATIONS: Mapping[str, Destination] = {
     "sink": Destination(name="fill_sink", inside=True, kinds=("dish", "cleaning")),
 }
 
-#: What may be turned on without anything being brought there.
-_SWITCHES = ("tv", "computer", "dishwasher", "microwave", "stove", "toaster")
+#: Classes that may be turned on without anything being brought there.
+SWITCHES = ("tv", "computer", "dishwasher", "microwave", "stove", "toaster")
 _ODDLY = 0.1  # share of the places to which things of any kind are brought
 
 
@@ -94,7 +102,7 @@ def draw_errand(rng: random.Random, furniture: Collection[str], *, most: int = 5
         furniture: The classes of furniture that there are.
         most: Most things.
     """
-    switches = [name for name in _SWITCHES if name in furniture]
+    switches = [name for name in SWITCHES if name in furniture]
     if switches and rng.random() < 0.04:
         name = rng.choice(switches)
         return Errand(name="turn_on", wanted={}, switches=(name,))
@@ -111,7 +119,7 @@ def draw_errand(rng: random.Random, furniture: Collection[str], *, most: int = 5
     turned_on = tuple(place for place in chosen if DESTINATIONS[place].switch and rng.random() < 0.6)
     if not turned_on and switches and rng.random() < 0.05:
         turned_on = (rng.choice(switches),)
-    names = "_and_".join(DESTINATIONS[place].name for place in chosen)
+    names = _AND.join(DESTINATIONS[place].name for place in chosen)
     return Errand(name=names, wanted=wanted, switches=turned_on)
 
 

@@ -7,13 +7,16 @@ for each one. Everything follows from the arguments: the same ones give the same
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reactree_ros.world.virtualhome.errands import Errand, draw_errand
+from reactree_ros.errors import UserError
+from reactree_ros.settings import check_names
+from reactree_ros.world.virtualhome.errands import DESTINATIONS, KINDS, SWITCHES, Errand, draw_errand
 from reactree_ros.world.virtualhome.vocabulary import CLASSES, NEVER_OPEN
 from reactree_ros.world.virtualhome.wording import Wish, say_errands
 
@@ -69,6 +72,18 @@ _KINDS = {
         most=4,
     ),
 }
+
+#: What tasks can be about: classes that their goals may name, then types of task, those of varied houses, too.
+SUBJECTS: Sequence[str] = (
+    *sorted(
+        {*_DISHES, *_FOOD, "coffeepot", *itertools.chain(*KINDS.values())}
+        | {*(kind.receptacle for kind in _KINDS.values()), *DESTINATIONS, *SWITCHES}
+    ),
+    *_KINDS,
+    *(place.name for place in DESTINATIONS.values()),
+    "turn_on",
+)
+_MOST_DRAWN = 5000  # tasks in a row that are not about what is asked for, after which a house is given up
 
 # Where a thing may be: "on" or "in" a class, with a weight. What an apartment does not have is left out.
 _FOOD_PLACES = (
@@ -144,7 +159,24 @@ class _Apartment:
     clutter: tuple[_Thing, ...]
 
 
-def generate_house(*, seed: int, rooms: int = 5, tasks: int = 5, varied: bool = False) -> list[Task]:
+def check_subjects(given: str) -> str:
+    """Look whether tasks can be about each of some words, with commas between them; none is right, too.
+
+    Raises:
+        ValueError: They cannot; the message lists what they can be about.
+    """
+    return check_names("object class or type of task", given, SUBJECTS) if given else ""
+
+
+def generate_house(
+    *,
+    seed: int,
+    rooms: int = 5,
+    tasks: int = 5,
+    varied: bool = False,
+    without: str = "",
+    about: str = "",
+) -> list[Task]:
     """Make an apartment and its tasks.
 
     The five WAH task types take turns, so that five tasks show each of them once. Every task can be solved: what its
@@ -157,60 +189,118 @@ def generate_house(*, seed: int, rooms: int = 5, tasks: int = 5, varied: bool = 
         tasks: How many tasks, at least 1. More tasks leave the first ones as they are.
         varied: Half of the tasks are of other types, to several places, too; the instructions are in the many words of
             ``reactree_ros.world.virtualhome.wording``; things have numbers as high as in houses full of things.
+        without: What no task may be about: some of :data:`SUBJECTS`, with commas between. A task is about its type and
+            the classes that its goal names; such things still lie about. The tasks are the first ones that fit.
+        about: What each task must be about, at least one of these; empty: anything.
 
     Returns:
         The tasks as documents, as a task file has them; :func:`~reactree_ros.world.virtualhome.tasks.parse_tasks` makes
         tasks of them, and ``json.dump`` a file.
 
     Raises:
-        ValueError: There cannot be that many rooms or tasks.
+        ValueError: There cannot be that many rooms or tasks, or no task can be about a word.
+        UserError: The house has no such tasks.
     """
     if rooms not in range(3, 9):
         raise ValueError(f"an apartment has 3 to 8 rooms, not {rooms!r}")
     if tasks < 1:
         raise ValueError(f"an apartment needs at least 1 task, not {tasks!r}")
+    choice = _Choice(
+        house=f"house {seed} of {rooms} rooms",
+        without=frozenset(filter(None, check_subjects(without).split(","))),
+        about=frozenset(filter(None, check_subjects(about).split(","))),
+    )
     if varied:
-        return _varied_house(seed, rooms, tasks)
+        return _varied_house(seed, rooms, tasks, choice)
     rng = random.Random(f"apartment {seed} {rooms}")
     apartment = _make_apartment(rng, rooms)
     names = list(_KINDS)
     rng.shuffle(names)
     documents: list[Task] = []
-    for index in range(tasks):
-        rng = random.Random(f"task {seed} {rooms} {index}")
-        name = names[index % len(names)]
-        needed = _draw_goal(rng, _KINDS[name])
+    for number, rng, errand in choice.first(tasks, _plain_errands(seed, rooms, names)):
+        kind = _KINDS[errand.name]
+        needed = {thing: count for (thing, _), count in errand.wanted.items()}
         room = rng.choice(list(apartment.rooms))
         asked = list(needed.items())
         rng.shuffle(asked)
         documents.append(
             {
-                "task_id": index + 1,
-                "task_name": name,
-                "nl_instructions": [_instruct(rng, name, dict(asked))],
-                "task_goal": _goal_keys(_KINDS[name], dict(asked)),
+                "task_id": number,
+                "task_name": errand.name,
+                "nl_instructions": [_instruct(rng, errand.name, dict(asked))],
+                "task_goal": _goal_keys(kind, dict(asked)),
                 "env_id": seed,
                 "init_room": apartment.rooms[room],
-                "init_graph": _graph(apartment, _place_things(rng, apartment, _KINDS[name], needed), room),
+                "init_graph": _graph(apartment, _place_things(rng, apartment, kind, needed), room),
             }
         )
     return documents
 
 
-def _varied_house(seed: int, rooms: int, tasks: int) -> list[Task]:
+@dataclass(frozen=True, kw_only=True)
+class _Choice:
+    """Which of the errands of a house become its tasks."""
+
+    house: str
+    without: frozenset[str]
+    about: frozenset[str]
+
+    def first(
+        self, tasks: int, drawn: Iterable[tuple[random.Random, Errand]]
+    ) -> Iterator[tuple[int, random.Random, Errand]]:
+        """Yield the first that fit, so many, numbered from 1, each with what else of it is drawn by.
+
+        Raises:
+            UserError: None fits for too long.
+        """
+        number = others = 0
+        for rng, errand in drawn:
+            if self._fits(errand.subjects):
+                number, others = number + 1, 0
+                yield number, rng, errand
+            else:
+                others += 1
+            if number == tasks:
+                return
+            if others == _MOST_DRAWN:
+                raise UserError(self._nothing())
+
+    def _fits(self, subjects: frozenset[str]) -> bool:
+        return not subjects & self.without and (not self.about or bool(subjects & self.about))
+
+    def _nothing(self) -> str:
+        given = (("about", self.about), ("without", self.without))
+        asked = " ".join(f"{name}={','.join(sorted(words))}" for name, words in given if words)
+        return (
+            f"{self.house}: {_MOST_DRAWN} tasks were drawn and none of them fits {asked}; "
+            "name fewer things in without or more in about, or take another first_seed, rooms or varied"
+        )
+
+
+def _plain_errands(seed: int, rooms: int, names: Sequence[str]) -> Iterator[tuple[random.Random, Errand]]:
+    for index in itertools.count():
+        rng = random.Random(f"task {seed} {rooms} {index}")
+        yield rng, _errand_of(rng, names[index % len(names)])
+
+
+def _varied_errands(seed: int, rooms: int, classes: Collection[str]) -> Iterator[tuple[random.Random, Errand]]:
+    for index in itertools.count():
+        rng = random.Random(f"varied task {seed} {rooms} {index}")
+        yield rng, _errand_of(rng, rng.choice(list(_KINDS))) if rng.random() < _USUAL else draw_errand(rng, classes)
+
+
+def _varied_house(seed: int, rooms: int, tasks: int, choice: _Choice) -> list[Task]:
     rng = random.Random(f"varied apartment {seed} {rooms}")
     apartment = _make_apartment(rng, rooms, plenty=rng.choice((1, 1, 2)))
     classes = {item.class_name for item in apartment.furniture}
     documents: list[Task] = []
-    for index in range(tasks):
-        rng = random.Random(f"varied task {seed} {rooms} {index}")
-        errand = _usual_errand(rng) if rng.random() < _USUAL else draw_errand(rng, classes)
+    for number, rng, errand in choice.first(tasks, _varied_errands(seed, rooms, classes)):
         room = rng.choice(list(apartment.rooms))
         things = _place_varied(rng, apartment, errand)
         goal = {f"{_relation(place)}_{thing}_{place}": count for (thing, place), count in errand.wanted.items()}
         documents.append(
             {
-                "task_id": index + 1,
+                "task_id": number,
                 "task_name": errand.name,
                 "nl_instructions": [say_errands(rng, _wishes(rng, apartment, errand, things), errand.switches)],
                 "task_goal": goal | {f"turnOn_{name}": 1 for name in errand.switches},
@@ -226,8 +316,8 @@ def _relation(place: str) -> str:
     return "inside" if "CONTAINERS" in CLASSES[place].properties else "on"
 
 
-def _usual_errand(rng: random.Random) -> Errand:
-    name = rng.choice(list(_KINDS))
+def _errand_of(rng: random.Random, name: str) -> Errand:
+    """Draw an errand of one of WAH's types."""
     kind = _KINDS[name]
     needed = _draw_goal(rng, kind)
     wanted = {(thing, kind.receptacle): count for thing, count in needed.items()}
