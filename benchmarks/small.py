@@ -3,8 +3,8 @@
     .venv-torch/bin/python benchmarks/small.py MODEL --data DATASET --vllm .venv-llm/bin/python
     .venv/bin/python benchmarks/small.py MODEL --data DATASET --alone      # without vLLM
 
-First `llm: small` alone, in a process of its own on one core: after how long it is ready (from the start of the process,
-against a process that imports numpy), how long a decision takes, and the most memory of the whole process.
+First `llm: small` alone, in a process of its own on one core: after how long it is ready (from the start of the
+process, against a process that imports numpy), how long a decision takes, and the most memory of the whole process.
 
 Held-out decisions of a dataset, each among what may be said there: a planner asks for those of one goal node after the
 other, so that a prompt begins as the one before. 1 and 32 planners at once, on as many nodes. `llm: small` has one core
@@ -143,9 +143,8 @@ def against_vllm(options: argparse.Namespace) -> None:
     nodes = nodes_of(options.data, options.nodes)
     core, *others = sorted(os.sched_getaffinity(0))
     with on({core}):
-        small = make_model(
-            *model_settings("small", {"model": str(options.model), "max_concurrent": AT_ONCE, "state_tokens": 512 * AT_ONCE}, where="small")
-        )
+        many = {"model": str(options.model), "max_concurrent": AT_ONCE, "state_tokens": 512 * AT_ONCE}
+        small = make_model(*model_settings("small", many, where="small"))
         small.ready().result(timeout=60)
         server = TinyServer(options.model, max_model_len=8192, python=options.vllm)
         server.start()

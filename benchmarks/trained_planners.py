@@ -3,10 +3,10 @@
     .venv-torch/bin/python benchmarks/trained_planners.py --out FOLDER [--config FILE] [--tasks WAH_NL_TASKS]
 
 All have one architecture and as many parameters, and learn from as many tokens of the same houses. They begin with the
-same weights, which have learnt exercises first, then decisions of all planners, as many tokens of each; then each learns
-its own planner's alone, among them those where the common model went itself in that planner's place (DAgger). So what
-all have in common, above all how what is wanted is found in a list, is learnt once. What differs is what a planner's
-prompts hold. A flat prompt is longer, so that as many tokens hold fewer tasks.
+same weights, which have learnt exercises first, then decisions of all planners, as many tokens of each; then each
+learns its own planner's alone, among them those where the common model went itself in that planner's place (DAgger). So
+what all have in common, above all how what is wanted is found in a list, is learnt once. What differs is what a
+planner's prompts hold. A flat prompt is longer, so that as many tokens hold fewer tasks.
 
 It runs commands of `reactree`, each of which goes on where it was broken off: the same command goes on with all of it.
 The folder has the datasets, the models with their curves, and a bench with its report for each suite (GSR and SSR by
@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import Field
@@ -35,6 +35,9 @@ from reactree_ros.settings import Settings, read_settings
 CONFIG = Path(__file__).parents[1] / "config" / "trained_planners.yaml"
 #: Seeds of the first varied house and of the first one that the common model acts in; a bench's are others.
 _VARIED, _CORRECTIONS = 2_000_000, 3_000_000
+
+
+Kind = TypeVar("Kind", bound=Settings)
 
 
 class Shares(Settings):
@@ -92,10 +95,10 @@ def main() -> None:
     parser.add_argument("--config", type=Path, default=CONFIG, help="what is trained and compared")
     parser.add_argument("--tasks", type=Path, help="a file of WAH-NL tasks, to be compared in, too")
     options = parser.parse_args()
-    Comparison(read(options.config), options.out.resolve()).carry_out(options.tasks)
+    Comparison(read(options.config, Compared), options.out.resolve()).carry_out(options.tasks)
 
 
-def read(config: Path) -> Compared:
+def read(config: Path, kind: type[Kind]) -> Kind:
     """Read what is compared.
 
     Raises:
@@ -106,8 +109,8 @@ def read(config: Path) -> Compared:
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise UserError(f"--config {config}: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict):
-        raise UserError(f"--config {config}: holds no settings; {CONFIG} shows them")
-    return read_settings(Compared, values, where=str(config))
+        raise UserError(f"--config {config}: holds no settings; {CONFIG.parent} shows such files")
+    return read_settings(kind, values, where=str(config))
 
 
 @dataclass(frozen=True)
@@ -132,14 +135,15 @@ class Comparison:
             common = self._common(preset, seed)
             for planner in (*compared.planners, *compared.ablations):
                 model = {"llm": "small", "model": str(self._alone(planner, preset, seed, common))}
-                contenders[f"{planner}, {preset}, seed {seed}"] = {"planner": f"{bare(planner)}:break_rounds=true", **model}
+                who = {"planner": f"{bare(planner)}:break_rounds=true"}
+                contenders[f"{planner}, {preset}, seed {seed}"] = {**who, **model}
         file = self.out / "contenders.yaml"
         file.write_text(yaml.safe_dump(contenders, sort_keys=False), encoding="utf-8")
         suites = {"generated": compared.suite, **({"wah_nl": {"tasks": tasks.resolve()}} if tasks else {})}
         for suite, settings in suites.items():
             given = [part for name, value in settings.items() for part in ("--suite-option", f"{name}={value}")]
-            who = ("--contenders", file, "--workers", os.cpu_count())
-            reactree("bench", "--suite", suite, *given, *who, "--out", self.out / f"bench_{suite}")
+            everybody = ("--contenders", file, "--workers", os.cpu_count())
+            reactree("bench", "--suite", suite, *given, *everybody, "--out", self.out / f"bench_{suite}")
             reactree("report", self.out / f"bench_{suite}")
 
     def _data(self, kind: str, planner: str) -> Path:

@@ -51,7 +51,9 @@ def train(data: Sequence[Path], out: Path, settings: TrainSettings, console: Con
     """
     planners = dataset.planners_of(data)
     if settings.parts and len(settings.parts) != len(data):
-        raise UserError(f"--shares {settings.shares}: {len(settings.parts)} shares of {len(data)} --data; name one for each")
+        raise UserError(
+            f"--shares {settings.shares}: {len(settings.parts)} shares of {len(data)} --data; name one for each"
+        )
     if settings.parts and settings.base:
         raise UserError("--shares is for a model from scratch or with --start; --base takes each node as often")
     with _opened(out):

@@ -96,7 +96,10 @@ def folders(path: Path, *counts: int) -> list[Path]:
     path.mkdir(exist_ok=True)
     for number, count in enumerate(counts):
         (path / f"{number}").mkdir()
-        write(path / f"{number}" / TRAIN, *(line(f"{one} of {number}\n", "Act: go to bed", node=one) for one in range(count)))
+        write(
+            path / f"{number}" / TRAIN,
+            *(line(f"{one} of {number}\n", "Act: go to bed", node=one) for one in range(count)),
+        )
     return [path / f"{number}" for number in range(len(counts))]
 
 

@@ -1,0 +1,122 @@
+"""Does memory carry over? Examples in the prompt, on object classes and goal types that were never trained on.
+
+    .venv-torch/bin/python benchmarks/trained_with_examples.py --out FOLDER [--config config/trained_with_examples.yaml]
+
+Two small models learn from as many tokens of the same tasks, none of which is about the subjects that are held out:
+one without examples, one with the most similar experience of an episodic memory in each agent node's prompt. Then both
+decide in tasks that are all about these subjects: word for word on what the expert decides there, and in whole runs.
+The second one is asked with a memory that is as old as its training, and with one that knows such tasks, too, as that
+of a robot does that has been carrying them out for a while.
+
+It runs commands of `reactree`, each of which goes on where it was broken off, and needs sentence-transformers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+from trained_planners import flags, reactree, read
+
+from reactree_ros.dataset.lines import bare
+from reactree_ros.errors import UserError
+from reactree_ros.settings import Settings
+
+CONFIG = Path(__file__).parents[1] / "config" / "trained_with_examples.yaml"
+#: Seeds of the first houses of the memories and of those that are tested in; a dataset's are others.
+_MEMORY, _SUBJECTS_MEMORY, _TESTED = 6_000_000, 6_500_000, 7_000_000
+
+
+class WithExamples(Settings):
+    """What is trained and compared."""
+
+    planner: str = Field(description="who plans, with options")
+    subjects: list[str] = Field(min_length=1, description="object classes and types of task that are held out")
+    preset: str = Field(description="shape of the models")
+    exercises: int = Field(ge=1, description="exercises, which both learn first")
+    houses: int = Field(ge=1, description="plain houses in which the expert shows what to decide, a task each")
+    memory_houses: int = Field(ge=1, description="those whose runs fill a memory")
+    tested_houses: int = Field(ge=1, description="those that are tested in")
+    finding: dict[str, Any] = Field(default_factory=dict, description="settings of `reactree train`: mostly exercises")
+    training: dict[str, Any] = Field(default_factory=dict, description="of what is learnt then")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="the folder")
+    parser.add_argument("--config", type=Path, default=CONFIG, help="what is trained and compared")
+    options = parser.parse_args()
+    CarryingOver(read(options.config, WithExamples), options.out.resolve()).carry_out()
+
+
+@dataclass(frozen=True)
+class CarryingOver:
+    """What is made, and where.
+
+    Attributes:
+        compared: What is trained and compared.
+        out: The folder.
+    """
+
+    compared: WithExamples
+    out: Path
+
+    def carry_out(self) -> None:
+        """Fill the memories, make the data, train, test."""
+        compared, held_out = self.compared, ",".join(self.compared.subjects)
+        without, about = ("--without", held_out), ("--about", held_out)
+        old, new = self.out / "old_memory.db", self.out / "new_memory.db"
+        for memory in (old, new):
+            self._remember(memory, f"without={held_out}", _MEMORY)
+        self._remember(new, f"about={held_out}", _SUBJECTS_MEMORY)
+        exercises = self._dataset("exercises", "--exercises", compared.exercises, *without)
+        houses = ("--houses", compared.houses, "--no-varied", "--unclear", 0, *without)
+        none = self._dataset("none", *houses)
+        one = self._dataset("one", *houses, "--examples", 1, "--memory", old)
+        begun = self._train("finding", {exercises: 10, none: 1, one: 1}, compared.finding)
+        tested = ("--houses", compared.tested_houses, "--first-seed", _TESTED, "--no-varied", "--unclear", 0, *about)
+        tested = (*tested, "--noise", 0, "--held-out", 0.5)
+        for name, data, memory in (("none", none, None), ("one", one, old), ("one", one, new)):
+            model = self._train(name, {data: 1}, {"start": begun, **compared.training})
+            found = () if memory is None else ("--memory", memory)
+            examples = ("--examples", 1, *found) if found else ()
+            kind = "none" if memory is None else memory.stem
+            reactree("eval", model, "--data", self._dataset(f"tested_{kind}", *tested, *examples), "--decisions", 0)
+            suite = {"about": held_out, "houses": compared.tested_houses, "first_seed": _TESTED, "tasks_per_house": 1}
+            given = [part for key, value in suite.items() for part in ("--suite-option", f"{key}={value}")]
+            who = ("--planner", f"{bare(compared.planner)}:break_rounds=true", "--llm", "small", "--model", model)
+            bench, most = self.out / f"bench_{kind}", ("--max-examples", 1) if found else ()
+            workers = ("--workers", os.cpu_count())
+            reactree("bench", "--suite", "generated", *given, *who, *found, *most, *workers, "--out", bench)
+            reactree("report", bench)
+
+    def _remember(self, memory: Path, which: str, seed: int) -> None:
+        """Have the expert's runs fill a memory."""
+        houses = {"houses": self.compared.memory_houses, "first_seed": seed, "tasks_per_house": 1}
+        suite = [part for key, value in houses.items() for part in ("--suite-option", f"{key}={value}")]
+        who = ("--llm", "expert", "--planner", bare(self.compared.planner))
+        reactree("bootstrap", "--suite", "generated", *suite, "--suite-option", which, *who, "--memory", memory)
+
+    def _dataset(self, name: str, *arguments: object) -> Path:
+        folder = self.out / "data" / name
+        reactree("dataset", *arguments, "--planner", self.compared.planner, "--out", folder)
+        return folder
+
+    def _train(self, name: str, data: dict[Path, int], settings: dict[str, Any]) -> Path:
+        out = self.out / "models" / name
+        named = [part for folder in data for part in ("--data", folder)]
+        shares = ",".join(map(str, data.values()))
+        reactree("train", *named, *flags({"preset": self.compared.preset, **settings, "shares": shares}), "--out", out)
+        return out / "model"
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except UserError as error:
+        sys.exit(f"error: {error}")
