@@ -12,6 +12,7 @@ from reactree_ros.cli import NOT_ACHIEVED, completion
 from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, takes
 from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import model_to_dict
+from reactree_ros.llm.trained import as_trained
 from reactree_ros.registry import SUITES
 from reactree_ros.tree.options import RunOptions
 
@@ -70,10 +71,11 @@ def bench(
     named = read_contenders(contenders) if contenders is not None else {}
     where, experiences = commands.checked_memory(memory)
     trained = llm.spec.trained_for(llm.settings)
+    asked = [as_trained(one.strip(), trained) for one in planner.split(",") if one.strip()]
     settings = BenchSettings(
         suite=suite.spec.name,
         suite_settings=suite.settings.model_dump(exclude_unset=True),
-        planners=tuple(named) or tuple(one.strip() for one in planner.split(",") if one.strip()) or trained,
+        planners=tuple(named) or tuple(asked) or trained,
         seeds=seeds,
         limit=limit,
         llm=model_to_dict(llm.spec, llm.settings),

@@ -13,7 +13,7 @@ from reactree_ros.cli.opening import progress
 from reactree_ros.cli.options import Chosen, FromSettings, Named, takes
 from reactree_ros.errors import UserError
 from reactree_ros.installation import check_modules
-from reactree_ros.llm.trained import ABOUT, trained_for
+from reactree_ros.llm.trained import ABOUT, as_trained, trained_for
 from reactree_ros.registry import SUITES
 from reactree_ros.tree.options import RunOptions
 
@@ -93,7 +93,7 @@ def _runs(
     settings = BenchSettings(
         suite=suite.spec.name,
         suite_settings=suite.settings.model_dump(exclude_unset=True),
-        planners=tuple(planner.split(",")) if planner else _trained_for(model),
+        planners=_planners(model, planner),
         limit=limit,
         llm={"llm": "small", "model": str(model.resolve())},
         options=options.model_dump(exclude_unset=True),
@@ -109,7 +109,10 @@ def _runs(
     return done
 
 
-def _trained_for(model: Path) -> tuple[str, ...]:
-    if found := trained_for(model):
+def _planners(model: Path, named: str) -> tuple[str, ...]:
+    found = trained_for(model)
+    if named:
+        return tuple(as_trained(one, found) for one in named.split(","))
+    if found:
         return found
     raise UserError(f"{model}: holds no {ABOUT} that says for which planner; name one with --planner")

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from reactree_ros.errors import UserError
-from reactree_ros.llm.trained import strange
+from reactree_ros.llm.trained import as_trained, strange
 
 if TYPE_CHECKING:
     from reactree_ros.cli.options import Chosen
@@ -52,9 +52,10 @@ def open_model(llm: Chosen) -> Iterator[LanguageModel]:
 
 
 def chosen_planner(named: str, llm: Chosen) -> Planner:
-    """Return the planner of that name; without a name, the one that the language model was trained for.
+    """Return the planner of that name; without a name, the first one that the language model was trained for.
 
-    Says where it was trained for others only.
+    One that is named without options has those that the language model was trained with. Says where it was trained for
+    others only.
 
     Raises:
         UserError: There is none of that name.
@@ -62,6 +63,7 @@ def chosen_planner(named: str, llm: Chosen) -> Planner:
     from reactree_ros.planners.spec import planner
 
     trained = llm.spec.trained_for(llm.settings)
+    named = as_trained(named, trained)
     if named and (said := strange(named, trained)):
         Console(stderr=True).print(f"--planner {said}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     return planner(named or (trained or (DEFAULT_PLANNER,))[0])

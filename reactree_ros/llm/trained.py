@@ -23,6 +23,17 @@ def trained_for(model: str | Path) -> tuple[str, ...]:
     return tuple(named.split(",")) if isinstance(named, str) else ()
 
 
+def as_trained(planner: str, trained: Sequence[str]) -> str:
+    """Return a planner that is named without options as a language model was trained for it; any other as it is.
+
+    Args:
+        planner: The planner.
+        trained: Those that the language model was trained for.
+    """
+    alike = [one for one in trained if one.partition(":")[0] == planner]
+    return alike[0] if len(alike) == 1 else planner
+
+
 def strange(planner: str, trained: Sequence[str]) -> str:
     """Say that a language model was trained for other planners than one; empty where it was not.
 

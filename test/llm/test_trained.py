@@ -1,0 +1,27 @@
+"""For which planners a model was trained, and how one that is named is taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from reactree_ros.llm.trained import as_trained, strange
+
+TRAINED = ("reactree_wm:system_text=false", "react:system_text=false", "react:fixed_example=false")
+
+
+@pytest.mark.parametrize(
+    ("named", "taken"),
+    [
+        ("reactree_wm", "reactree_wm:system_text=false"),
+        ("reactree_wm:control_flow=seq", "reactree_wm:control_flow=seq"),
+        ("reactree", "reactree"),
+        ("react", "react"),  # which of the two nobody can know
+    ],
+)
+def test_a_planner_without_options_has_those_that_the_model_was_trained_with(named: str, taken: str) -> None:
+    assert as_trained(named, TRAINED) == taken
+    assert not strange(taken, TRAINED) == (taken in TRAINED)
+
+
+def test_a_model_that_is_for_any_planner_leaves_each_as_it_is() -> None:
+    assert as_trained("reactree_wm", ()) == "reactree_wm"
