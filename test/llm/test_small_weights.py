@@ -41,7 +41,7 @@ class Asked(ExpertModel):
 @pytest.fixture(scope="module")
 def requests() -> list[DecisionRequest]:
     """What a planner asks on its way through houses."""
-    asked, (name,) = Asked(), trained_for(PACKAGED)
+    asked, (name, *_) = Asked(), trained_for(PACKAGED)
     for task in parse_tasks(generate_house(seed=9_000_200, tasks=6)):
         with SymbolicWorld(task) as world:
             Episode(task.instruction, world=world, model=asked, planner=planner(name)).run()

@@ -211,7 +211,7 @@ def test_the_small_model_is_the_same_over_ros_as_in_this_process(
         pytest.skip(f"needs {', '.join(missing)}")
     file = tmp_path / "house.json"
     file.write_text(json.dumps(generate_house(seed=9_000_100, tasks=SMALL_TASKS)), encoding="utf-8")
-    (trained_for,) = chosen.spec.trained_for(chosen.settings)
+    trained_for, *_ = chosen.spec.trained_for(chosen.settings)
     inference = graph.inference(llm=llm, active=False, **given)
     assert inference.trigger_configure() == TransitionCallbackReturn.SUCCESS
     activated = TransitionCallbackReturn.SUCCESS

@@ -201,7 +201,7 @@ UNCLEAR = (
 
 def test_most_of_what_it_does_not_understand_ends_in_failure_at_once() -> None:
     (task,) = parse_tasks(generate_house(seed=9_000_300, tasks=1))
-    (name,) = trained_for(PACKAGED)
+    name, *_ = trained_for(PACKAGED)
     model = make_model(*model_settings("small", {}, where="test"))
     at_once = 0
     try:
@@ -220,17 +220,22 @@ def test_who_plans_follows_from_the_model_where_nobody_is_named(cli: Cli, tmp_pa
     run = ("run", "Put 1 apple on the coffee table", "--llm", "small", "--max-decisions", 5)
     of_its_own, other = tmp_path / "own.jsonl", tmp_path / "other.jsonl"
     assert "was trained for" not in cli(*run, "--save", of_its_own).err
-    (name,) = trained_for(PACKAGED)
+    name, *_ = trained_for(PACKAGED)
     assert read_record(of_its_own).run["planner"]["name"] == name
-    said = cli(*run, "--planner", "react", "--save", other).err
-    assert f"--planner react: the language model was trained for {name}, and may say nothing of use" in said
-    assert read_record(other).run["planner"]["name"] == "react"
+    said = cli(*run, "--planner", "react:questions=1", "--save", other).err
+    trained = ", ".join(trained_for(PACKAGED))
+    assert f"--planner react:questions=1: the language model was trained for {trained}, and may say nothing" in said
+    assert read_record(other).run["planner"]["name"] == "react:questions=1"
+    without_options = tmp_path / "without.jsonl"
+    assert "was trained for" not in cli(*run, "--planner", "reactree_wm", "--save", without_options).err
+    assert read_record(without_options).run["planner"]["name"] == name
     options = ("--limit", 1, "--max-decisions", 5)
     assert cli("bench", "--llm", "small", "--suite", "generated", "--out", tmp_path / "bench", *options).code == 0
-    assert json.loads((tmp_path / "bench" / "results.jsonl").read_text())["planner"] == name
+    results = (tmp_path / "bench" / "results.jsonl").read_text().splitlines()
+    assert [json.loads(line)["planner"] for line in results] == [*trained_for(PACKAGED)]
     asks = f"{name}:questions=1"
     bench = cli("bench", "--llm", "small", "--suite", "generated", "--planner", asks, "--out", tmp_path / "2", *options)
-    assert f"{asks}: the language model was trained for {name}, and may say nothing of use" in bench.err
+    assert f"{asks}: the language model was trained for {trained}, and may say nothing of use" in bench.err
 
 
 def test_the_model_that_comes_with_the_package_is_small_and_says_what_it_is() -> None:
