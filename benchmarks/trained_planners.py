@@ -1,12 +1,12 @@
-"""Does the tree help? A small model for each planner, trained alike, and compared in houses that none was trained in.
+"""Does the tree help? Small models for each planner, trained alike, and compared in houses that none was trained in.
 
     .venv-torch/bin/python benchmarks/trained_planners.py --out FOLDER [--config FILE] [--tasks WAH_NL_TASKS]
 
-All have one architecture and as many parameters, and learn from as many tokens of the same houses. They begin with the
-same weights, which have learnt exercises first, then decisions of all planners, as many tokens of each; then each
-learns its own planner's alone, among them those where the common model went itself in that planner's place (DAgger). So
-what all have in common, above all how what is wanted is found in a list, is learnt once. What differs is what a
-planner's prompts hold. A flat prompt is longer, so that as many tokens hold fewer tasks.
+One model learns all planners, as many tokens of each, in the same tasks of the same houses: from the expert, and then
+where it went itself in each planner's place (DAgger). So what all have in common, above all how what is wanted is found
+in a list, is learnt once. It plans for each of them; or, with settings of `alone`, a model of each planner begins with
+it and learns as many tokens more of that planner only. What differs is what a planner's prompts hold. A flat prompt is
+longer, so that as many tokens hold fewer tasks.
 
 It runs commands of `reactree`, each of which goes on where it was broken off: the same command goes on with all of it.
 The folder has the datasets, the models with their curves, and a bench with its report for each suite (GSR and SSR by
@@ -53,9 +53,9 @@ class Compared(Settings):
     """What is trained and compared."""
 
     planners: list[str] = Field(min_length=1, description="who plans, with options")
-    ablations: list[str] = Field(default=[], description="planners that the common model does not learn")
     presets: list[str] = Field(min_length=1, description="shapes of models")
     seeds: list[int] = Field(default=[0], min_length=1, description="of weights and order")
+    start: str = Field(default="", description="a model of that shape to begin with; empty: from scratch, by exercises")
     houses: int = Field(ge=1, description="plain houses in which the expert shows what to decide, a task each")
     varied: int = Field(ge=1, description="varied ones")
     corrections: int = Field(ge=1, description="plain houses in which the common model acts and the expert corrects it")
@@ -63,7 +63,12 @@ class Compared(Settings):
     shares: Shares = Field(default=Shares(), description="how much of the tokens is of what")
     finding: dict[str, Any] = Field(default_factory=dict, description="settings of `reactree train`: mostly exercises")
     together: dict[str, Any] = Field(default_factory=dict, description="of what is learnt of all planners together")
-    alone: dict[str, Any] = Field(default_factory=dict, description="of what is learnt of one")
+    corrected: dict[str, Any] = Field(
+        default_factory=dict, description="of what is learnt where that model went itself"
+    )
+    alone: dict[str, Any] = Field(
+        default_factory=dict, description="of what each planner's own learns then; none: nothing"
+    )
     suite: dict[str, Any] = Field(default_factory=dict, description="settings of the suite `generated`")
 
 
@@ -128,15 +133,22 @@ class Comparison:
     def carry_out(self, tasks: Path | None) -> None:
         """Make the data, train, run the benches, report."""
         compared, contenders = self.compared, {}
-        reactree("dataset", "--exercises", compared.exercises, "--out", self.out / "data" / "exercises")
+        reactree("dataset", "--exercises", compared.exercises, "--out", self._data("exercises"))
         for planner in compared.planners:
-            self._learn_from_expert(planner)
+            plain = ("--houses", compared.houses, "--no-varied", "--unclear", 0)
+            varied = ("--houses", compared.varied, "--first-seed", _VARIED)
+            for kind, houses in (("plain", plain), ("varied", varied)):
+                reactree("dataset", *houses, "--planner", planner, "--out", self._data(kind, planner))
         for preset, seed in product(compared.presets, compared.seeds):
-            common = self._common(preset, seed)
-            for planner in (*compared.planners, *compared.ablations):
-                model = {"llm": "small", "model": str(self._alone(planner, preset, seed, common))}
+            shape = {"preset": preset, "seed": seed}
+            common = self._common(shape)
+            for planner in compared.planners:
+                model = common
+                if compared.alone:
+                    begun = {**shape, "start": common, **compared.alone}
+                    model = self._train(folder_of(planner), self._of(planner, shape), begun)
                 who = {"planner": f"{bare(planner)}:break_rounds=true"}
-                contenders[f"{planner}, {preset}, seed {seed}"] = {**who, **model}
+                contenders[f"{planner}, {preset}, seed {seed}"] = {**who, "llm": "small", "model": str(model)}
         file = self.out / "contenders.yaml"
         file.write_text(yaml.safe_dump(contenders, sort_keys=False), encoding="utf-8")
         suites = {"generated": compared.suite, **({"wah_nl": {"tasks": tasks.resolve()}} if tasks else {})}
@@ -146,46 +158,38 @@ class Comparison:
             reactree("bench", "--suite", suite, *given, *everybody, "--out", self.out / f"bench_{suite}")
             reactree("report", self.out / f"bench_{suite}")
 
-    def _data(self, kind: str, planner: str) -> Path:
-        return self.out / "data" / f"{kind}_{folder_of(planner)}"
-
-    def _learn_from_expert(self, planner: str) -> None:
-        plain = ("--houses", self.compared.houses, "--no-varied", "--unclear", 0)
-        varied = ("--houses", self.compared.varied, "--first-seed", _VARIED)
-        for kind, houses in (("plain", plain), ("varied", varied)):
-            reactree("dataset", *houses, "--planner", planner, "--out", self._data(kind, planner))
-
-    def _common(self, preset: str, seed: int) -> Path:
-        """Train the model that all others begin with: exercises first, then all planners; return its folder."""
-        compared, shares = self.compared, self.compared.shares
-        varied = [self._data("varied", planner) for planner in compared.planners]
-        few = 1 / len(varied)
-        exercises = {self.out / "data" / "exercises": 3.0, **dict.fromkeys(varied, few)}
-        begun = self._train(f"finding_{preset}_{seed}", exercises, {"preset": preset, "seed": seed, **compared.finding})
-        together = {self.out / "data" / "exercises": shares.exercises}
+    def _common(self, shape: Mapping[str, Any]) -> Path:
+        """Train the model that has learnt all planners, as many tokens of each; return its folder."""
+        compared, exercises = self.compared, self._data("exercises")
+        begun = compared.start
+        if not begun:
+            words = {self._data("varied", planner): 1 / len(compared.planners) for planner in compared.planners}
+            begun = str(self._train("finding", {exercises: 3, **words}, {**shape, **compared.finding}))
+        data = {exercises: compared.shares.exercises}
         for planner in compared.planners:
-            together |= {self._data("plain", planner): shares.plain, self._data("varied", planner): shares.varied}
-        settings = {"preset": preset, "seed": seed, "start": begun, **compared.together}
-        return self._train(f"together_{preset}_{seed}", together, settings)
+            data |= self._of(planner)
+        common = self._train("together", data, {**shape, "start": begun, **compared.together})
+        for planner in compared.planners:
+            houses = ("--houses", compared.corrections, "--first-seed", _CORRECTIONS, "--no-varied", "--unclear", 0)
+            who = ("--planner", planner, "--on-policy", "small", "--model", common)
+            reactree("dataset", *houses, *who, "--out", self._corrections(planner, shape))
+            data |= self._of(planner, shape)
+        return self._train("corrected", data, {**shape, "start": common, **compared.corrected})
 
-    def _alone(self, planner: str, preset: str, seed: int, common: Path) -> Path:
-        """Train the model of a planner; return its folder."""
-        compared, shares = self.compared, self.compared.shares
-        self._learn_from_expert(planner)
-        corrections = self._data(f"corrections_{preset}_{seed}", planner)
-        houses = ("--houses", compared.corrections, "--first-seed", _CORRECTIONS, "--no-varied", "--unclear", 0)
-        who = ("--planner", planner, "--on-policy", "small", "--model", common)
-        reactree("dataset", *houses, *who, "--out", corrections)
-        data = {
-            self._data("plain", planner): shares.plain,
-            self._data("varied", planner): shares.varied,
-            corrections: shares.corrections,
-        }
-        settings = {"preset": preset, "seed": seed, "start": common, **compared.alone}
-        return self._train(f"{folder_of(planner)}_{preset}_{seed}", data, settings)
+    def _of(self, planner: str, shape: Mapping[str, Any] | None = None) -> dict[Path, float]:
+        """Return a planner's data and their shares; where a shape is named, with where its common model went itself."""
+        shares = self.compared.shares
+        data = {self._data("plain", planner): shares.plain, self._data("varied", planner): shares.varied}
+        return data if shape is None else {**data, self._corrections(planner, shape): shares.corrections}
+
+    def _corrections(self, planner: str, shape: Mapping[str, Any]) -> Path:
+        return self._data("corrections", planner, *map(str, shape.values()))
+
+    def _data(self, *names: str) -> Path:
+        return self.out / "data" / "_".join(map(folder_of, names))
 
     def _train(self, name: str, data: Mapping[Path, float], settings: Mapping[str, Any]) -> Path:
-        out = self.out / "models" / name
+        out = self.out / "models" / f"{name}_{settings['preset']}_{settings['seed']}"
         named = [part for folder in data for part in ("--data", folder)]
         shares = ",".join(f"{share:g}" for share in data.values())
         reactree("train", *named, *flags({**settings, "shares": shares}), "--out", out)
