@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,8 @@ class WithExamples(Settings):
     exercises: int = Field(ge=1, description="exercises, which both learn first")
     houses: int = Field(ge=1, description="plain houses in which the expert shows what to decide, a task each")
     memory_houses: int = Field(ge=1, description="those whose runs fill a memory")
-    tested_houses: int = Field(ge=1, description="those that are tested in")
+    tested_houses: int = Field(ge=1, description="those whose decisions are compared")
+    runs: int = Field(default=0, ge=0, description="those in which it is run from beginning to end")
     finding: dict[str, Any] = Field(default_factory=dict, description="settings of `reactree train`: mostly exercises")
     training: dict[str, Any] = Field(default_factory=dict, description="of what is learnt then")
 
@@ -87,13 +89,19 @@ class CarryingOver:
             examples = ("--examples", 1, *found) if found else ()
             kind = "none" if memory is None else memory.stem
             reactree("eval", model, "--data", self._dataset(f"tested_{kind}", *tested, *examples), "--decisions", 0)
-            suite = {"about": held_out, "houses": compared.tested_houses, "first_seed": _TESTED, "tasks_per_house": 1}
-            given = [part for key, value in suite.items() for part in ("--suite-option", f"{key}={value}")]
-            who = ("--planner", f"{bare(compared.planner)}:break_rounds=true", "--llm", "small", "--model", model)
-            bench, most = self.out / f"bench_{kind}", ("--max-examples", 1) if found else ()
-            workers = ("--workers", os.cpu_count())
-            reactree("bench", "--suite", "generated", *given, *who, *found, *most, *workers, "--out", bench)
-            reactree("report", bench)
+            if compared.runs:
+                self._run(kind, model, found)
+
+    def _run(self, kind: str, model: Path, found: Sequence[object]) -> None:
+        """Have a model carry out whole tasks about what is held out, with what finds examples."""
+        subjects = ",".join(self.compared.subjects)
+        suite = {"about": subjects, "houses": self.compared.runs, "first_seed": _TESTED, "tasks_per_house": 1}
+        given = [part for key, value in suite.items() for part in ("--suite-option", f"{key}={value}")]
+        who = ("--planner", f"{bare(self.compared.planner)}:break_rounds=true", "--llm", "small", "--model", model)
+        bench, most = self.out / f"bench_{kind}", ("--max-examples", 1) if found else ()
+        workers = ("--workers", os.cpu_count())
+        reactree("bench", "--suite", "generated", *given, *who, *found, *most, *workers, "--out", bench)
+        reactree("report", bench)
 
     def _remember(self, memory: Path, which: str, seed: int) -> None:
         """Have the expert's runs fill a memory."""
