@@ -70,6 +70,7 @@ class CarryingOver:
 
     def carry_out(self) -> None:
         """Fill the memories, make the data, train, test."""
+        self.out.mkdir(parents=True, exist_ok=True)
         compared, held_out = self.compared, ",".join(self.compared.subjects)
         without, about = ("--without", held_out), ("--about", held_out)
         old, new = self.out / "old_memory.db", self.out / "new_memory.db"
