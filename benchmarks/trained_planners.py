@@ -36,7 +36,6 @@ CONFIG = Path(__file__).parents[1] / "config" / "trained_planners.yaml"
 #: Seeds of the first varied house and of the first one that the common model acts in; a bench's are others.
 _VARIED, _CORRECTIONS = 2_000_000, 3_000_000
 
-
 Kind = TypeVar("Kind", bound=Settings)
 
 
@@ -87,6 +86,19 @@ def reactree(*arguments: object) -> None:
 def flags(settings: Mapping[str, Any]) -> list[str]:
     """Settings as options of a command."""
     return [part for name, value in settings.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+
+
+def suite_options(settings: Mapping[str, Any]) -> list[str]:
+    """Settings of a suite as options of a command."""
+    return [part for name, value in settings.items() for part in ("--suite-option", f"{name}={value}")]
+
+
+def train(data: Mapping[Path, float], settings: Mapping[str, Any], out: Path) -> Path:
+    """Train a model by datasets and their shares of the tokens; return its folder."""
+    named = [part for folder in data for part in ("--data", folder)]
+    shares = ",".join(f"{share:g}" for share in data.values())
+    reactree("train", *named, *flags({**settings, "shares": shares}), "--out", out)
+    return out / "model"
 
 
 def folder_of(planner: str) -> str:
@@ -153,10 +165,10 @@ class Comparison:
         file.write_text(yaml.safe_dump(contenders, sort_keys=False), encoding="utf-8")
         suites = {"generated": compared.suite, **({"wah_nl": {"tasks": tasks.resolve()}} if tasks else {})}
         for suite, settings in suites.items():
-            given = [part for name, value in settings.items() for part in ("--suite-option", f"{name}={value}")]
             everybody = ("--contenders", file, "--workers", os.cpu_count())
-            reactree("bench", "--suite", suite, *given, *everybody, "--out", self.out / f"bench_{suite}")
-            reactree("report", self.out / f"bench_{suite}")
+            bench = self.out / f"bench_{suite}"
+            reactree("bench", "--suite", suite, *suite_options(settings), *everybody, "--out", bench)
+            reactree("report", bench)
 
     def _common(self, shape: Mapping[str, Any]) -> Path:
         """Train the model that has learnt all planners, as many tokens of each; return its folder."""
@@ -189,11 +201,7 @@ class Comparison:
         return self.out / "data" / "_".join(map(folder_of, names))
 
     def _train(self, name: str, data: Mapping[Path, float], settings: Mapping[str, Any]) -> Path:
-        out = self.out / "models" / f"{name}_{settings['preset']}_{settings['seed']}"
-        named = [part for folder in data for part in ("--data", folder)]
-        shares = ",".join(f"{share:g}" for share in data.values())
-        reactree("train", *named, *flags({**settings, "shares": shares}), "--out", out)
-        return out / "model"
+        return train(data, settings, self.out / "models" / f"{name}_{settings['preset']}_{settings['seed']}")
 
 
 if __name__ == "__main__":

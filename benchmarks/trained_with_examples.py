@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import Field
-from trained_planners import flags, reactree, read
+from trained_planners import reactree, read, suite_options, train
 
 from reactree_ros.dataset.lines import bare
 from reactree_ros.errors import UserError
@@ -97,19 +97,18 @@ class CarryingOver:
         """Have a model carry out whole tasks about what is held out, with what finds examples."""
         subjects = ",".join(self.compared.subjects)
         suite = {"about": subjects, "houses": self.compared.runs, "first_seed": _TESTED, "tasks_per_house": 1}
-        given = [part for key, value in suite.items() for part in ("--suite-option", f"{key}={value}")]
         who = ("--planner", f"{bare(self.compared.planner)}:break_rounds=true", "--llm", "small", "--model", model)
         bench, most = self.out / f"bench_{kind}", ("--max-examples", 1) if found else ()
         workers = ("--workers", os.cpu_count())
-        reactree("bench", "--suite", "generated", *given, *who, *found, *most, *workers, "--out", bench)
+        reactree("bench", "--suite", "generated", *suite_options(suite), *who, *found, *most, *workers, "--out", bench)
         reactree("report", bench)
 
     def _remember(self, memory: Path, which: str, seed: int) -> None:
         """Have the expert's runs fill a memory."""
         houses = {"houses": self.compared.memory_houses, "first_seed": seed, "tasks_per_house": 1}
-        suite = [part for key, value in houses.items() for part in ("--suite-option", f"{key}={value}")]
         who = ("--llm", "expert", "--planner", bare(self.compared.planner))
-        reactree("bootstrap", "--suite", "generated", *suite, "--suite-option", which, *who, "--memory", memory)
+        suite = ("--suite", "generated", *suite_options(houses), "--suite-option", which)
+        reactree("bootstrap", *suite, *who, "--memory", memory)
 
     def _dataset(self, name: str, *arguments: object) -> Path:
         folder = self.out / "data" / name
@@ -117,11 +116,7 @@ class CarryingOver:
         return folder
 
     def _train(self, name: str, data: dict[Path, int], settings: dict[str, Any]) -> Path:
-        out = self.out / "models" / name
-        named = [part for folder in data for part in ("--data", folder)]
-        shares = ",".join(map(str, data.values()))
-        reactree("train", *named, *flags({"preset": self.compared.preset, **settings, "shares": shares}), "--out", out)
-        return out / "model"
+        return train(data, {"preset": self.compared.preset, **settings}, self.out / "models" / name)
 
 
 if __name__ == "__main__":
