@@ -63,10 +63,10 @@ def chosen_planner(named: str, llm: Chosen) -> Planner:
     from reactree_ros.planners.spec import planner
 
     trained = llm.spec.trained_for(llm.settings)
-    named = as_trained(named, trained)
-    if named and (said := strange(named, trained)):
+    chosen = as_trained(named, trained)
+    if chosen and (said := strange(chosen, trained)):
         Console(stderr=True).print(f"--planner {said}", style="yellow", markup=False, highlight=False, soft_wrap=True)
-    return planner(named or (trained or (DEFAULT_PLANNER,))[0])
+    return planner(chosen or DEFAULT_PLANNER)
 
 
 @contextmanager

@@ -27,9 +27,11 @@ def as_trained(planner: str, trained: Sequence[str]) -> str:
     """Return a planner that is named without options as a language model was trained for it; any other as it is.
 
     Args:
-        planner: The planner.
+        planner: The planner; empty: the first one that it was trained for, if any.
         trained: Those that the language model was trained for.
     """
+    if not planner:
+        return next(iter(trained), "")
     alike = [one for one in trained if one.partition(":")[0] == planner]
     return alike[0] if len(alike) == 1 else planner
 

@@ -21,6 +21,7 @@ from std_srvs.srv import Trigger
 from reactree_ros.episode import Episode, EpisodeEnd, EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModelError
+from reactree_ros.llm.trained import as_trained, strange
 from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
 from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.nodes import steady
@@ -298,8 +299,10 @@ class PlannerNode(Node):
             instruction = instruction if instruction.strip() else reset.instruction
             task_id, task_name = reset.task_id, reset.task_name or task_name
         model = await self._introduced(task) if not task.stopped else Introduction()
-        if model.trained_for and not named:
-            chosen = planner(model.trained_for[0])
+        if record is None and (meant := as_trained(named, model.trained_for)):
+            chosen = planner(meant)
+            if said := strange(meant, model.trained_for):
+                self.get_logger().warning(f"planner {said}")
         about = await self._known(task, settings, model) if not task.stopped else {}
         if not task.stopped:
             self._tree.clear()

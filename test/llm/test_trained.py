@@ -16,6 +16,7 @@ TRAINED = ("reactree_wm:system_text=false", "react:system_text=false", "react:fi
         ("reactree_wm:control_flow=seq", "reactree_wm:control_flow=seq"),
         ("reactree", "reactree"),
         ("react", "react"),  # which of the two nobody can know
+        ("", "reactree_wm:system_text=false"),
     ],
 )
 def test_a_planner_without_options_has_those_that_the_model_was_trained_with(named: str, taken: str) -> None:
@@ -24,4 +25,4 @@ def test_a_planner_without_options_has_those_that_the_model_was_trained_with(nam
 
 
 def test_a_model_that_is_for_any_planner_leaves_each_as_it_is() -> None:
-    assert as_trained("reactree_wm", ()) == "reactree_wm"
+    assert (as_trained("reactree_wm", ()), as_trained("", ())) == ("reactree_wm", "")

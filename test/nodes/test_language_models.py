@@ -211,15 +211,24 @@ def test_a_server_decides_for_the_launch(processes: Processes) -> None:
     assert "Your task is to: " in peer.asked[-1].prompt
 
 
+@pytest.mark.parametrize("named", [(), ("planner:=reactree_wm",)], ids=["nobody named", "named without options"])
 def test_the_small_model_decides_for_the_launch_with_the_planner_that_it_was_trained_for(
-    processes: Processes, tmp_path: Path
+    processes: Processes, tmp_path: Path, named: tuple[str, ...]
 ) -> None:
     need_in_nodes("small", "onnxruntime", "tokenizers", "llguidance")
-    output = ended(processes.launch(f"instruction:={INSTRUCTION}", "llm:=small", f"save_to:={tmp_path}"), 0)
+    output = ended(processes.launch(f"instruction:={INSTRUCTION}", "llm:=small", f"save_to:={tmp_path}", *named), 0)
+    assert "was trained for" not in output
     assert "Success (end: done, GSR 1.00, SSR 1.00)" in output
     (record,) = tmp_path.rglob("*.jsonl")
     trained_for, *_ = json.loads((PACKAGED / "training.json").read_text())["planner"].split(",")
     assert read_record(record).run["planner"]["name"] == trained_for
+
+
+def test_a_planner_that_the_small_model_was_not_trained_for_is_warned_of(processes: Processes) -> None:
+    need_in_nodes("small", "onnxruntime", "tokenizers", "llguidance")
+    launch = (f"instruction:={INSTRUCTION}", "llm:=small", "planner:=react:questions=1", "max_decisions:=5")
+    output = ended(processes.launch(*launch), 1)
+    assert "planner react:questions=1: the language model was trained for " in output
 
 
 def test_a_server_that_is_not_there_ends_the_launch_with_1(processes: Processes) -> None:
