@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand, scripted_episode
+from memory.word_hash_embedder import WordHashEmbedder, experience
 
 from reactree_ros.agent.decision import Act, Decision, Expand, Think
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Said
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
+from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.planners.spec import planner_names
 from reactree_ros.record.player import replay
 from reactree_ros.record.reader import read_record
@@ -206,6 +208,21 @@ def test_working_memory_is_on_or_off_for_each_goal(graph: Graph, parameter: bool
     may_say = model.requests[0].may_say
     assert isinstance(may_say, DecisionGrammar)
     assert ("recall location of apple" in may_say.skills) is remembers
+
+
+@pytest.mark.parametrize(("most", "found"), [(0, ["apple", "pudding"]), (1, ["apple"])])
+def test_examples_of_episodic_memory_are_as_many_as_asked_for(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, found: list[str]
+) -> None:
+    monkeypatch.setattr("reactree_ros.memory.embedding.default_embedder", WordHashEmbedder)
+    file, model = tmp_path / "memory.db", ScriptedModel({"find the apple": ["Act: done"]})
+    with EpisodicMemory(file, WordHashEmbedder()) as memory:
+        for task, thing in enumerate(("apple", "pudding")):
+            memory.add_run([experience(f"look for the {thing}", task=task)])
+    graph.household({}, model=model, memory=str(file), max_examples=most)
+    assert graph.task("find the apple").result.success
+    prompt = model.requests[0].prompt
+    assert [thing for thing in ("apple", "pudding") if f"Your task is to: look for the {thing}" in prompt] == found
 
 
 def test_the_seed_reaches_the_model(graph: Graph) -> None:
