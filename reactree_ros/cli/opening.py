@@ -64,7 +64,7 @@ def chosen_planner(named: str, llm: Chosen) -> Planner:
 
     trained = llm.spec.trained_for(llm.settings)
     chosen = as_trained(named, trained)
-    if chosen and (said := strange(chosen, trained)):
+    if said := strange(chosen, trained):
         Console(stderr=True).print(f"--planner {said}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     return planner(chosen or DEFAULT_PLANNER)
 

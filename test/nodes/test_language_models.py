@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
 )
 from reactree_ros.llm.small.engine import PACKAGED
+from reactree_ros.llm.trained import trained_for
 from reactree_ros.pending import Pending
 from reactree_ros.record.reader import read_record
 
@@ -220,8 +220,8 @@ def test_the_small_model_decides_for_the_launch_with_the_planner_that_it_was_tra
     assert "was trained for" not in output
     assert "Success (end: done, GSR 1.00, SSR 1.00)" in output
     (record,) = tmp_path.rglob("*.jsonl")
-    trained_for, *_ = json.loads((PACKAGED / "training.json").read_text())["planner"].split(",")
-    assert read_record(record).run["planner"]["name"] == trained_for
+    own, *_ = trained_for(PACKAGED)
+    assert read_record(record).run["planner"]["name"] == own
 
 
 def test_a_planner_that_the_small_model_was_not_trained_for_is_warned_of(processes: Processes) -> None:
