@@ -31,7 +31,7 @@ class AgentNodeSettings(PlannerSettings):
 
     break_rounds: bool = Field(
         default=False,
-        description="do not offer the skill that begins a third time what was done twice with the same observations",
+        description="do not offer a skill that was done again and brought nothing new, until something new is seen",
     )
     questions: int = Field(
         default=0, ge=0, description="questions that a person may be asked in a run, by `Ask:`; 0: nobody is asked"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,8 +28,6 @@ from reactree_ros.tree.skill_leaf import SkillLeaf
 from reactree_ros.tree.tried import tried
 from reactree_ros.world.port import Observation
 
-#: The longest round of skills that is noticed.
-LONGEST_ROUND = 12
 #: What a node is told that has the same thought again.
 REPEATED = "You have had this thought already, and nothing has changed since. Say another kind of decision now."
 
@@ -47,8 +45,7 @@ class Abilities:
             half of them summarised there, as HiAgent does; its turns stay whole. A summary counts as a decision. 0:
             never.
         fixed_examples: The examples that stand in for episodic memory (paper, section 5.3).
-        break_rounds: What was done twice with the same observations is not begun a third time: the skill that it begins
-            with is not offered.
+        break_rounds: A skill that was done again and brought nothing new is not offered until something new is seen.
         questions: How many questions a person may be asked in the whole run.
         re_expand: After how many failed expansions a node decides again; 0: its first expansion's end is its own.
     """
@@ -161,12 +158,13 @@ class AgentNode(GoalNode):
 
     def _learn_skills(self) -> Generator[Step, Any, None]:
         skills = yield from self.available_skills()
-        again = rounds(self._done) if self._abilities.break_rounds else ()
+        again = fruitless(self._done) if self._abilities.break_rounds else ()
         self._skills = [skill for skill in (*self.own_actions(), *skills) if skill not in again]
 
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
         """Take in what is to be seen after a hold, and what may be done now."""
         self.see(seen)
+        self._done.clear()
         if self._skills:
             yield from self._learn_skills()
 
@@ -355,14 +353,20 @@ class AgentNode(GoalNode):
         return False
 
 
-def rounds(done: Sequence[tuple[str, str]]) -> set[str]:
-    """Return the skills with which a round would begin a third time.
+def fruitless(done: Iterable[tuple[str, str]]) -> set[str]:
+    """Return the skills that were done again and brought nothing new, since something new was seen last.
 
     Args:
-        done: Skills in order, each with its observation. A round are as many of the last ones as came just before, too.
+        done: Skills in order, each with its observation.
     """
-    lengths = range(1, min(len(done) // 2, LONGEST_ROUND) + 1)
-    return {done[-length][0] for length in lengths if done[-2 * length : -length] == done[-length:]}
+    known, again = set[tuple[str, str]](), set[str]()
+    for one in done:
+        if one in known:
+            again.add(one[0])
+        else:
+            known.add(one)
+            again.clear()
+    return again
 
 
 def _is_the_same(one: Expand, other: Expand) -> bool:

@@ -15,7 +15,7 @@ from reactree_ros.episode import Episode
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.pending import Pending
-from reactree_ros.tree.agent_node import REPEATED, Abilities, AgentNode, rounds
+from reactree_ros.tree.agent_node import REPEATED, Abilities, AgentNode, fruitless
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
@@ -57,28 +57,30 @@ def test_at_most_one_decision_is_applied_in_a_tick() -> None:
         ("", ""),
         ("a", ""),
         ("aa", "a"),
-        ("abab", "a"),
-        ("xabcabc", "a"),
-        ("aabaab", "a"),
-        ("abaa", "a"),
-        ("abba", ""),
+        ("abab", "ab"),
+        ("xabcabc", "abc"),
+        ("abba", "ab"),
+        ("abcbacab", "abc"),  # no round of it is gone twice
+        ("aba", "a"),
         ("abaB", ""),  # something else came of it
+        ("aabBa", "a"),
+        ("aab", ""),  # something new was seen since
     ],
 )
-def test_a_round_is_what_was_done_twice_with_the_same_observations(done: str, again: str) -> None:
-    assert rounds([(skill.lower(), skill) for skill in done]) == set(again)
+def test_fruitless_is_what_was_done_again_and_brought_nothing_new(done: str, again: str) -> None:
+    assert fruitless([(skill.lower(), skill) for skill in done]) == set(again)
 
 
-def test_a_round_that_was_gone_twice_is_not_begun_a_third_time() -> None:
+def test_what_was_done_again_and_brought_nothing_new_is_not_offered_until_something_new_is_seen() -> None:
     go, look = "Act: go to kitchen 1", "Act: open fridge 1"
-    script = [go, look, go, "Think: hm", look, go, "Act: pick up apple 1", "Act: done"]
+    script = [go, look, go, "Think: hm", go, "Act: pick up apple 1", go, "Act: done"]
     for breaks in (False, True):
         model, heard = ScriptedModel({"root": [*script]}), Heard()
         abilities = Abilities((), break_rounds=breaks)
         scripted_episode({}, model=model, abilities=abilities, listener=heard).run()
         offered = [go.removeprefix("Act: ") in request.may_say.skills for request in model.requests]
-        # The second round ends with the fifth answer. What is said nevertheless is refused; something else breaks it.
-        assert offered == [True] * 5 + [not breaks] * (1 + breaks) + [True] * (2 - breaks)
+        # It is done again by the third answer. What is said nevertheless is refused; the apple is something new.
+        assert offered == [True] * 3 + [not breaks] * 3 + [True, not breaks]
         assert any("✗" in one for one in heard.heard) == breaks
 
 
