@@ -2,10 +2,11 @@
 
     .venv-torch/bin/python benchmarks/trained_planners.py --out FOLDER [--config FILE] [--tasks WAH_NL_TASKS]
 
-One model learns all planners, as many tokens of each, in the same tasks of the same houses: from the expert, and then
-where it went itself in each planner's place (DAgger). So what all have in common, above all how what is wanted is found
-in a list, is learnt once. It plans for each of them; or, with settings of `alone`, a model of each planner begins with
-it and learns as many tokens more of that planner only. What differs is what a planner's prompts hold. A flat prompt is
+One model learns all planners, as many tokens of each, in the same tasks of the same houses: from the expert
+(`together`), and then where it went itself in each planner's place (`corrected`, DAgger); or it is one that has
+learnt them, and both are left out. So what all have in common, above all how what is wanted is found in a list, is
+learnt once. It plans for each of them; or, with settings of `alone`, a model of each planner begins with it and
+learns as many tokens more of that planner only. What differs is what a planner's prompts hold. A flat prompt is
 longer, so that as many tokens hold fewer tasks.
 
 It runs commands of `reactree`, each of which goes on where it was broken off: the same command goes on with all of it.
@@ -58,12 +59,14 @@ class Compared(Settings):
     houses: int = Field(ge=1, description="plain houses in which the expert shows what to decide, a task each")
     varied: int = Field(ge=1, description="varied ones")
     corrections: int = Field(ge=1, description="plain houses in which the common model acts and the expert corrects it")
-    exercises: int = Field(ge=1, description="exercises")
+    exercises: int = Field(default=20_000, ge=1, description="exercises, in what is found and learnt together")
     shares: Shares = Field(default=Shares(), description="how much of the tokens is of what")
     finding: dict[str, Any] = Field(default_factory=dict, description="settings of `reactree train`: mostly exercises")
-    together: dict[str, Any] = Field(default_factory=dict, description="of what is learnt of all planners together")
+    together: dict[str, Any] = Field(
+        default_factory=dict, description="of what is learnt of all planners together; none: nothing"
+    )
     corrected: dict[str, Any] = Field(
-        default_factory=dict, description="of what is learnt where that model went itself"
+        default_factory=dict, description="of what is learnt where that model went itself; none: nothing"
     )
     alone: dict[str, Any] = Field(
         default_factory=dict, description="of what each planner's own learns then; none: nothing"
@@ -145,7 +148,8 @@ class Comparison:
     def carry_out(self, tasks: Path | None) -> None:
         """Make the data, train, run the benches, report."""
         compared, contenders = self.compared, {}
-        reactree("dataset", "--exercises", compared.exercises, "--out", self._data("exercises"))
+        if compared.together or not compared.start:
+            reactree("dataset", "--exercises", compared.exercises, "--out", self._data("exercises"))
         for planner in compared.planners:
             plain = ("--houses", compared.houses, "--no-varied", "--unclear", 0)
             varied = ("--houses", compared.varied, "--first-seed", _VARIED)
@@ -180,13 +184,17 @@ class Comparison:
         data = {exercises: compared.shares.exercises}
         for planner in compared.planners:
             data |= self._of(planner)
-        common = self._train("together", data, {**shape, "start": begun, **compared.together})
+        common = Path(begun)
+        if compared.together:
+            common = self._train("together", data, {**shape, "start": common, **compared.together})
         for planner in compared.planners:
             houses = ("--houses", compared.corrections, "--first-seed", _CORRECTIONS, "--no-varied", "--unclear", 0)
             who = ("--planner", planner, "--on-policy", "small", "--model", common)
             reactree("dataset", *houses, *who, "--out", self._corrections(planner, shape))
             data |= self._of(planner, shape)
-        return self._train("corrected", data, {**shape, "start": common, **compared.corrected})
+        if compared.corrected:
+            common = self._train("corrected", data, {**shape, "start": common, **compared.corrected})
+        return common
 
     def _of(self, planner: str, shape: Mapping[str, Any] | None = None) -> dict[Path, float]:
         """Return a planner's data and their shares; where a shape is named, with where its common model went itself."""
