@@ -170,8 +170,13 @@ def test_the_model_that_comes_with_the_package_reaches_goals_in_houses_that_it_w
     ended = cli("eval", PACKAGED, "--out", tmp_path / "bench", *options, "--suite-option", "tasks_per_house=1")
     assert ended.code in (0, 1), ended.err
     results = [json.loads(line) for line in (tmp_path / "bench" / "results.jsonl").read_text().splitlines()]
-    assert len(results) == 6
-    assert sum(one["gsr"] for one in results) >= 4, ended.out
+    reached = {one: [] for one in trained_for(PACKAGED)}  # type: dict[str, list[float]]
+    for result in results:
+        reached[result["planner"]].append(result["gsr"])
+    assert [len(goals) for goals in reached.values()] == [6] * 4
+    name, *others = reached
+    assert sum(reached[name]) >= 4, ended.out
+    assert all(map(any, (reached[other] for other in others))), ended.out
 
 
 #: What no household robot can do, in words that no template has.
