@@ -45,7 +45,8 @@ class Abilities:
             half of them summarised there, as HiAgent does; its turns stay whole. A summary counts as a decision. 0:
             never.
         fixed_examples: The examples that stand in for episodic memory (paper, section 5.3).
-        break_rounds: A skill that was done again and brought nothing new is not offered until something new is seen.
+        break_rounds: A skill that was done again and brought nothing new is not offered until something new is seen or
+            told by a person.
         questions: How many questions a person may be asked in the whole run.
         re_expand: After how many failed expansions a node decides again; 0: its first expansion's end is its own.
     """
@@ -158,8 +159,7 @@ class AgentNode(GoalNode):
 
     def _learn_skills(self) -> Generator[Step, Any, None]:
         skills = yield from self.available_skills()
-        again = fruitless(self._done) if self._abilities.break_rounds else ()
-        self._skills = [skill for skill in (*self.own_actions(), *skills) if skill not in again]
+        self._skills = (*self.own_actions(), *skills)
 
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
         """Take in what is to be seen after a hold, and what may be done now."""
@@ -203,13 +203,21 @@ class AgentNode(GoalNode):
             until = self._window.excess(self.turns, limit=limit, count=self._context.count_tokens)
             if until is not None:
                 yield from self._summarise(until)
+        told = len(self.turns)
         self.hear()
+        if len(self.turns) > told:
+            self._done.clear()
         return (yield from self.ask(self._grammar))
 
     def _grammar(self) -> DecisionGrammar:
         free = self._context.household.free_skills
         flows, questions = self._abilities.control_flows, self._questions_left()
-        return DecisionGrammar(self._skills, flows, free=free, questions=questions)
+        return DecisionGrammar(self._offered(), flows, free=free, questions=questions)
+
+    def _offered(self) -> Sequence[str]:
+        """Return what may be done, without what would bring nothing new where that is left out."""
+        again = fruitless(self._done) if self._abilities.break_rounds else set()
+        return [skill for skill in self._skills if skill not in again]
 
     def _questions_left(self) -> int | None:
         """Return how many questions may still be asked; None where nobody can be asked."""
@@ -262,7 +270,7 @@ class AgentNode(GoalNode):
         elif (
             isinstance(decision, Act)
             and self._context.options.refuse_unavailable
-            and decision.skill not in self._skills
+            and decision.skill not in self._offered()
         ):
             objection = f"'{decision.skill}' is not among the skills that are available now."
         if objection:
@@ -297,6 +305,7 @@ class AgentNode(GoalNode):
         answer = yield from self.ask_person(ask.question)
         self.tell(answer if self._questions_left() else f"{answer} {NO_MORE}", About.PERSON)
         self._thoughts.clear()
+        self._done.clear()
 
     # ------------------------------------------------------------------ expanding
 

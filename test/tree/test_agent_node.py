@@ -84,6 +84,21 @@ def test_what_was_done_again_and_brought_nothing_new_is_not_offered_until_someth
         assert any("✗" in one for one in heard.heard) == breaks
 
 
+def test_what_brought_nothing_new_is_offered_again_when_a_person_has_spoken() -> None:
+    go = "go to kitchen 1"
+    model = ScriptedModel({"root": [f"Act: {go}", f"Act: {go}", "Think: a", "Act: done"]}, settle=False)
+    episode = scripted_episode({}, model=model, abilities=Abilities((), break_rounds=True))
+    while len(model.requests) < 3:
+        model.settle_all()
+        episode.tick()
+    episode.hear("look in the kitchen again")
+    model.settle = True
+    model.settle_all()
+    assert episode.run().end == "done"
+    offered = [go in request.may_say.skills for request in model.requests]  # type: ignore[union-attr]
+    assert offered == [True, True, False, True]
+
+
 def test_the_prompt_only_grows_at_its_end() -> None:
     model = ScriptedModel({"root": ["Think: a", "Act: open fridge 1", "Act: fly", "nonsense", "Act: done"]})
     scripted_episode({}, model=model).run()
