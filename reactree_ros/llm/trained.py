@@ -43,6 +43,12 @@ def strange(planner: str, trained: Sequence[str]) -> str:
         planner: The planner, with its options.
         trained: Those that it was trained for; none: it is for any.
     """
-    if not trained or planner in trained:
+    if not trained or _prompts(planner) in map(_prompts, trained):
         return ""
     return f"{planner}: the language model was trained for {', '.join(trained)}, and may say nothing of use"
+
+
+def _prompts(planner: str) -> tuple[str, frozenset[str]]:
+    """What a planner's prompts depend on: its name and options, but for what only leaves skills out."""
+    name, *options = planner.split(":")
+    return name, frozenset(option for option in options if not option.startswith("break_rounds="))

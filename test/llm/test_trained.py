@@ -24,5 +24,19 @@ def test_a_planner_without_options_has_those_that_the_model_was_trained_with(nam
     assert bool(strange(taken, TRAINED)) != (taken in TRAINED)
 
 
+@pytest.mark.parametrize(
+    ("planner", "is_strange"),
+    [
+        ("reactree_wm:system_text=false:break_rounds=true", False),  # the prompts are the same
+        ("reactree_wm:break_rounds=true:system_text=false", False),
+        ("reactree_wm:break_rounds=true", True),
+        ("reactree_wm:system_text=false:questions=1", True),
+        ("hiagent:system_text=false", True),
+    ],
+)
+def test_a_planner_is_strange_whose_prompts_the_model_was_not_trained_with(planner: str, is_strange: bool) -> None:
+    assert bool(strange(planner, TRAINED)) == is_strange
+
+
 def test_a_model_that_is_for_any_planner_leaves_each_as_it_is() -> None:
     assert (as_trained("reactree_wm", ()), as_trained("", ())) == ("reactree_wm", "")
