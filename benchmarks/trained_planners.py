@@ -148,7 +148,7 @@ class Comparison:
     def carry_out(self, tasks: Path | None) -> None:
         """Make the data, train, run the benches, report."""
         compared, contenders = self.compared, {}
-        if compared.together or not compared.start:
+        if compared.together or compared.corrected or not compared.start:
             reactree("dataset", "--exercises", compared.exercises, "--out", self._data("exercises"))
         for planner in compared.planners:
             plain = ("--houses", compared.houses, "--no-varied", "--unclear", 0)

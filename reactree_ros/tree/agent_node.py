@@ -168,6 +168,12 @@ class AgentNode(GoalNode):
         if self._skills:
             yield from self._learn_skills()
 
+    def tell(self, text: str, about: About = About.ANSWER) -> None:
+        """Add what the node is told; what a person says is something new."""
+        super().tell(text, about)
+        if about is About.PERSON:
+            self._done.clear()
+
     # ------------------------------------------------------------------ what was searched
 
     def act(self, act: Act, reply: Reply, said: str = "") -> Generator[Step, Any, Observation]:
@@ -203,10 +209,7 @@ class AgentNode(GoalNode):
             until = self._window.excess(self.turns, limit=limit, count=self._context.count_tokens)
             if until is not None:
                 yield from self._summarise(until)
-        told = len(self.turns)
         self.hear()
-        if len(self.turns) > told:
-            self._done.clear()
         return (yield from self.ask(self._grammar))
 
     def _grammar(self) -> DecisionGrammar:
@@ -216,8 +219,8 @@ class AgentNode(GoalNode):
 
     def _offered(self) -> Sequence[str]:
         """Return what may be done, without what would bring nothing new where that is left out."""
-        again = fruitless(self._done) if self._abilities.break_rounds else set()
-        return [skill for skill in self._skills if skill not in again]
+        again = fruitless(self._done) if self._abilities.break_rounds else ()
+        return [skill for skill in self._skills if skill not in again] if again else self._skills
 
     def _questions_left(self) -> int | None:
         """Return how many questions may still be asked; None where nobody can be asked."""
@@ -305,7 +308,6 @@ class AgentNode(GoalNode):
         answer = yield from self.ask_person(ask.question)
         self.tell(answer if self._questions_left() else f"{answer} {NO_MORE}", About.PERSON)
         self._thoughts.clear()
-        self._done.clear()
 
     # ------------------------------------------------------------------ expanding
 

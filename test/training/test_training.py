@@ -170,7 +170,7 @@ def test_the_model_that_comes_with_the_package_reaches_goals_in_houses_that_it_w
     ended = cli("eval", PACKAGED, "--out", tmp_path / "bench", *options, "--suite-option", "tasks_per_house=1")
     assert ended.code in (0, 1), ended.err
     results = [json.loads(line) for line in (tmp_path / "bench" / "results.jsonl").read_text().splitlines()]
-    reached = {one: [] for one in trained_for(PACKAGED)}  # type: dict[str, list[float]]
+    reached: dict[str, list[float]] = {one: [] for one in trained_for(PACKAGED)}
     for result in results:
         reached[result["planner"]].append(result["gsr"])
     assert [len(goals) for goals in reached.values()] == [6] * 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from doubles import SKILLS, START, Clock, Heard, ScriptedModel, ScriptedWorld, expand, scripted_episode
@@ -84,14 +84,27 @@ def test_what_was_done_again_and_brought_nothing_new_is_not_offered_until_someth
         assert any("✗" in one for one in heard.heard) == breaks
 
 
-def test_what_brought_nothing_new_is_offered_again_when_a_person_has_spoken() -> None:
+def hold(episode: Episode) -> None:
+    episode.pause()
+    for _ in range(5):
+        episode.tick()
+    episode.resume()
+
+
+def speak(episode: Episode) -> None:
+    episode.hear("look in the kitchen again")
+
+
+@pytest.mark.parametrize("something_new", [hold, speak])
+def test_what_brought_nothing_new_is_offered_again_after(something_new: Callable[[Episode], None]) -> None:
     go = "go to kitchen 1"
-    model = ScriptedModel({"root": [f"Act: {go}", f"Act: {go}", "Think: a", "Act: done"]}, settle=False)
+    script = [f"Act: {go}", f"Act: {go}", "Think: a", "Act: done"]  # the hold cancels the thought
+    model = ScriptedModel({"root": script}, settle=False)
     episode = scripted_episode({}, model=model, abilities=Abilities((), break_rounds=True))
     while len(model.requests) < 3:
         model.settle_all()
         episode.tick()
-    episode.hear("look in the kitchen again")
+    something_new(episode)
     model.settle = True
     model.settle_all()
     assert episode.run().end == "done"

@@ -10,7 +10,6 @@ from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.episode import Episode
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
-from reactree_ros.tree.agent_node import Abilities
 from reactree_ros.tree.goal_node import GoalNode, Program
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome
@@ -131,22 +130,6 @@ def test_a_person_pauses_and_resumes() -> None:
     episode.resume()
     assert (episode.run().end, len(model.requests)) == ("done", 3)
     assert episode.result().decisions == 1, "the reply that came before the pause was not taken in"
-
-
-def test_after_a_hold_what_brought_nothing_new_is_offered_again() -> None:
-    go = "go to kitchen 1"
-    model = ScriptedModel({"root": [f"Act: {go}", f"Act: {go}", "Act: done", "Act: done"]}, settle=False)
-    episode = scripted_episode({}, model=model, abilities=Abilities((), break_rounds=True))
-    while len(model.requests) < 3:
-        model.settle_all()
-        tick(episode, 1)
-    episode.pause()
-    tick(episode)
-    model.settle = True
-    episode.resume()
-    assert episode.run().end == "done"
-    offered = [go in request.may_say.skills for request in model.requests]  # type: ignore[union-attr]
-    assert offered == [True, True, False, True]
 
 
 def test_a_hold_that_lasts_too_long_ends_the_task_which_is_no_result() -> None:
