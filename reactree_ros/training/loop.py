@@ -18,9 +18,9 @@ import torch.distributed as dist
 from reactree_ros.errors import UserError
 from reactree_ros.training.batches import learnt_tokens, make_pass, passes, shares, steps
 from reactree_ros.training.checkpoint import load_checkpoint, save_checkpoint
-from reactree_ros.training.model import Learner, Optimiser, begun_with, make_model, rate_share
+from reactree_ros.training.model import Learner, Optimiser, begun_with, make_model, rate_share, with_layers
 from reactree_ros.training.prepared import Prepared
-from reactree_ros.training.settings import TrainSettings
+from reactree_ros.training.settings import PRESETS, TrainSettings
 
 CHECKPOINT, TOKENIZER = "checkpoint.pt", "tokenizer.json"
 TRAIN, HELD_OUT = "prepared_train", "prepared_held_out"
@@ -177,7 +177,7 @@ class _Trainer:
             raise UserError(f"{self._path}: is of another architecture ({reason}); name another --out") from error
 
     def _begin_with(self, start: str) -> None:
-        weights = dict(begun_with(start).weights)
+        weights = with_layers(begun_with(start).weights, PRESETS[self._settings.preset].layers)
         weights.setdefault("lm_head.weight", weights.get("model.embed_tokens.weight"))  # the two are one
         try:
             self._learner.model.load_state_dict(weights)

@@ -24,6 +24,9 @@ _LONGEST, _BLOCK = 4096, 512
 _THETA = 1e6
 #: Share of Muon's learning rate for what AdamW learns beside it: words must not change faster than what looks for them.
 _OTHERS = 0.25
+#: How names of layers' weights begin, and which of a layer's weights all that it adds passes through.
+_LAYERS = "model.layers."
+_ADDING = ("self_attn.o_proj.weight", "mlp.down_proj.weight")
 #: Spread of the embeddings of a model from scratch.
 _EMBEDDED = 0.1
 
@@ -103,6 +106,29 @@ def begun_with(model: str) -> Begun:
         raise UserError(
             f"--start {model}: is no folder of a model that `reactree train` made: {' '.join(str(error).split())[:200]}"
         ) from error
+
+
+def with_layers(weights: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """Give a model's weights another number of layers, so that a smaller or a larger one can begin with them.
+
+    Of more layers some are left out, evenly. Of fewer, each new one is the one before it and adds nothing yet (Wu et
+    al. 2024, "LLaMA Pro: Progressive LLaMA with Block Expansion"): the larger model begins by saying the same.
+    """
+    layers: dict[int, dict[str, Any]] = {}
+    fitted = {}
+    for name, weight in weights.items():
+        if name.startswith(_LAYERS):
+            layer, _, part = name.removeprefix(_LAYERS).partition(".")
+            layers.setdefault(int(layer), {})[part] = weight
+        else:
+            fitted[name] = weight
+    last = max(layers, default=0)
+    chosen = [round(number * last / max(1, count - 1)) for number in range(count)]
+    for number, layer_of in enumerate(chosen):
+        new = layer_of in chosen[:number]
+        for part, weight in layers.get(layer_of, {}).items():
+            fitted[f"{_LAYERS}{number}.{part}"] = torch.zeros_like(weight) if new and part in _ADDING else weight
+    return fitted
 
 
 def attend(module: Any, query: Any, keys: Any, values: Any, attention_mask: Any, **given: Any) -> tuple[Any, None]:

@@ -35,12 +35,13 @@ class Shape:
         return self.width // 32
 
 
-#: Shapes by name; with a vocabulary of 1,536 they have 0.5, 1.5, 3 and 5 million parameters.
+#: Shapes by name; with a vocabulary of 1,536 they have 0.5, 1.6, 3 and 4.7 million parameters. All but the smallest are
+#: as wide, so that each can begin with another's weights.
 PRESETS = {
     "tiny": Shape(96, 4, 256),
-    "compact": Shape(128, 6, 384),
+    "compact": Shape(192, 3, 512),
     "small": Shape(192, 6, 512),
-    "large": Shape(256, 6, 640),
+    "large": Shape(192, 10, 512),
 }
 
 
@@ -48,14 +49,15 @@ class TrainSettings(Settings):
     """Settings of a training, from scratch or of a base model."""
 
     preset: Literal["tiny", "compact", "small", "large"] = Field(
-        default="small", description="shape of a model from scratch: 0.5, 1.5, 3 or 5 million parameters"
+        default="small", description="shape of a model: 0.5, 1.6, 3 or 4.7 million parameters"
     )
     base: str = Field(
         default="", description="a causal model or its folder to fine-tune by LoRA; empty: a model from scratch"
     )
     start: str = Field(
         default="",
-        description="a trained model's folder, whose weights and tokenizer it begins with; empty: random ones",
+        description="a trained model's folder, whose weights and tokenizer it begins with, of as wide a preset: layers "
+        "are left out, or come to it that add nothing yet; empty: random ones",
     )
     rank: int = Field(default=16, ge=1, le=1024, description="rank of the LoRA matrices of a base model")
     vocabulary: int = Field(default=1536, ge=300, le=65000, description="most tokens of a tokenizer from scratch")

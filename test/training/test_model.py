@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from reactree_ros.llm.small.engine import PACKAGED
 from reactree_ros.training.settings import TrainSettings
 
 pytestmark = pytest.mark.train
@@ -52,3 +53,25 @@ def test_what_is_read_is_learnt_from_all_tokens_but_those_that_fill_up(data: Pat
         expected += model(tokens, labels=tokens).loss.item() * (tokens.numel() - 1)
     assert learner(one, reading=True).read.item() == pytest.approx(expected, rel=1e-4)
     assert learner(one).read.item() == 0
+
+
+def test_a_model_begins_with_one_of_other_layers() -> None:
+    import torch
+
+    from reactree_ros.training.model import begun_with, make_model, with_layers
+
+    weights = begun_with(str(PACKAGED)).weights
+    text = torch.arange(40).view(1, -1)
+    said = {}
+    for preset in ("compact", "small", "large"):
+        settings = TrainSettings(preset=preset)
+        model = make_model(settings, len(weights["model.embed_tokens.weight"]))
+        fitted = with_layers(weights, len(model.model.layers))
+        model.load_state_dict(fitted | {"lm_head.weight": fitted["model.embed_tokens.weight"]})
+        said[preset] = model(text).logits
+        if preset == "compact":
+            for number, kept in enumerate((0, 2, 5)):
+                name = "self_attn.q_proj.weight"
+                assert torch.equal(fitted[f"model.layers.{number}.{name}"], weights[f"model.layers.{kept}.{name}"])
+    assert torch.equal(said["large"], said["small"])
+    assert not torch.allclose(said["compact"], said["small"])
