@@ -177,13 +177,13 @@ class _Trainer:
             raise UserError(f"{self._path}: is of another architecture ({reason}); name another --out") from error
 
     def _begin_with(self, start: str) -> None:
-        weights = with_layers(begun_with(start).weights, PRESETS[self._settings.preset].layers)
-        weights.setdefault("lm_head.weight", weights.get("model.embed_tokens.weight"))  # the two are one
+        preset, begun = self._settings.preset, begun_with(start)
         try:
+            weights = with_layers(begun.weights, PRESETS[preset].layers)
+            weights.setdefault("lm_head.weight", weights.get("model.embed_tokens.weight"))  # the two are one
             self._learner.model.load_state_dict(weights)
-        except (RuntimeError, AttributeError) as error:
+        except (RuntimeError, AttributeError, ValueError) as error:
             reason = " ".join(str(error).split())[:160]
-            preset = self._settings.preset
             raise UserError(
                 f"--start {start}: is not of the architecture that preset {preset} is ({reason})"
             ) from error

@@ -62,8 +62,8 @@ def make_model(settings: TrainSettings, vocabulary: int) -> Any:
     with torch.no_grad():
         model.model.embed_tokens.weight.mul_(_EMBEDDED / config.initializer_range)
         for number, layer in enumerate(model.model.layers):
-            layer.self_attn.o_proj.weight.zero_()
-            layer.mlp.down_proj.weight.zero_()
+            for part in _ADDING:
+                layer.get_parameter(part).zero_()
             if 0 < number < shape.layers - 1:
                 _look_for_the_like(layer.self_attn, shape.heads // 2)
     return model

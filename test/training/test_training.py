@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command_line import Cli
 from short_trainings import SHORT, train
@@ -24,6 +26,7 @@ from reactree_ros.episode import Episode
 from reactree_ros.llm.port import DecisionRequest
 from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.llm.small.engine import PACKAGED
+from reactree_ros.llm.small.network import WEIGHTS
 from reactree_ros.llm.trained import trained_for
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import read_record
@@ -111,13 +114,26 @@ def test_what_was_learnt_is_begun_with_and_two_datasets_are_learnt_together(
     assert about["planner"] == json.loads((data / ABOUT).read_text())["planner"]
 
 
+def test_a_smaller_model_begins_with_layers_of_a_larger_one(data: Path, cli: Cli, tmp_path: Path) -> None:
+    short = [{"tiny": "compact", 12000: 2000, 3: 1}.get(one, one) for one in SHORT]
+    assert cli("train", "--data", data, "--out", tmp_path / "out", *short, "--start", PACKAGED).code == 0
+    assert curves(tmp_path / "out")[0]["exact"] > 0.3, "what it began with is not forgotten"
+    assert json.loads((tmp_path / "out" / "model" / "config.json").read_text())["num_hidden_layers"] == 3
+
+
 def test_what_cannot_be_begun_with_is_named(data: Path, trained: Path, cli: Cli, tmp_path: Path) -> None:
+    from safetensors.numpy import save_file
+
     command = ("train", "--data", data, *SHORT)
     ended = cli(*command, "--out", tmp_path / "nothing", "--start", tmp_path)
     assert (ended.code, f"--start {tmp_path}: is no folder of a model" in ended.err) == (2, True)
     other = [("compact" if one == "tiny" else one) for one in command]
     ended = cli(*other, "--out", tmp_path / "other", "--start", trained / "model")
     assert (ended.code, "is not of the architecture that preset compact is" in ended.err) == (2, True)
+    strange = shutil.copytree(trained / "model", tmp_path / "strange")
+    save_file({"model.layers.first.weight": np.zeros(1)}, strange / WEIGHTS)
+    ended = cli(*command, "--out", tmp_path / "third", "--start", strange)
+    assert (ended.code, "is not of the architecture that preset tiny is" in ended.err) == (2, True)
 
 
 # ---------------------------------------------------------------------- engines
