@@ -12,8 +12,8 @@ from tiny import TinyServer
 SECRET = "sk-hush-4711"
 
 
-def wait_until(condition: Callable[[], object], *, seconds: float = 30.0) -> None:
-    """Wait until a condition holds."""
+def wait_until(condition: Callable[[], object], *, seconds: float = 120.0) -> None:
+    """Wait until a condition holds: vLLM's processes spin where they wait, and leave the others little of two cores."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"not within {seconds:g} s"

@@ -86,9 +86,19 @@ def model() -> Iterator[Model]:
         one.close()
 
 
-def running(server: MeteredServer, number: int) -> None:
-    """Wait until the server generates for so many requests."""
-    wait_until(lambda: server.metric("vllm:num_requests_running") == number)
+def running(server: MeteredServer) -> float:
+    """Return for how many requests the server generates."""
+    return server.metric("vllm:num_requests_running")
+
+
+def wait_until_generated(server: MeteredServer, pending: Pending[Reply]) -> None:
+    """Wait until the server generates for this request only."""
+
+    def generated() -> bool:
+        assert not pending.done(), pending.take()
+        return running(server) == 1
+
+    wait_until(generated)
 
 
 def posted(url: str, body: dict[str, Any]) -> Any:
@@ -208,9 +218,9 @@ def test_fields_of_older_servers_hold_it_to_nothing(tiny_server: MeteredServer) 
 def test_cancelling_stops_the_generation(tiny_server: MeteredServer, model: Model) -> None:
     one = model(tiny_server)
     pending = one.decide(LONG)
-    running(tiny_server, 1)
+    wait_until_generated(tiny_server, pending)
     assert pending.cancel()
-    running(tiny_server, 0)
+    wait_until(lambda: running(tiny_server) == 0)
     assert one.decide(DecisionRequest((Told("Go on."),), Choice(("yes", "no")))).result(PATIENCE).text in ("yes", "no")
 
 
@@ -252,7 +262,7 @@ def test_a_server_with_a_key_that_dies_in_a_request_and_comes_back(
     one = model(tiny_server)
     one.ready().result(PATIENCE)
     pending = one.decide(LONG)
-    running(tiny_server, 1)
+    wait_until_generated(tiny_server, pending)
     tiny_server.kill()
     with pytest.raises(ServerUnavailable) as gone:
         pending.result(PATIENCE)
