@@ -73,6 +73,11 @@ class Compared(Settings):
     )
     suite: dict[str, Any] = Field(default_factory=dict, description="settings of the suite `generated`")
 
+    @property
+    def begins_alike(self) -> bool:
+        """Whether every seed and shape begins with the model of `start` as it is."""
+        return bool(self.start) and not self.together
+
 
 def reactree(*arguments: object) -> None:
     """Run a command.
@@ -187,11 +192,12 @@ class Comparison:
         common = Path(begun)
         if compared.together:
             common = self._train("together", data, {**shape, "start": common, **compared.together})
-        for planner in compared.planners:
-            houses = ("--houses", compared.corrections, "--first-seed", _CORRECTIONS, "--no-varied", "--unclear", 0)
-            who = ("--planner", planner, "--on-policy", "small", "--model", common)
-            reactree("dataset", *houses, *who, "--out", self._corrections(planner, shape))
-            data |= self._of(planner, shape)
+        if compared.corrected or compared.alone:
+            for planner in compared.planners:
+                houses = ("--houses", compared.corrections, "--first-seed", _CORRECTIONS, "--no-varied", "--unclear", 0)
+                who = ("--planner", planner, "--on-policy", "small", "--model", common)
+                reactree("dataset", *houses, *who, "--out", self._corrections(planner, shape))
+                data |= self._of(planner, shape)
         if compared.corrected:
             common = self._train("corrected", data, {**shape, "start": common, **compared.corrected})
         return common
@@ -203,7 +209,7 @@ class Comparison:
         return data if shape is None else {**data, self._corrections(planner, shape): shares.corrections}
 
     def _corrections(self, planner: str, shape: Mapping[str, Any]) -> Path:
-        return self._data("corrections", planner, *map(str, shape.values()))
+        return self._data("corrections", planner, *map(str, () if self.compared.begins_alike else shape.values()))
 
     def _data(self, *names: str) -> Path:
         return self.out / "data" / "_".join(map(folder_of, names))

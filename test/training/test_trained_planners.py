@@ -1,0 +1,72 @@
+"""The comparison of planners by small models: its commands, without running them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LEARNT = {"tokens": 1000}
+#: A command's name and its options with their values, in order.
+Command = tuple[str, list[tuple[str, str]]]
+Commands = Callable[..., list[Command]]
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Commands:
+    """Returns what a comparison of these settings would run."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    script = importlib.import_module("trained_planners")
+
+    def run(compared: Any) -> list[Command]:
+        ran: list[Command] = []
+
+        def reactree(name: str, *arguments: object) -> None:
+            words = [*map(str, arguments)]
+            ran.append((name, [(one, other) for one, other in zip(words, [*words[1:], ""], strict=True)]))
+
+        monkeypatch.setattr(script, "reactree", reactree)
+        script.Comparison(compared, tmp_path).carry_out(None)
+        return ran
+
+    def of(config: Path | None = None, **settings: Any) -> list[Command]:
+        if config is not None:
+            return run(script.read(config, script.Compared))
+        few = {"planners": ["react"], "presets": ["small"], "houses": 1, "varied": 1, "corrections": 1}
+        return run(script.Compared.model_validate(few | settings))
+
+    return of
+
+
+def values(command: Command, option: str) -> list[str]:
+    return [value for name, value in command[1] if name == option]
+
+
+@pytest.mark.parametrize("name", ["trained_planners", "trained_alone", "trained_sizes"])
+def test_what_is_learnt_and_compared_was_made_before(commands: Commands, name: str) -> None:
+    made: set[str] = set()
+    for command in commands(ROOT / "config" / f"{name}.yaml"):
+        kind, (out, *more) = command[0], values(command, "--out") or [""]
+        assert not more
+        read = [*values(command, "--data"), *values(command, "--start"), *values(command, "--model")]
+        assert {one for one in read if Path(one).is_absolute()} <= made
+        made.add(f"{out}/model" if kind == "train" else out)
+
+
+def test_a_model_s_errors_are_looked_for_once_and_only_where_somebody_learns_them(commands: Commands) -> None:
+    def corrections(**settings: Any) -> set[str]:
+        ran = commands(seeds=[0, 1], **settings)
+        made = {values(command, "--out")[0] for command in ran if values(command, "--on-policy")}
+        learnt = {data for command in ran if command[0] == "train" for data in values(command, "--data")}
+        assert made <= learnt
+        return made
+
+    assert len(corrections(start="a", alone=LEARNT)) == 1
+    assert len(corrections(start="a", corrected=LEARNT)) == 1
+    assert len(corrections(start="a", together=LEARNT, alone=LEARNT)) == 2
+    assert len(corrections(corrected=LEARNT)) == 2
+    assert corrections(start="a", together=LEARNT) == set()
