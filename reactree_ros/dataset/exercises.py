@@ -37,6 +37,8 @@ _OF_A_ROOM, _ALONE = 0.6, 0.5
 _DRILLS, _LISTS, _MOST_LISTED = 0.5, (3, 10), 6
 #: Share of the drills in which one is held and another is wanted.
 _ANOTHER = 0.5
+#: Most things on a list of a short drill.
+_FEW_LISTED = 3
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class _Step:
     onwards: str
 
 
-def exercise(seed: int, planner: str, without: Collection[str] = ()) -> Iterator[Line]:
+def exercise(seed: int, planner: str, without: Collection[str] = (), *, short: bool = False) -> Iterator[Line]:
     """Yield the decisions of an exercise: at each place to pick up the wanted thing, or to go on.
 
     It is a search, which looks as one in a house does and has one end; or a drill, nothing but short lists one after
@@ -67,6 +69,8 @@ def exercise(seed: int, planner: str, without: Collection[str] = ()) -> Iterator
         seed: All else follows from it.
         planner: The planner that the dataset is for, with its options.
         without: Classes of things that none is to be searched for. They are still seen.
+        short: A drill, with three things at most on a list, and nothing held: where the wanted thing never is on a list
+            for another reason, a model from scratch learns within a million tokens to look for it.
 
     Raises:
         UserError: Nothing is left.
@@ -77,7 +81,12 @@ def exercise(seed: int, planner: str, without: Collection[str] = ()) -> Iterator
     if not left:
         raise UserError("--without names all things; name fewer, or leave --exercises out")
     wanted = drawn.choice(left)
-    task, turns, steps = (_drill if drawn.random() < _DRILLS else _search)(drawn, wanted)
+    if short:
+        task, turns, steps = _drill(drawn, wanted, another=False, most=_FEW_LISTED)
+    elif drawn.random() < _DRILLS:
+        task, turns, steps = _drill(drawn, wanted, another=drawn.random() < _ANOTHER, most=_MOST_LISTED)
+    else:
+        task, turns, steps = _search(drawn, wanted)
     known: dict[str, None] = {}  # what was seen that can be picked up, in order
     for decision, step in enumerate(steps):
         turns.append(Saw(step.text))
@@ -101,16 +110,16 @@ def exercise(seed: int, planner: str, without: Collection[str] = ()) -> Iterator
         turns.append(_said(skill))
 
 
-def _drill(drawn: random.Random, wanted: str) -> tuple[str, list[Turn], Iterator[_Step]]:
+def _drill(drawn: random.Random, wanted: str, *, another: bool, most: int) -> tuple[str, list[Turn], Iterator[_Step]]:
     """Lists with the wanted thing or without; what is held is on every one of them, as in a house."""
-    held = [_thing(drawn, wanted)] if drawn.random() < _ANOTHER else []
+    held = [_thing(drawn, wanted)] if another else []
     task = str(Take(CLASSES[wanted].word, another=bool(held)))
     holding = f" You hold {merged(held)}." if held else ""
 
     def steps() -> Iterator[_Step]:
         for _ in range(drawn.randint(*_LISTS)):
             others = [name for name in _WANTED if name != wanted]
-            seen = [_thing(drawn, name) for name in drawn.sample(others, drawn.randint(1, _MOST_LISTED))]
+            seen = [_thing(drawn, name) for name in drawn.sample(others, drawn.randint(1, most))]
             if drawn.random() < 0.5:
                 seen[-1] = _thing(drawn, wanted, besides=held)
             yield _Step(f"{see_text([*held, *seen])}{holding}", seen, _thing(drawn, drawn.choice(_PLACES)).name)

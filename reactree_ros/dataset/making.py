@@ -99,7 +99,9 @@ class Maker:
     def _of(self, source: Source) -> Iterator[list[Line] | None]:
         """Yield the lines of each run of a source; None for one that did not reach its goal."""
         if isinstance(source, Exercise):
-            return iter([list(exercise(source.seed, self.recipe.planner, self.recipe.settings.without.split(",")))])
+            settings = self.recipe.settings
+            lines = exercise(source.seed, self.recipe.planner, settings.without.split(","), short=settings.short)
+            return iter([list(lines)])
         return self._of_house(source) if isinstance(source, int) else self._of_record(source)
 
     def _as_json(self, line: Line) -> str:

@@ -29,6 +29,9 @@ class DatasetSettings(Settings):
     exercises: int = Field(
         default=0, ge=0, description="made-up searches in which only whether the wanted thing is there is to be learnt"
     )
+    short: bool = Field(
+        default=False, description="only the easiest exercises, to be learnt first by a model from scratch"
+    )
     rooms: int = Field(default=0, ge=0, le=8, description="rooms of each house, 3 to 8; 0: drawn")
     tasks_per_house: int = Field(default=1, ge=1, lt=100, description="tasks in each house")
     varied: bool = Field(default=True, description="more types of task, many more words, fuller houses")
