@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from reactree_ros.settings import Settings
 from reactree_ros.world.virtualhome.generator import check_subjects
@@ -16,7 +16,7 @@ SCHEMA = 1
 #: What it says of itself, and its two files of decisions without their ``.jsonl``.
 ABOUT, TRAIN, HELD_OUT = "dataset.json", "train", "held_out"
 #: Settings that a recipe has only where they are given, as older ones do not know them.
-LATER = ("without", "about")
+LATER = ("without", "about", "short")
 
 
 class DatasetSettings(Settings):
@@ -61,6 +61,13 @@ class DatasetSettings(Settings):
     )
 
     _known = field_validator("without", "about")(check_subjects)
+
+    @field_validator("short")
+    @classmethod
+    def _of_exercises(cls, short: bool, others: ValidationInfo) -> bool:
+        if short and not others.data.get("exercises"):
+            raise ValueError("there are no exercises to be short; say how many by `exercises`")
+        return short
 
     @field_validator("rooms")
     @classmethod

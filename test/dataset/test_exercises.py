@@ -48,6 +48,20 @@ def test_the_thing_is_picked_up_where_it_is_seen_and_only_there(lines: list[Line
     assert 0.3 < found / len(lines) < 0.45
 
 
+def test_short_ones_list_few_things_and_the_wanted_one_only_to_be_picked_up() -> None:
+    lines = [line for seed in range(100) for line in exercise(seed, PLANNER, short=True)]
+    found = 0
+    for line in lines:
+        text = prompt_text(line.turns, line.begun)
+        (wanted,) = re.findall(r"Your task is to: find and pick up the (.+?)\n", text)
+        seen = listed(text)
+        assert 1 <= len(seen) <= 3
+        assert "You hold" not in text
+        assert line.completion.startswith("Act: pick up " if wanted in seen else "Act: go to ")
+        found += wanted in seen
+    assert 0.4 < found / len(lines) < 0.6
+
+
 def test_what_is_said_may_be_said_and_only_one_place_may_be_gone_to(lines: list[Line]) -> None:
     for line in lines:
         skills = line.may_say["skills"]
@@ -76,3 +90,14 @@ def test_they_stand_beside_houses_in_a_dataset_and_come_out_the_same(cli: Cli, t
     houses = [json.loads(line)["house"] for text in made[0].values() for line in text.splitlines()]
     assert len({house for house in houses if house.startswith("exercise ")}) == 40
     assert any("rooms" in house for house in houses)
+
+
+def test_short_ones_alone_come_of_the_command_which_refuses_them_without_exercises(cli: Cli, tmp_path: Path) -> None:
+    ended = cli("dataset", "--exercises", 10, "--short", "--out", tmp_path)
+    assert ended.code == 0, ended.err
+    lines = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
+    assert all(line["prompt"].startswith("Target_domain:\nYour task is to: find and pick up the ") for line in lines)
+    assert json.loads((tmp_path / "dataset.json").read_text())["short"] is True
+    refused = cli("dataset", "--houses", 2, "--short", "--out", tmp_path / "none")
+    assert refused.code != 0
+    assert refused.err.startswith("error: options: short is 'True': there are no exercises")
