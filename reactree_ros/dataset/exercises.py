@@ -113,7 +113,7 @@ def exercise(seed: int, planner: str, without: Collection[str] = (), *, short: b
 def _drill(drawn: random.Random, wanted: str, *, another: bool, most: int) -> tuple[str, list[Turn], Iterator[_Step]]:
     """Lists with the wanted thing or without; what is held is on every one of them, as in a house."""
     held = [_thing(drawn, wanted)] if another else []
-    task = str(Take(CLASSES[wanted].word, another=bool(held)))
+    task = str(Take(CLASSES[wanted].word, another=another))
     holding = f" You hold {merged(held)}." if held else ""
 
     def steps() -> Iterator[_Step]:

@@ -99,5 +99,5 @@ def test_short_ones_alone_come_of_the_command_which_refuses_them_without_exercis
     assert all(line["prompt"].startswith("Target_domain:\nYour task is to: find and pick up the ") for line in lines)
     assert json.loads((tmp_path / "dataset.json").read_text())["short"] is True
     refused = cli("dataset", "--houses", 2, "--short", "--out", tmp_path / "none")
-    assert refused.code != 0
+    assert refused.code == 2
     assert refused.err.startswith("error: options: short is 'True': there are no exercises")

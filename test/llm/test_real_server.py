@@ -91,7 +91,7 @@ def running(server: MeteredServer) -> float:
     return server.metric("vllm:num_requests_running")
 
 
-def wait_until_generated(server: MeteredServer, pending: Pending[Reply]) -> None:
+def wait_until_it_generates(server: MeteredServer, pending: Pending[Reply]) -> None:
     """Wait until the server generates for this request only."""
 
     def generated() -> bool:
@@ -218,7 +218,7 @@ def test_fields_of_older_servers_hold_it_to_nothing(tiny_server: MeteredServer) 
 def test_cancelling_stops_the_generation(tiny_server: MeteredServer, model: Model) -> None:
     one = model(tiny_server)
     pending = one.decide(LONG)
-    wait_until_generated(tiny_server, pending)
+    wait_until_it_generates(tiny_server, pending)
     assert pending.cancel()
     wait_until(lambda: running(tiny_server) == 0)
     assert one.decide(DecisionRequest((Told("Go on."),), Choice(("yes", "no")))).result(PATIENCE).text in ("yes", "no")
@@ -262,7 +262,7 @@ def test_a_server_with_a_key_that_dies_in_a_request_and_comes_back(
     one = model(tiny_server)
     one.ready().result(PATIENCE)
     pending = one.decide(LONG)
-    wait_until_generated(tiny_server, pending)
+    wait_until_it_generates(tiny_server, pending)
     tiny_server.kill()
     with pytest.raises(ServerUnavailable) as gone:
         pending.result(PATIENCE)

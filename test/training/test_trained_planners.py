@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LEARNT = {"tokens": 1000}
-#: A command's name and its options with their values, in order.
-Command = tuple[str, list[tuple[str, str]]]
+#: A command's words.
+Command = list[str]
 Commands = Callable[..., list[Command]]
 
 
@@ -26,8 +27,7 @@ def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Commands:
         ran: list[Command] = []
 
         def reactree(name: str, *arguments: object) -> None:
-            words = [*map(str, arguments)]
-            ran.append((name, [(one, other) for one, other in zip(words, [*words[1:], ""], strict=True)]))
+            ran.append([name, *map(str, arguments)])
 
         monkeypatch.setattr(script, "reactree", reactree)
         script.Comparison(compared, tmp_path).carry_out(None)
@@ -43,7 +43,7 @@ def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Commands:
 
 
 def values(command: Command, option: str) -> list[str]:
-    return [value for name, value in command[1] if name == option]
+    return [value for name, value in pairwise(command) if name == option]
 
 
 @pytest.mark.parametrize("name", ["trained_planners", "trained_alone", "trained_sizes"])
