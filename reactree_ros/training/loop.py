@@ -26,6 +26,8 @@ CHECKPOINT, TOKENIZER = "checkpoint.pt", "tokenizer.json"
 TRAIN, HELD_OUT = "prepared_train", "prepared_held_out"
 #: Gradients are no longer than this.
 _CLIP = 1.0
+#: Seconds after which a checkpoint is written, also where no point of the curves is due.
+_CHECKPOINT_EVERY = 300.0
 
 #: A point of the curves: a number by name.
 Point = dict[str, float]
@@ -40,12 +42,16 @@ class Progress:
         tokens: Tokens that were trained on.
         seconds: Time that it took.
         points: Points of the curves.
+        loss: Of all tokens that were learnt since the last of them.
+        learnt: How many these were.
     """
 
     step: int = 0
     tokens: int = 0
     seconds: float = 0.0
     points: list[Point] = field(default_factory=list)
+    loss: float = 0.0
+    learnt: int = 0
 
 
 Shown = Callable[[Progress, float], None]
@@ -191,8 +197,7 @@ class _Trainer:
     def run(self, shown: Shown) -> Progress:
         """Train to the end."""
         progress, settings = self._progress, self._settings
-        begun = time.monotonic() - progress.seconds
-        losses, learnt = 0.0, 0
+        saved, begun = progress.seconds, time.monotonic() - progress.seconds
         order = steps(
             self._train,
             tokens=settings.tokens,
@@ -202,15 +207,18 @@ class _Trainer:
         )
         for nodes in islice(order, progress.step, None):
             loss, count = self._step(nodes)
-            losses, learnt = losses + loss, learnt + count
+            progress.loss, progress.learnt = progress.loss + loss, progress.learnt + count
             progress.step += 1
             progress.tokens += int(self._train.lengths[nodes].sum())
             progress.seconds = time.monotonic() - begun
             shown(progress, loss / max(1, count))
-            if progress.tokens >= min(settings.tokens, self._next_report()):
-                progress.points.append(self._point(losses / max(1, learnt)))
-                losses, learnt = 0.0, 0
+            due = progress.tokens >= min(settings.tokens, self._next_report())
+            if due:
+                progress.points.append(self._point(progress.loss / max(1, progress.learnt)))
+                progress.loss, progress.learnt = 0.0, 0
+            if due or progress.seconds - saved >= _CHECKPOINT_EVERY:
                 self._save()
+                saved = progress.seconds
         return progress
 
     def _next_report(self) -> float:

@@ -40,12 +40,14 @@ from reactree_ros.world.virtualhome.tasks import parse_tasks
 
 pytestmark = pytest.mark.train
 
-#: Runs the command line, and kills itself in the middle of a step, between two checkpoints.
+#: Runs the command line, and kills itself in the middle of a step.
 KILLED = """
 import os, signal, sys
 from reactree_ros.cli import main
+from reactree_ros.training import loop
 from reactree_ros.training.loop import _Trainer
 
+loop._CHECKPOINT_EVERY = float(os.environ["CHECKPOINT_EVERY"])
 step = _Trainer._step
 
 def killed(self, nodes):
@@ -72,16 +74,18 @@ def test_it_learns_and_the_curves_say_so(trained: Path) -> None:
     assert b"exact: act" in (trained / PLOT).read_bytes()
 
 
-def test_a_training_that_is_killed_goes_on_to_the_same_numbers(data: Path, straight: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("every", "kept"), [("inf", {1, 2}), ("0", {3})], ids=["with the curves", "by the clock"])
+def test_a_training_that_is_killed_goes_on_to_the_same_numbers(
+    data: Path, straight: Path, tmp_path: Path, every: str, kept: set[int]
+) -> None:
     from reactree_ros.training.checkpoint import load_checkpoint
 
     out = tmp_path / "out"
     arguments = [*map(str, ("train", "--data", data, "--out", out, *SHORT))]
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, *arguments], env={**os.environ, "KILLED_AT": "3"}, timeout=600
-    )
+    setting = {"KILLED_AT": "3", "CHECKPOINT_EVERY": every}
+    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], env={**os.environ, **setting}, timeout=600)
     assert killed.returncode == -signal.SIGKILL
-    assert 0 < load_checkpoint(out / "checkpoint.pt")["progress"]["step"] < 3
+    assert load_checkpoint(out / "checkpoint.pt")["progress"]["step"] in kept
     train(data, out, SHORT)
     assert (out / CSV).read_bytes() == (straight / CSV).read_bytes()
     model = Path("model") / "model.safetensors"
