@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from reactree_ros.bench.comparison import Estimate
 from reactree_ros.bench.events import Event
 from reactree_ros.bench.results import RunLine
 
@@ -33,6 +34,22 @@ def success_by_decisions(runs: Mapping[str, Sequence[RunLine]]) -> bytes:
             shares = [(number + 1) / len(those) for number in range(len(ends))]
             axes.step([0, *ends, longest], [0, *shares, shares[-1] if shares else 0], where="post", label=planner)
         axes.set(xlabel="decisions", ylabel="share of runs that reached their goal", ylim=(0, 1.02), xlim=(0, None))
+
+    return svg(draw)
+
+
+def success_by_size(estimates: Mapping[str, Mapping[int, Estimate]]) -> bytes:
+    """Plot each planner's GSR by how much a task asks for, with 95 % intervals."""
+
+    def draw(axes: Any) -> None:
+        for number, (planner, by_size) in enumerate(estimates.items()):
+            aside = 0.04 * (number - (len(estimates) - 1) / 2)  # intervals stand side by side
+            sizes = [size + aside for size in by_size]
+            (line,) = axes.plot(sizes, [one.mean for one in by_size.values()], marker="o", markersize=4, label=planner)
+            for size, one in zip(sizes, by_size.values(), strict=True):
+                axes.plot([size, size], [one.low, one.high], color=line.get_color(), linestyle="-", linewidth=1)
+        axes.set(xlabel="things asked for", ylabel="GSR", ylim=(0, 1.02))
+        axes.set_xticks(sorted({size for by_size in estimates.values() for size in by_size}))
 
     return svg(draw)
 

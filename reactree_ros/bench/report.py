@@ -277,16 +277,26 @@ class BenchReport:
         if len(sizes) < 2:
             return []
         rows = [
-            [f"{size} thing{'s' * (size > 1)}", *(_success(by_planner[planner]) for planner in self.runs)]
-            for size, by_planner in sorted(sizes.items())
+            [f"{measure.name}, {size} thing{'s' * (size > 1)}", *(_share(measure, runs[each]) for each in self.runs)]
+            for measure in (GSR, SSR)
+            for size, runs in sorted(sizes.items())
         ]
+        reached = {
+            planner: {
+                size: known
+                for size, runs in sorted(sizes.items())
+                if (known := estimate(runs[planner], GSR)) is not None
+            }
+            for planner in self.runs
+        }
         return [
             Heading("By how much is asked for"),
             Table(["asked for", *self.runs], rows),
             Paragraph(
-                "GSR with its 95 % interval, and the number of tasks. Each thing that is to be moved counts, and each "
-                "that is to be turned on."
+                "With 95 % intervals, and the number of tasks. Each thing that is to be moved counts, and each that is "
+                "to be turned on."
             ),
+            Picture("GSR by how much is asked for.", "success_by_size.svg", plots.success_by_size(reached)),
         ]
 
     def _pairings(self) -> list[Block]:
@@ -455,9 +465,10 @@ def _longest_input(runs: Sequence[RunLine]) -> str:
     return f"{_mark(runs)}{longest}"
 
 
-def _success(runs: Sequence[RunLine]) -> str:
-    known = estimate(runs, GSR)
-    return f"{_figure(known, GSR, runs)} of {len({run.task_id for run in runs})}" if known else _UNKNOWN
+def _share(measure: Measure, runs: Sequence[RunLine]) -> str:
+    """Write a measure, and of how many tasks it is."""
+    known = estimate(runs, measure)
+    return f"{_figure(known, measure, runs)} of {len({run.task_id for run in runs})}" if known else _UNKNOWN
 
 
 def _shown_llm(llm: Mapping[str, Any]) -> str:

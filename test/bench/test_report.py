@@ -70,9 +70,12 @@ def test_success_is_told_by_how_much_is_asked_for(tmp_path: Path, monkeypatch: p
                 opened.record(Finished(line(planner, task, gsr=float(achieved)), files), elapsed=1.0)
     assert report(monkeypatch, folder) == 0
     table = rows((folder / "report.md").read_text(encoding="utf-8"))
-    assert table["1 thing"] == ["1.000 (0.207–1.000) of 1", "1.000 (0.207–1.000) of 1"]
-    assert table["2 things"] == ["1.000 (0.342–1.000) of 2", "0.500 (0.095–0.905) of 2"]
-    assert table["5 things"] == ["1.000 (0.207–1.000) of 1", "–"]
+    assert table["GSR, 1 thing"] == ["1.000 (0.207–1.000) of 1", "1.000 (0.207–1.000) of 1"]
+    assert table["GSR, 2 things"] == ["1.000 (0.342–1.000) of 2", "0.500 (0.095–0.905) of 2"]
+    assert table["GSR, 5 things"] == ["1.000 (0.207–1.000) of 1", "–"]
+    assert table["SSR, 2 things"] == ["1.000 (1.000–1.000) of 2", "0.500 (0.000–1.000) of 2"]
+    plot = (folder / "success_by_size.svg").read_text(encoding="utf-8")
+    assert [text for text in ("things asked for", ">react<", ">reactree_wm<", ">5<") if text not in plot] == []
 
 
 @pytest.mark.bench
@@ -181,10 +184,11 @@ def test_the_report_on_a_real_bench_has_every_plot_and_no_failed_run(
     assert "≈: not counted by the model's own tokenizer" in markdown
     assert {path.name for path in undisturbed.glob("*.svg")} == {
         "success_by_decisions.svg",
+        "success_by_size.svg",
         "tokens_along_the_run.svg",
         "executability_by_step.svg",
     }
-    assert len(Page((undisturbed / "report.html").read_text(encoding="utf-8")).sources) == 3
+    assert len(Page((undisturbed / "report.html").read_text(encoding="utf-8")).sources) == 4
     before = (undisturbed / "report.html").read_bytes()
     assert report(monkeypatch, undisturbed) == 0
     assert (undisturbed / "report.html").read_bytes() == before
