@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,39 @@ WAH_NL = Published(
         (planner, model, *values.split()[2 * at : 2 * at + 2])
         for planner, values in _WAH_NL.items()
         for at, model in enumerate(_MODELS)
+    ],
+)
+#: GSR and SSR with Qwen 2.5 7B and 72B, without and with episodic memory, each without and with working memory.
+_MEMORIES = {
+    "ReAct": "7.00 22.82 13.00 35.75 6.00 19.53 18.00 44.33 10.00 31.82 26.00 51.38 13.00 39.73 31.00 54.05",
+    "ReAcTree": "2.00 9.32 31.00 56.82 1.00 7.45 47.00 64.72 18.00 50.20 48.00 75.13 37.00 59.63 61.00 79.58",
+}
+WAH_NL_MEMORIES = Published(
+    source="ReAcTree (Choi et al., 2026), table 3",
+    differs="The same tasks; without episodic memory all have one example, a run of a training task; in per cent.",
+    head=("planner", "language model", "episodic memory", "working memory", "GSR", "SSR"),
+    rows=[
+        (planner, model, episodic, working, *values.split()[at : at + 2])
+        for planner, values in _MEMORIES.items()
+        for at, (episodic, working, model) in zip(
+            range(0, 16, 2), product(("no", "yes"), ("no", "yes"), ("Qwen 2.5 7B", "Qwen 2.5 72B")), strict=True
+        )
+    ],
+)
+#: GSR and SSR of ReAcTree+WM with the first four language models.
+_CONTROL_FLOWS = {
+    "all": "30.00 60.77 58.00 79.27 37.00 59.63 61.00 79.58",
+    "sequence, fallback": "28.00 58.77 58.00 78.52 38.00 54.83 61.00 79.08",
+    "sequence": "18.00 45.65 36.00 61.17 15.00 32.18 46.00 63.22",
+}
+WAH_NL_CONTROL_FLOWS = Published(
+    source="ReAcTree (Choi et al., 2026), table 4",
+    differs="The same tasks, with episodic and working memory; in per cent.",
+    head=("planner", "language model", "control flows", "GSR", "SSR"),
+    rows=[
+        ("ReAcTree+WM", model, flows, *values.split()[2 * at : 2 * at + 2])
+        for flows, values in _CONTROL_FLOWS.items()
+        for at, model in enumerate(_MODELS[:4])
     ],
 )
 #: Success rate, progress rate, steps, context, time; STANDARD's and HiAgent's.

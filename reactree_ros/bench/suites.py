@@ -135,7 +135,7 @@ WAH_NL = SuiteSpec(
     make_world=SymbolicWorld,
     goal=goal_at_the_end,
     conditions=conditions_of,
-    published=(published.WAH_NL,),
+    published=(published.WAH_NL, published.WAH_NL_MEMORIES, published.WAH_NL_CONTROL_FLOWS),
     flags=("tasks",),
 )
 GENERATED = SuiteSpec(
