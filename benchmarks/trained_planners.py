@@ -34,8 +34,9 @@ from reactree_ros.errors import UserError
 from reactree_ros.settings import Settings, read_settings
 
 CONFIG = Path(__file__).parents[1] / "config" / "trained_planners.yaml"
-#: Seeds of the first varied house and of the first one that the common model acts in; a bench's are others.
-_VARIED, _CORRECTIONS = 2_000_000, 3_000_000
+#: Seeds of the first varied house, of the first one that the common model acts in, and of the first short exercise; a
+#: bench's are others.
+_VARIED, _CORRECTIONS, _SHORT = 2_000_000, 3_000_000, 4_000_000
 
 Kind = TypeVar("Kind", bound=Settings)
 
@@ -60,8 +61,11 @@ class Compared(Settings):
     varied: int = Field(ge=1, description="varied ones")
     corrections: int = Field(ge=1, description="plain houses in which the common model acts and the expert corrects it")
     exercises: int = Field(default=20_000, ge=1, description="exercises, in what is found and learnt together")
+    short: int = Field(default=15_000, ge=1, description="short ones, of which a model from scratch learns to find")
     shares: Shares = Field(default=Shares(), description="how much of the tokens is of what")
-    finding: dict[str, Any] = Field(default_factory=dict, description="settings of `reactree train`: mostly exercises")
+    finding: dict[str, Any] = Field(
+        default_factory=dict, description="settings of `reactree train`: mostly short exercises"
+    )
     together: dict[str, Any] = Field(
         default_factory=dict, description="of what is learnt of all planners together; none: nothing"
     )
@@ -155,6 +159,9 @@ class Comparison:
         compared, contenders = self.compared, {}
         if compared.together or compared.corrected or not compared.start:
             reactree("dataset", "--exercises", compared.exercises, "--out", self._data("exercises"))
+        if not compared.start:
+            short = ("--exercises", compared.short, "--short", "--first-seed", _SHORT)
+            reactree("dataset", *short, "--out", self._data("short"))
         for planner in compared.planners:
             plain = ("--houses", compared.houses, "--no-varied", "--unclear", 0)
             varied = ("--houses", compared.varied, "--first-seed", _VARIED)
@@ -184,8 +191,9 @@ class Comparison:
         compared, exercises = self.compared, self._data("exercises")
         begun = compared.start
         if not begun:
-            words = {self._data("varied", planner): 1 / len(compared.planners) for planner in compared.planners}
-            begun = str(self._train("finding", {exercises: 3, **words}, {**shape, **compared.finding}))
+            words = {self._data("varied", planner): 0.6 / len(compared.planners) for planner in compared.planners}
+            data = {self._data("short"): 18, exercises: 0.4, **words}
+            begun = str(self._train("finding", data, {**shape, **compared.finding}))
         data = {exercises: compared.shares.exercises}
         for planner in compared.planners:
             data |= self._of(planner)
