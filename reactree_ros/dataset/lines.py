@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,9 +12,12 @@ from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.prompt import start_turn
 from reactree_ros.agent.turns import About, Prompt, Told, Turn, render, turn_from_dict
 from reactree_ros.llm.port import prompt_text
+from reactree_ros.planners.hiagent.chunks import retrievals
 from reactree_ros.record.moment import Moment, Request
 from reactree_ros.record.schema import Event, experience_from_dict
 
+#: What may be asked for that says what kind the answer is.
+_AS_ASKED = ("choice", "text")
 #: Options of a planner whose prompts hold nothing but a node's own text, and examples that were found for it.
 BARE = ("system_text=false", "fixed_example=false")
 
@@ -109,6 +113,7 @@ class _Reading:
     asked: dict[int, _Asked] = field(default_factory=dict)  # by node
     waiting: dict[int, Event] = field(default_factory=dict)  # decided, and its words are the node's next turn
     counts: dict[int, int] = field(default_factory=dict)
+    begun: Counter[int] = field(default_factory=Counter)  # subgoals of HiAgent, by node
 
     def take(self, event: Event) -> Iterator[Line]:
         """Take in the next event; yield the lines that it completes."""
@@ -118,11 +123,12 @@ class _Reading:
         self.moment.apply(event)
         if event["e"] == "reply":
             request = self.moment.requests[event["id"]]
-            self.asked[node] = _Asked(request, self._may_say(request.event["may_say"], self.moment.robot_of(node)))
+            self.asked[node] = _Asked(request, self._may_say(request.event["may_say"], node))
         elif event["e"] == "refused":
             self.asked.pop(node, None)
         elif event["e"] == "decided" and node in self.asked:
             asked = self.asked[node]
+            self.begun[node] += "begin_subgoal" in event
             if "own" not in asked.request.event and "begun" not in asked.request.event:
                 self.waiting[node] = event
             elif not asked.taken and (reply := asked.request.reply) is not None and not reply.cut:
@@ -134,9 +140,10 @@ class _Reading:
         request = asked.request
         label = self.labels.get(request.event["id"]) if not asked.taken else None
         learn = label == said if self.labels else request.event["id"] not in self.astray
+        asked_for = request.event["may_say"]["kind"]
         if label and not learn:
-            yield self._line(node, asked, label, kind=kind_of(label), learn=True)
-        kind = {"choice": "choice", "text": "text"}.get(request.event["may_say"]["kind"]) or _kind(event)
+            yield self._line(node, asked, label, kind=kind_of(label, asked_for), learn=True)
+        kind = asked_for if asked_for in _AS_ASKED else _kind(event)
         yield self._line(node, asked, said, kind=kind, learn=learn)
         asked.taken += 1
         self.counts[node] = self.counts.get(node, 0) + 1
@@ -164,14 +171,17 @@ class _Reading:
             learn=learn,
         )
 
-    def _may_say(self, said: Event, robot: str) -> Mapping[str, Any]:
+    def _may_say(self, said: Event, node: int) -> Mapping[str, Any]:
         """Return what a request was held to; nothing where skills were free, or its record does not tell which."""
         if said["kind"] == "choice":
             return {"options": list(said["options"])}
         if said["kind"] not in ("decision", "subgoal") or said.get("free"):
             return {}
         recall = self.moment.run["recallable"] if self.moment.run["working_memory"] else ()
-        skills = [DONE, FAILURE, *(RECALL + word for word in recall), *self.moment.skills.get(robot, ())]
+        world = self.moment.skills.get(self.moment.robot_of(node), ())
+        skills = [DONE, FAILURE, *(RECALL + word for word in recall), *world]
+        if said["kind"] == "subgoal" and len(skills) != said["skills"]:
+            skills += retrievals(self.begun[node])
         if len(skills) != said["skills"]:
             return {}
         return {"skills": skills, "control_flows": said.get("control_flows", [])}
@@ -204,8 +214,12 @@ def in_order(lines: Iterable[Line]) -> list[Line]:
     return sorted(lines, key=lambda line: line.node)
 
 
-def kind_of(said: str) -> str:
-    """Return the kind of a decision from its words."""
+def kind_of(said: str, asked_for: str) -> str:
+    """Return the kind of a decision from its words, and from what was asked for."""
+    if asked_for in _AS_ASKED:
+        return asked_for
+    if asked_for == "subgoal":
+        return "act" if said.startswith("Action: ") else "begin_subgoal"
     try:
         decision = parse_decision(said)
     except MalformedDecision:

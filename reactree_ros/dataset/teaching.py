@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Expand
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.llm.expert.goals import Goal
 from reactree_ros.llm.expert.model import ExpertModel
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, MaySay, Reply
 from reactree_ros.pending import Pending
 
 
@@ -54,11 +55,9 @@ class Teacher(LanguageModel):
             label = self.labels[request.id] = self._label(request)
             guided = self._rng.random() < self._beta
             return Pending.of(Reply(label)) if guided and label else self._pupil.decide(request)
-        if isinstance(request.may_say, DecisionGrammar) and self._rng.random() < self._noise:
-            stray = _stray(self._rng, request.may_say.skills)
-            if stray:
-                self.astray.add(request.id)
-                return Pending.of(Reply(f"Act: {stray}"))
+        if self._rng.random() < self._noise and (stray := _stray(self._rng, request.may_say)):
+            self.astray.add(request.id)
+            return Pending.of(Reply(stray))
         return self._expert.decide(request)
 
     def count_tokens(self, text: str) -> int | None:
@@ -72,10 +71,14 @@ class Teacher(LanguageModel):
         return "" if lost or not may_be_said(decided.text, request.may_say) else decided.text
 
 
-def may_be_said(said: str, may_say: object) -> bool:
-    """Whether a decision is one of those that a request may be answered with."""
-    if not isinstance(may_say, DecisionGrammar):
-        return False
+def may_be_said(said: str, may_say: MaySay) -> bool:
+    """Whether a request may be answered with these words."""
+    if isinstance(may_say, FreeText):
+        return True
+    if isinstance(may_say, Choice):
+        return said in may_say.options
+    if isinstance(may_say, SubgoalGrammar):
+        return re.fullmatch(may_say.regex(), said) is not None
     try:
         decision = parse_decision(said)
     except MalformedDecision:
@@ -85,10 +88,17 @@ def may_be_said(said: str, may_say: object) -> bool:
     return not isinstance(decision, Expand) or decision.control_flow in may_say.control_flows
 
 
-def _stray(rng: random.Random, skills: Sequence[str]) -> str:
-    """Draw a skill, each verb as likely as any other; empty where there is none but what ends the node."""
+def _stray(rng: random.Random, may_say: MaySay) -> str:
+    """Draw an action, each verb as likely as any other; empty where there is none but what ends the node."""
+    if not isinstance(may_say, DecisionGrammar | SubgoalGrammar):
+        return ""
+    if isinstance(may_say, SubgoalGrammar) and not may_say.goes_on:
+        return ""
     by_verb: dict[str, list[str]] = {}
-    for skill in skills:
+    for skill in may_say.skills:
         if skill not in (DONE, FAILURE) and not skill.startswith(RECALL):
             by_verb.setdefault(skill.partition(" ")[0], []).append(skill)
-    return rng.choice(by_verb[rng.choice(list(by_verb))]) if by_verb else ""
+    if not by_verb:
+        return ""
+    label = "Act" if isinstance(may_say, DecisionGrammar) else "Action"
+    return f"{label}: {rng.choice(by_verb[rng.choice(list(by_verb))])}"

@@ -162,6 +162,19 @@ def test_noise_is_context_and_the_way_back_is_learnt(cli: Cli, tmp_path: Path) -
             assert following["prompt"].startswith(f"{line['prompt']}{line['completion']}\n")
 
 
+def test_noise_leads_hiagent_astray_within_a_subgoal_and_its_way_back_is_learnt(cli: Cli, tmp_path: Path) -> None:
+    settings = ("--houses", 12, "--rooms", 3, "--noise", 0.2, "--unclear", 0, "--planner", "hiagent", "--workers", 2)
+    ended = cli("dataset", *settings, "--out", tmp_path / "data")
+    assert ended.code == 0, ended.err
+    found = all_lines(tmp_path / "data")
+    astray = [line for line in found if not line["learn"]]
+    assert 0.08 * len(found) < len(astray) < 0.3 * len(found)
+    assert {line["kind"] for line in astray} == {"act"}
+    assert all(line["completion"].removeprefix("Action: ") in line["may_say"]["skills"] for line in astray)
+    assert {line["kind"] for line in found} == {"act", "begin_subgoal", "text"}
+    assert counts(tmp_path / "data")["left_out"] <= 2
+
+
 def test_what_no_robot_can_do_ends_in_failure(cli: Cli, tmp_path: Path) -> None:
     settings = ("--houses", 12, "--rooms", 3, "--noise", 0, "--unclear", 0.5, "--no-may-say", "--workers", 1)
     assert cli("dataset", *settings, "--out", tmp_path / "data").code == 0
@@ -187,6 +200,22 @@ def test_on_policy_the_model_acts_and_the_expert_says_what_is_learnt(cli: Cli, t
             else:
                 assert following["prompt"].startswith(f"{line['prompt']}{line['completion']}\n")
     assert corrected > 0
+
+
+def test_on_policy_hiagent_is_corrected_in_its_own_words(cli: Cli, tmp_path: Path) -> None:
+    settings = ("--houses", 25, "--rooms", 3, "--unclear", 0, "--planner", "hiagent", "--workers", 2)
+    assert cli("dataset", *settings, "--on-policy", "expert", "--beta", 0, "--out", tmp_path / "data").code == 0
+    found = all_lines(tmp_path / "data")
+    labels = [
+        line for line, other in pairwise(found) if line["prompt"] == other["prompt"] and line["learn"] > other["learn"]
+    ]
+    assert labels
+    for line in labels:
+        begins = {"act": "Action: ", "begin_subgoal": r"\d Subgoal: .+\nAction: "}[line["kind"]]
+        action = re.sub(f"^{begins}", "", line["completion"])
+        assert action in line["may_say"]["skills"]
+    learnt = {line["kind"] for line in found if line["learn"]}
+    assert learnt == {"act", "begin_subgoal", "text"}
 
 
 @pytest.mark.parametrize(("layout", "keys"), [("prompt", ["prompt", "completion"]), ("chat", ["messages"])])

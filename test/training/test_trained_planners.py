@@ -46,9 +46,7 @@ def values(command: Command, option: str) -> list[str]:
     return [value for name, value in pairwise(command) if name == option]
 
 
-@pytest.mark.parametrize(
-    "name", ["trained_planners", "trained_alone", "trained_sizes", "trained_from_scratch", "trained_hiagent"]
-)
+@pytest.mark.parametrize("name", ["trained_planners", "trained_alone", "trained_sizes", "trained_from_scratch"])
 def test_what_is_learnt_and_compared_was_made_before(commands: Commands, name: str) -> None:
     made: set[str] = set()
     for command in commands(ROOT / "config" / f"{name}.yaml"):

@@ -13,6 +13,11 @@ from reactree_ros.agent.decision import Act, BeginSubgoal
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 
 
+def retrievals(begun: int) -> list[str]:
+    """Return the actions that retrieve what was done for a subgoal, of so many that have begun."""
+    return [f"retrieve({number})" for number in range(1, begun + 1)]
+
+
 @dataclass(frozen=True)
 class Pair:
     """An action and the observation that came of it."""

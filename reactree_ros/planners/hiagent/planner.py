@@ -17,7 +17,7 @@ from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import Turn
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import PromptTooLong, Reply
-from reactree_ros.planners.hiagent.chunks import ChunkMemory, as_turns
+from reactree_ros.planners.hiagent.chunks import ChunkMemory, as_turns, retrievals
 from reactree_ros.planners.hiagent.examples import told_as_subgoals
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import Call, RunContext
@@ -170,7 +170,7 @@ class HiAgentNode(GoalNode):
         """
         done, failure, *recalls = self.own_actions()
         begun = len(self.memory.chunks)
-        retrieve = [f"retrieve({number})" for number in range(1, begun + 1)] if self._settings.retrieval else []
+        retrieve = retrievals(begun) if self._settings.retrieval else []
         return SubgoalGrammar(
             [done, failure, *retrieve, *recalls, *skills],
             number=begun + 1,
