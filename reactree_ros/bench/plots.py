@@ -38,18 +38,18 @@ def success_by_decisions(runs: Mapping[str, Sequence[RunLine]]) -> bytes:
     return svg(draw)
 
 
-def success_by_size(estimates: Mapping[str, Mapping[int, Estimate]]) -> bytes:
-    """Plot each planner's GSR by how much a task asks for, with 95 % intervals."""
+def success_by(what: str, estimates: Mapping[str, Mapping[float, Estimate]]) -> bytes:
+    """Plot the GSR of each planner by something that is counted, with 95 % intervals."""
 
     def draw(axes: Any) -> None:
-        for number, (planner, by_size) in enumerate(estimates.items()):
+        for number, (planner, known) in enumerate(estimates.items()):
             aside = 0.04 * (number - (len(estimates) - 1) / 2)  # intervals stand side by side
-            sizes = [size + aside for size in by_size]
-            (line,) = axes.plot(sizes, [one.mean for one in by_size.values()], marker="o", markersize=4, label=planner)
-            for size, one in zip(sizes, by_size.values(), strict=True):
-                axes.plot([size, size], [one.low, one.high], color=line.get_color(), linestyle="-", linewidth=1)
-        axes.set(xlabel="things asked for", ylabel="GSR", ylim=(0, 1.02))
-        axes.set_xticks(sorted({size for by_size in estimates.values() for size in by_size}))
+            at = [count + aside for count in known]
+            (line,) = axes.plot(at, [one.mean for one in known.values()], marker="o", markersize=4, label=planner)
+            for x, one in zip(at, known.values(), strict=True):
+                axes.plot([x, x], [one.low, one.high], color=line.get_color(), linestyle="-", linewidth=1)
+        axes.set(xlabel=what, ylabel="GSR", ylim=(0, 1.02))
+        axes.set_xticks(sorted({count for known in estimates.values() for count in known}))
 
     return svg(draw)
 

@@ -281,7 +281,7 @@ class BenchReport:
             for measure in (GSR, SSR)
             for size, runs in sorted(sizes.items())
         ]
-        reached = {
+        reached: dict[str, dict[float, Estimate]] = {
             planner: {
                 size: known
                 for size, runs in sorted(sizes.items())
@@ -296,7 +296,9 @@ class BenchReport:
                 "With 95 % intervals, and the number of tasks. Each thing that is to be moved counts, and each that is "
                 "to be turned on."
             ),
-            Picture("GSR by how much is asked for.", "success_by_size.svg", plots.success_by_size(reached)),
+            Picture(
+                "GSR by how much is asked for.", "success_by_size.svg", plots.success_by("things asked for", reached)
+            ),
         ]
 
     def _pairings(self) -> list[Block]:
