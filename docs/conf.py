@@ -10,6 +10,7 @@ sys.path[:0] = [str(HERE), str(HERE / "figures")]
 
 import generate  # noqa: E402
 import method  # noqa: E402
+import trained  # noqa: E402
 
 from reactree_ros import __version__  # noqa: E402
 
@@ -19,6 +20,7 @@ release = version = __version__
 
 generate.write(HERE / "reference/generated")
 method.write(HERE / "figures/method.svg")
+trained.write(HERE / "figures")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build", "reference/generated"]

@@ -1,0 +1,33 @@
+"""Draws how planners compare whose models were trained alike, from `trained.csv`: GSR by things asked for, and by size.
+
+python docs/figures/trained.py FOLDER
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+from reactree_ros.bench.comparison import Estimate, wilson
+from reactree_ros.bench.plots import success_by
+
+MEASURED = Path(__file__).with_suffix(".csv")
+
+
+def write(folder: Path) -> None:
+    """Write the figures where they are not as they should be."""
+    figures: dict[str, dict[str, dict[float, Estimate]]] = defaultdict(lambda: defaultdict(dict))
+    with MEASURED.open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            share, tasks = float(row["gsr"]), int(row["tasks"])
+            figures[row["by"]][row["planner"]][float(row["value"])] = Estimate(share, *wilson(share, tasks))
+    for by, estimates in figures.items():
+        path, svg = folder / f"trained_by_{by.split()[0]}.svg", success_by(by, estimates)
+        if not path.exists() or path.read_bytes() != svg:
+            path.write_bytes(svg)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
