@@ -142,11 +142,15 @@ def words(x: float, y: float, text: str, colour: str, *, mono: bool = False, anc
     return f'<text x="{x}" y="{y}" fill="{colour}" text-anchor="{anchor}"{font}>{escape(text)}</text>'
 
 
+def put(file: Path, svg: bytes) -> None:
+    """Write a figure where it is not as it should be."""
+    if not file.exists() or file.read_bytes() != svg:
+        file.write_bytes(svg)
+
+
 def write(file: Path) -> None:
-    """Write the figure where it is not as it should be."""
-    text = figure()
-    if not file.exists() or file.read_text(encoding="utf-8") != text:
-        file.write_text(text, encoding="utf-8")
+    """Write this figure."""
+    put(file, figure().encode())
 
 
 if __name__ == "__main__":

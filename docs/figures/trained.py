@@ -10,6 +10,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+from method import put
+
 from reactree_ros.bench.comparison import Estimate, wilson
 from reactree_ros.bench.plots import success_by
 
@@ -17,16 +19,14 @@ MEASURED = Path(__file__).with_suffix(".csv")
 
 
 def write(folder: Path) -> None:
-    """Write the figures where they are not as they should be."""
+    """Write these figures."""
     figures: dict[str, dict[str, dict[float, Estimate]]] = defaultdict(lambda: defaultdict(dict))
     with MEASURED.open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             share, tasks = float(row["gsr"]), int(row["tasks"])
             figures[row["by"]][row["planner"]][float(row["value"])] = Estimate(share, *wilson(share, tasks))
     for by, estimates in figures.items():
-        path, svg = folder / f"trained_by_{by.split()[0]}.svg", success_by(by, estimates)
-        if not path.exists() or path.read_bytes() != svg:
-            path.write_bytes(svg)
+        put(folder / f"trained_by_{by.split()[0]}.svg", success_by(by, estimates))
 
 
 if __name__ == "__main__":

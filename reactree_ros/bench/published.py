@@ -24,6 +24,12 @@ class Published:
     rows: Sequence[Sequence[str]]
 
 
+def _pairs(values: str) -> list[tuple[str, str]]:
+    """Return GSR and SSR of each setting, in order."""
+    numbers = values.split()
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
 _MODELS = ("Llama 3.1 8B", "Llama 3.1 70B", "Qwen 2.5 7B", "Qwen 2.5 72B", "Mistral 7B", "Gemma 2 9B", "Phi-4-RP 14B")
 #: GSR and SSR with each of the language models.
 _WAH_NL = {
@@ -40,9 +46,9 @@ WAH_NL = Published(
     differs="The 100 test tasks in VirtualHome, with episodic memory; in per cent.",
     head=("planner", "language model", "GSR", "SSR"),
     rows=[
-        (planner, model, *values.split()[2 * at : 2 * at + 2])
+        (planner, model, *pair)
         for planner, values in _WAH_NL.items()
-        for at, model in enumerate(_MODELS)
+        for model, pair in zip(_MODELS, _pairs(values), strict=True)
     ],
 )
 #: GSR and SSR with Qwen 2.5 7B and 72B, without and with episodic memory, each without and with working memory.
@@ -55,10 +61,10 @@ WAH_NL_MEMORIES = Published(
     differs="The same tasks; without episodic memory all have one example, a run of a training task; in per cent.",
     head=("planner", "language model", "episodic memory", "working memory", "GSR", "SSR"),
     rows=[
-        (planner, model, episodic, working, *values.split()[at : at + 2])
+        (planner, model, episodic, working, *pair)
         for planner, values in _MEMORIES.items()
-        for at, (episodic, working, model) in zip(
-            range(0, 16, 2), product(("no", "yes"), ("no", "yes"), ("Qwen 2.5 7B", "Qwen 2.5 72B")), strict=True
+        for (episodic, working, model), pair in zip(
+            product(("no", "yes"), ("no", "yes"), ("Qwen 2.5 7B", "Qwen 2.5 72B")), _pairs(values), strict=True
         )
     ],
 )
@@ -73,9 +79,9 @@ WAH_NL_CONTROL_FLOWS = Published(
     differs="The same tasks, with episodic and working memory; in per cent.",
     head=("planner", "language model", "control flows", "GSR", "SSR"),
     rows=[
-        ("ReAcTree+WM", model, flows, *values.split()[2 * at : 2 * at + 2])
+        ("ReAcTree+WM", model, flows, *pair)
         for flows, values in _CONTROL_FLOWS.items()
-        for at, model in enumerate(_MODELS[:4])
+        for model, pair in zip(_MODELS[:4], _pairs(values), strict=True)
     ],
 )
 #: Success rate, progress rate, steps, context, time; STANDARD's and HiAgent's.

@@ -269,24 +269,21 @@ class BenchReport:
 
     def _by_size(self) -> list[Block]:
         """Compare the planners on the tasks that ask for one thing, two, and so on."""
-        sizes: dict[int, dict[str, list[RunLine]]] = defaultdict(lambda: defaultdict(list))
+        found: dict[int, dict[str, list[RunLine]]] = defaultdict(lambda: defaultdict(list))
         for planner, runs in self.runs.items():
             for run in runs:
                 if goal := self.goals.get(run.key):
-                    sizes[goal.size][planner].append(run)
-        if len(sizes) < 2:
+                    found[goal.size][planner].append(run)
+        if len(found) < 2:
             return []
+        sizes = sorted(found.items())
         rows = [
             [f"{measure.name}, {size} thing{'s' * (size > 1)}", *(_share(measure, runs[each]) for each in self.runs)]
             for measure in (GSR, SSR)
-            for size, runs in sorted(sizes.items())
+            for size, runs in sizes
         ]
         reached: dict[str, dict[float, Estimate]] = {
-            planner: {
-                size: known
-                for size, runs in sorted(sizes.items())
-                if (known := estimate(runs[planner], GSR)) is not None
-            }
+            planner: {size: known for size, runs in sizes if (known := estimate(runs[planner], GSR)) is not None}
             for planner in self.runs
         }
         return [

@@ -121,6 +121,8 @@ class _Reading:
         if event["e"] == "turn" and "said" in event and node in self.waiting:
             yield from self._lines(node, self.waiting.pop(node), event["said"])
         self.moment.apply(event)
+        if event["e"] == "decided":
+            self.begun[node] += "begin_subgoal" in event
         if event["e"] == "reply":
             request = self.moment.requests[event["id"]]
             self.asked[node] = _Asked(request, self._may_say(request.event["may_say"], node))
@@ -128,7 +130,6 @@ class _Reading:
             self.asked.pop(node, None)
         elif event["e"] == "decided" and node in self.asked:
             asked = self.asked[node]
-            self.begun[node] += "begin_subgoal" in event
             if "own" not in asked.request.event and "begun" not in asked.request.event:
                 self.waiting[node] = event
             elif not asked.taken and (reply := asked.request.reply) is not None and not reply.cut:

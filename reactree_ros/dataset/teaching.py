@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Sequence
 
-from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Expand
+from reactree_ros.agent.decision import DONE, FAILURE, RECALL
 from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
-from reactree_ros.agent.parser import MalformedDecision, parse_decision
+from reactree_ros.agent.reading import Unreadable, read
+from reactree_ros.agent.turns import render
 from reactree_ros.llm.expert.goals import Goal
 from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, MaySay, Reply
@@ -77,28 +77,22 @@ def may_be_said(said: str, may_say: MaySay) -> bool:
         return True
     if isinstance(may_say, Choice):
         return said in may_say.options
-    if isinstance(may_say, SubgoalGrammar):
-        return re.fullmatch(may_say.regex(), said) is not None
     try:
-        decision = parse_decision(said)
-    except MalformedDecision:
+        return render(read(said, may_say)) == said
+    except Unreadable:
         return False
-    if isinstance(decision, Act):
-        return may_say.free or decision.skill in may_say.skills
-    return not isinstance(decision, Expand) or decision.control_flow in may_say.control_flows
 
 
 def _stray(rng: random.Random, may_say: MaySay) -> str:
     """Draw an action, each verb as likely as any other; empty where there is none but what ends the node."""
-    if not isinstance(may_say, DecisionGrammar | SubgoalGrammar):
-        return ""
-    if isinstance(may_say, SubgoalGrammar) and not may_say.goes_on:
+    if isinstance(may_say, DecisionGrammar):
+        label = "Act"
+    elif isinstance(may_say, SubgoalGrammar) and may_say.goes_on:
+        label = "Action"
+    else:
         return ""
     by_verb: dict[str, list[str]] = {}
     for skill in may_say.skills:
         if skill not in (DONE, FAILURE) and not skill.startswith(RECALL):
             by_verb.setdefault(skill.partition(" ")[0], []).append(skill)
-    if not by_verb:
-        return ""
-    label = "Act" if isinstance(may_say, DecisionGrammar) else "Action"
-    return f"{label}: {rng.choice(by_verb[rng.choice(list(by_verb))])}"
+    return f"{label}: {rng.choice(by_verb[rng.choice(list(by_verb))])}" if by_verb else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -18,18 +19,24 @@ import pytest
 from command_line import Cli
 from memory.word_hash_embedder import WordHashEmbedder
 
-from reactree_ros.agent.decision import ControlFlow
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.decision import DONE, FAILURE, ControlFlow
+from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.dataset import folder as dataset_folder
 from reactree_ros.dataset.folder import those_held_out
-from reactree_ros.dataset.lines import bare
+from reactree_ros.dataset.lines import Run, bare, lines_of
+from reactree_ros.dataset.teaching import Teacher
 from reactree_ros.episode import Episode
+from reactree_ros.llm.expert.goals import goals_of
 from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.export import experiences_of
 from reactree_ros.record.moment import Moment
+from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
+from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import parse_tasks
@@ -216,6 +223,44 @@ def test_on_policy_hiagent_is_corrected_in_its_own_words(cli: Cli, tmp_path: Pat
         assert action in line["may_say"]["skills"]
     learnt = {line["kind"] for line in found if line["learn"]}
     assert learnt == {"act", "begin_subgoal", "text"}
+
+
+class Talker(LanguageModel):
+    """Chats in HiAgent's place: subgoals and summaries in its own words, actions as they come."""
+
+    def __init__(self) -> None:
+        self._rng = random.Random(0)
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        may_say = request.may_say
+        if isinstance(may_say, FreeText):
+            return Pending.of(Reply("Well, I did what I could :)"))
+        assert isinstance(may_say, SubgoalGrammar)
+        action = self._rng.choice([skill for skill in may_say.skills if skill not in (DONE, FAILURE)])
+        begins = not may_say.goes_on or self._rng.random() < 0.2
+        subgoal = f"**{may_say.number} Subgoal:** grab the goodies, quick!\n" if begins else "Let me see.\n\n"
+        return Pending.of(Reply(f"{subgoal}Action: {action}"))
+
+
+def test_whoever_chats_in_hiagents_place_is_not_learnt_but_what_the_expert_says_there() -> None:
+    (task,) = parse_tasks(generate_house(seed=7, rooms=3, tasks=1))
+    teacher = Teacher(task.instruction, goals_of(task.goal), noise=0, seed="", pupil=Talker())
+    events: list[Event] = []
+    with SymbolicWorld(task) as world:
+        who = {"model": teacher, "planner": planner("hiagent"), "record": Recorder(events.append)}
+        Episode(task.instruction, world=world, options=TreeOptions(max_decisions=60), **who).run()
+    of = Run(house="7", task="1", planner="hiagent")
+    found = [one.as_dict() for one in lines_of(events, of, labels=teacher.labels)]
+    learnt = [line for line in found if line["learn"]]
+    assert {line["kind"] for line in learnt} == {"begin_subgoal", "text"}  # its subgoals are not in the expert's words
+    assert all("skills" in line["may_say"] for line in found if line["kind"] != "text")
+    for line in learnt:
+        assert "goodies" not in line["completion"]
+        if line["kind"] == "text":
+            assert re.search(r"Subgoal is (not )?met\.$", line["completion"])
+        else:
+            assert line["completion"].rpartition("Action: ")[2] in line["may_say"]["skills"]
+    assert any("grab the goodies" in line["prompt"] and "what I could" in line["prompt"] for line in learnt)
 
 
 @pytest.mark.parametrize(("layout", "keys"), [("prompt", ["prompt", "completion"]), ("chat", ["messages"])])
