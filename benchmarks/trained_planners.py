@@ -6,8 +6,8 @@ One model learns all planners, as many tokens of each, in the same tasks of the 
 (`together`), and then where it went itself in each planner's place (`corrected`, DAgger); or it is one that has
 learnt them, and both are left out. So what all have in common, above all how what is wanted is found in a list, is
 learnt once. It plans for each of them; or, with settings of `alone`, a model of each planner begins with it and
-learns as many tokens more of that planner only. What differs is what a planner's prompts hold. A flat prompt is
-longer, so that as many tokens hold fewer tasks.
+learns as many tokens more of that planner only. With `apart`, each planner's own learns nothing of another one but how
+to find. What differs is what a planner's prompts hold. A flat prompt is longer: as many tokens hold fewer tasks.
 
 It runs commands of `reactree`, each of which goes on where it was broken off: the same command goes on with all of it.
 The folder has the datasets, the models with their curves, and a bench with its report for each suite (GSR and SSR by
@@ -20,7 +20,7 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -56,6 +56,7 @@ class Compared(Settings):
     planners: list[str] = Field(min_length=1, description="who plans, with options")
     presets: list[str] = Field(min_length=1, description="shapes of models")
     seeds: list[int] = Field(default=[0], min_length=1, description="of weights and order")
+    apart: bool = Field(default=False, description="no model learns what is not of its planner, nor of the exercises")
     start: str = Field(default="", description="a model of that shape to begin with; empty: from scratch, by exercises")
     houses: int = Field(ge=1, description="plain houses in which the expert shows what to decide, a task each")
     varied: int = Field(ge=1, description="varied ones")
@@ -76,6 +77,11 @@ class Compared(Settings):
         default_factory=dict, description="of what each planner's own learns then; none: nothing"
     )
     suite: dict[str, Any] = Field(default_factory=dict, description="settings of the suite `generated`")
+
+    @property
+    def groups(self) -> list[list[str]]:
+        """The planners that one model learns together, for each such model of a shape and seed."""
+        return [[planner] for planner in self.planners] if self.apart else [self.planners]
 
     @property
     def begins_alike(self) -> bool:
@@ -167,10 +173,10 @@ class Comparison:
             varied = ("--houses", compared.varied, "--first-seed", _VARIED)
             for kind, houses in (("plain", plain), ("varied", varied)):
                 reactree("dataset", *houses, "--planner", planner, "--out", self._data(kind, planner))
-        for preset, seed in product(compared.presets, compared.seeds):
+        for preset, seed, group in product(compared.presets, compared.seeds, compared.groups):
             shape = {"preset": preset, "seed": seed}
-            common = self._common(shape)
-            for planner in compared.planners:
+            common = self._common(shape, group)
+            for planner in group:
                 model = common
                 if compared.alone:
                     begun = {**shape, "start": common, **compared.alone}
@@ -186,8 +192,8 @@ class Comparison:
             reactree("bench", "--suite", suite, *suite_options(settings), *everybody, "--out", bench)
             reactree("report", bench)
 
-    def _common(self, shape: Mapping[str, Any]) -> Path:
-        """Train the model that has learnt all planners, as many tokens of each; return its folder."""
+    def _common(self, shape: Mapping[str, Any], planners: Sequence[str]) -> Path:
+        """Train a model that learns planners, as many tokens of each; return its folder."""
         compared, exercises = self.compared, self._data("exercises")
         begun = compared.start
         if not begun:
@@ -195,19 +201,19 @@ class Comparison:
             data = {self._data("short"): 18, exercises: 0.4, **words}
             begun = str(self._train("finding", data, {**shape, **compared.finding}))
         data = {exercises: compared.shares.exercises}
-        for planner in compared.planners:
+        for planner in planners:
             data |= self._of(planner)
-        common = Path(begun)
+        common, whose = Path(begun), f"_{folder_of(planners[0])}" if compared.apart else ""
         if compared.together:
-            common = self._train("together", data, {**shape, "start": common, **compared.together})
+            common = self._train(f"together{whose}", data, {**shape, "start": common, **compared.together})
         if compared.corrected or compared.alone:
-            for planner in compared.planners:
+            for planner in planners:
                 houses = ("--houses", compared.corrections, "--first-seed", _CORRECTIONS, "--no-varied", "--unclear", 0)
                 who = ("--planner", planner, "--on-policy", "small", "--model", common)
                 reactree("dataset", *houses, *who, "--out", self._corrections(planner, shape))
                 data |= self._of(planner, shape)
         if compared.corrected:
-            common = self._train("corrected", data, {**shape, "start": common, **compared.corrected})
+            common = self._train(f"corrected{whose}", data, {**shape, "start": common, **compared.corrected})
         return common
 
     def _of(self, planner: str, shape: Mapping[str, Any] | None = None) -> dict[Path, float]:

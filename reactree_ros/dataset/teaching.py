@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
@@ -13,6 +14,9 @@ from reactree_ros.llm.expert.goals import Goal
 from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, MaySay, Reply
 from reactree_ros.pending import Pending
+
+#: Where an action's verb ends: ``go`` of ``go to desk 1``, ``retrieve`` of ``retrieve(2)``.
+_VERB = re.compile(r"\W")
 
 
 class Teacher(LanguageModel):
@@ -94,5 +98,5 @@ def _stray(rng: random.Random, may_say: MaySay) -> str:
     by_verb: dict[str, list[str]] = {}
     for skill in may_say.skills:
         if skill not in (DONE, FAILURE) and not skill.startswith(RECALL):
-            by_verb.setdefault(skill.partition(" ")[0], []).append(skill)
+            by_verb.setdefault(_VERB.split(skill, 1)[0], []).append(skill)
     return f"{label}: {rng.choice(by_verb[rng.choice(list(by_verb))])}" if by_verb else ""

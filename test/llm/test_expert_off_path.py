@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.dataset.teaching import Teacher
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.llm.expert import decide
@@ -14,6 +16,7 @@ from reactree_ros.llm.expert.reading import TRIES
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
+from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.household import ONE_HAND
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
@@ -250,3 +253,34 @@ def test_a_closed_door_hides_what_was_near() -> None:
         *("You open fridge. You see apple (1), fridge (1)", "Act: close fridge 1", "You close fridge."),
     )
     assert said_after("move the apple on the kitchen table", *history) == "Act: open fridge 1"
+
+
+class Rambling(LanguageModel):
+    """In HiAgent's place: begins a subgoal in no one's words every few steps, and acts at random meanwhile."""
+
+    def __init__(self, expert: LanguageModel, seed: int) -> None:
+        self._expert, self._rng = expert, random.Random(seed)
+        self.said: list[tuple[str, tuple[str, ...]]] = []
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        may_say = request.may_say
+        if not isinstance(may_say, SubgoalGrammar):
+            return Pending.of(Reply("I went on."))
+        self.said.append((self._expert.decide(request).result().text, tuple(may_say.skills)))
+        action = self._rng.choice([one for one in may_say.skills if one not in ("done", "failure")])
+        begins = not may_say.goes_on or self._rng.random() < 0.2
+        return Pending.of(Reply(f"{f'{may_say.number} Subgoal: look around).' if begins else ''}\nAction: {action}"))
+
+
+@pytest.mark.parametrize("name", ["hiagent_wm", "hiagent"])
+def test_where_rooms_were_forgotten_behind_summaries_it_says_what_may_be_said(name: str) -> None:
+    said = []
+    for seed, task in enumerate(varied_tasks(8)):
+        model = Rambling(ExpertModel({task.instruction: goals_of(task.goal)}), seed)
+        with SymbolicWorld(task) as world:
+            options = TreeOptions(max_decisions=60)
+            Episode(task.instruction, world=world, model=model, planner=planner(name), options=options).run()
+        said += model.said
+    assert len(said) > 500
+    wrong = [text for text, skills in said if text.rpartition("Action: ")[2] not in skills]
+    assert not wrong

@@ -160,6 +160,8 @@ def _wanted(instance: str, thing: str, situation: Situation) -> bool:
 def _follow(sighting: Sighting, situation: Situation) -> str | None:
     """Go to where an instance was seen; if it is not there, to the instance itself."""
     if sighting.room != situation.room:
+        if not sighting.room:
+            return None
         return _unless_refused(f"go to {sighting.room}", situation)
     place = sighting.near or sighting.instance
     if place == situation.at:

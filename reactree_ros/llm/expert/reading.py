@@ -49,7 +49,10 @@ _ANSWER = re.compile(r'(?:The person answers: |That was asked already; the answe
 
 @dataclass(frozen=True)
 class Sighting:
-    """Where an instance was seen last; ``near`` is a receptacle, or empty where only the room is known."""
+    """Where an instance was seen last; ``near`` is a receptacle, or empty where only the room is known.
+
+    ``room`` is empty where whoever saw it had forgotten which room it was in.
+    """
 
     instance: str
     near: str
@@ -274,11 +277,15 @@ class Situation:
         for place, (room, names) in self.looks.items():
             for name in names:
                 if word_of(name) == word:
-                    known[name] = Sighting(name, place, room)
+                    known[name] = Sighting(name, place, room or self._room_of(place))
         for sighting in self.recalled.get(word, ()):
             gone = sighting.near in self.looks and sighting.near not in self.closed
             known.setdefault(sighting.instance, replace(sighting, near="") if gone else sighting)
         return list(known.values())
+
+    def _room_of(self, place: str) -> str:
+        """The room from whose middle an instance was seen, for one that was looked at in a room that was forgotten."""
+        return next((room for room, names in self.views.items() if room and place in names), "")
 
     def _look_around(self, line: str) -> None:
         self.views[self.room] = _seen(line)
