@@ -20,7 +20,7 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -173,14 +173,8 @@ class Comparison:
             varied = ("--houses", compared.varied, "--first-seed", _VARIED)
             for kind, houses in (("plain", plain), ("varied", varied)):
                 reactree("dataset", *houses, "--planner", planner, "--out", self._data(kind, planner))
-        for preset, seed, group in product(compared.presets, compared.seeds, compared.groups):
-            shape = {"preset": preset, "seed": seed}
-            common = self._common(shape, group)
-            for planner in group:
-                model = common
-                if compared.alone:
-                    begun = {**shape, "start": common, **compared.alone}
-                    model = self._train(folder_of(planner), self._of(planner, shape), begun)
+        for preset, seed in product(compared.presets, compared.seeds):
+            for planner, model in self._models({"preset": preset, "seed": seed}):
                 who = {"planner": f"{bare(planner)}:break_rounds=true"}
                 contenders[f"{planner}, {preset}, seed {seed}"] = {**who, "llm": "small", "model": str(model)}
         file = self.out / "contenders.yaml"
@@ -192,18 +186,33 @@ class Comparison:
             reactree("bench", "--suite", suite, *suite_options(settings), *everybody, "--out", bench)
             reactree("report", bench)
 
-    def _common(self, shape: Mapping[str, Any], planners: Sequence[str]) -> Path:
+    def _models(self, shape: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
+        """Train the models of a shape and seed; yield each planner with the folder of the one that plans for it."""
+        compared = self.compared
+        begun = Path(compared.start) if compared.start else self._finding(shape)
+        for planners in compared.groups:
+            common = self._common(shape, planners, begun)
+            for planner in planners:
+                model = common
+                if compared.alone:
+                    alone = {**shape, "start": common, **compared.alone}
+                    model = self._train(folder_of(planner), self._of(planner, shape), alone)
+                yield planner, model
+
+    def _finding(self, shape: Mapping[str, Any]) -> Path:
+        """Train a model from scratch that finds, and knows the words of all planners; return its folder."""
+        planners = self.compared.planners
+        words = {self._data("varied", planner): 0.6 / len(planners) for planner in planners}
+        data = {self._data("short"): 18, self._data("exercises"): 0.4, **words}
+        return self._train("finding", data, {**shape, **self.compared.finding})
+
+    def _common(self, shape: Mapping[str, Any], planners: Sequence[str], begun: Path) -> Path:
         """Train a model that learns planners, as many tokens of each; return its folder."""
-        compared, exercises = self.compared, self._data("exercises")
-        begun = compared.start
-        if not begun:
-            words = {self._data("varied", planner): 0.6 / len(compared.planners) for planner in compared.planners}
-            data = {self._data("short"): 18, exercises: 0.4, **words}
-            begun = str(self._train("finding", data, {**shape, **compared.finding}))
-        data = {exercises: compared.shares.exercises}
+        compared, common = self.compared, begun
+        whose = f"_{folder_of(planners[0])}" if compared.apart else ""
+        data = {self._data("exercises"): compared.shares.exercises}
         for planner in planners:
             data |= self._of(planner)
-        common, whose = Path(begun), f"_{folder_of(planners[0])}" if compared.apart else ""
         if compared.together:
             common = self._train(f"together{whose}", data, {**shape, "start": common, **compared.together})
         if compared.corrected or compared.alone:

@@ -70,3 +70,16 @@ def test_a_model_s_errors_are_looked_for_once_and_only_where_somebody_learns_the
     assert len(corrections(start="a", together=LEARNT, alone=LEARNT)) == 2
     assert len(corrections(corrected=LEARNT)) == 2
     assert corrections(start="a", together=LEARNT) == set()
+
+
+def test_apart_a_model_learns_nothing_of_another_planner_but_how_to_find(commands: Commands) -> None:
+    planners = ["hiagent", "react"]
+    ran = commands(planners=planners, apart=True, finding=LEARNT, together=LEARNT, corrected=LEARNT)
+    trained = {Path(values(command, "--out")[0]).name: command for command in ran if command[0] == "train"}
+    steps = ("together", "corrected")
+    assert [*trained] == ["finding_small_0", *(f"{step}_{one}_small_0" for one in planners for step in steps)]
+    for planner, other in (planners, reversed(planners)):
+        for step in steps:
+            assert not any(other in Path(data).name for data in values(trained[f"{step}_{planner}_small_0"], "--data"))
+        (acting,) = [command for command in ran if "--on-policy" in command and planner in command]
+        assert f"together_{planner}_small_0" in values(acting, "--model")[0]
