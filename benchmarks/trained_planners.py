@@ -31,6 +31,7 @@ from pydantic import Field
 
 from reactree_ros.dataset.lines import bare
 from reactree_ros.errors import UserError
+from reactree_ros.planners import spec
 from reactree_ros.settings import Settings, read_settings
 
 CONFIG = Path(__file__).parents[1] / "config" / "trained_planners.yaml"
@@ -124,6 +125,12 @@ def folder_of(planner: str) -> str:
     return planner.replace(":", "-").replace("=", "-")
 
 
+def contender(name: str) -> str:
+    """Return a planner as it is compared: with the prompts that were learnt, and without circles where it knows how."""
+    known = bare(name)
+    return f"{known}:break_rounds=true" if hasattr(spec.planner(known).settings, "break_rounds") else known
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="the folder")
@@ -174,9 +181,9 @@ class Comparison:
             for kind, houses in (("plain", plain), ("varied", varied)):
                 reactree("dataset", *houses, "--planner", planner, "--out", self._data(kind, planner))
         for preset, seed in product(compared.presets, compared.seeds):
-            for planner, model in self._models({"preset": preset, "seed": seed}):
-                who = {"planner": f"{bare(planner)}:break_rounds=true"}
-                contenders[f"{planner}, {preset}, seed {seed}"] = {**who, "llm": "small", "model": str(model)}
+            for name, model in self._models({"preset": preset, "seed": seed}):
+                who = {"planner": contender(name)}
+                contenders[f"{name}, {preset}, seed {seed}"] = {**who, "llm": "small", "model": str(model)}
         file = self.out / "contenders.yaml"
         file.write_text(yaml.safe_dump(contenders, sort_keys=False), encoding="utf-8")
         suites = {"generated": compared.suite, **({"wah_nl": {"tasks": tasks.resolve()}} if tasks else {})}

@@ -1,5 +1,7 @@
 """Draws how planners compare whose models were trained alike, from `trained.csv`: GSR by things asked for, and by size.
 
+And the curves of their trainings from scratch, from what `reactree train` wrote: `learning_PLANNER.csv`.
+
 python docs/figures/trained.py FOLDER
 """
 
@@ -14,6 +16,7 @@ from method import put
 
 from reactree_ros.bench.comparison import Estimate, wilson
 from reactree_ros.bench.plots import success_by
+from reactree_ros.training.curves import as_plot
 
 MEASURED = Path(__file__).with_suffix(".csv")
 
@@ -27,6 +30,10 @@ def write(folder: Path) -> None:
             figures[row["by"]][row["planner"]][float(row["value"])] = Estimate(share, *wilson(share, tasks))
     for by, estimates in figures.items():
         put(folder / f"trained_by_{by.split()[0]}.svg", success_by(by, estimates))
+    for curves in MEASURED.parent.glob("learning_*.csv"):
+        with curves.open(encoding="utf-8") as file:
+            points = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+        put(folder / f"{curves.stem}.svg", as_plot(points))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+
+from reactree_ros.planners import spec
 
 ROOT = Path(__file__).parents[2]
 LEARNT = {"tokens": 1000}
@@ -47,7 +50,7 @@ def values(command: Command, option: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["trained_planners", "trained_alone", "trained_sizes", "trained_from_scratch"])
-def test_what_is_learnt_and_compared_was_made_before(commands: Commands, name: str) -> None:
+def test_what_is_learnt_and_compared_was_made_before(commands: Commands, tmp_path: Path, name: str) -> None:
     made: set[str] = set()
     for command in commands(ROOT / "config" / f"{name}.yaml"):
         kind, (out, *more) = command[0], values(command, "--out") or [""]
@@ -55,6 +58,9 @@ def test_what_is_learnt_and_compared_was_made_before(commands: Commands, name: s
         read = [*values(command, "--data"), *values(command, "--start"), *values(command, "--model")]
         assert {one for one in read if Path(one).is_absolute()} <= made
         made.add(f"{out}/model" if kind == "train" else out)
+    for one in yaml.safe_load((tmp_path / "contenders.yaml").read_text(encoding="utf-8")).values():
+        assert one["model"] in made
+        assert spec.planner(one["planner"])
 
 
 def test_a_model_s_errors_are_looked_for_once_and_only_where_somebody_learns_them(commands: Commands) -> None:
