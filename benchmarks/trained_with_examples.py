@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import Field
-from trained_planners import reactree, read, suite_options, train
+from trained_planners import contender, reactree, read, suite_options, train
 
 from reactree_ros.dataset.lines import bare
 from reactree_ros.errors import UserError
@@ -97,7 +97,7 @@ class CarryingOver:
         """Have a model carry out whole tasks about what is held out, with what finds examples."""
         subjects = ",".join(self.compared.subjects)
         suite = {"about": subjects, "houses": self.compared.runs, "first_seed": _TESTED, "tasks_per_house": 1}
-        who = ("--planner", f"{bare(self.compared.planner)}:break_rounds=true", "--llm", "small", "--model", model)
+        who = ("--planner", contender(self.compared.planner), "--llm", "small", "--model", model)
         bench, most = self.out / f"bench_{kind}", ("--max-examples", 1) if found else ()
         workers = ("--workers", os.cpu_count())
         reactree("bench", "--suite", "generated", *suite_options(suite), *who, *found, *most, *workers, "--out", bench)

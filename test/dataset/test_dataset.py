@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import random
 import re
 import subprocess
 import sys
@@ -17,10 +16,11 @@ from typing import Any
 
 import pytest
 from command_line import Cli
+from llm.talker import Talker
 from memory.word_hash_embedder import WordHashEmbedder
 
-from reactree_ros.agent.decision import DONE, FAILURE, ControlFlow
-from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.dataset import folder as dataset_folder
 from reactree_ros.dataset.folder import those_held_out
 from reactree_ros.dataset.lines import Run, bare, lines_of
@@ -28,9 +28,7 @@ from reactree_ros.dataset.teaching import Teacher
 from reactree_ros.episode import Episode
 from reactree_ros.llm.expert.goals import goals_of
 from reactree_ros.llm.expert.model import ExpertModel
-from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.memory.episodic import EpisodicMemory
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.export import experiences_of
 from reactree_ros.record.moment import Moment
@@ -225,26 +223,9 @@ def test_on_policy_hiagent_is_corrected_in_its_own_words(cli: Cli, tmp_path: Pat
     assert learnt == {"act", "begin_subgoal", "text"}
 
 
-class Talker(LanguageModel):
-    """Chats in HiAgent's place: subgoals and summaries in its own words, actions as they come."""
-
-    def __init__(self) -> None:
-        self._rng = random.Random(0)
-
-    def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        may_say = request.may_say
-        if isinstance(may_say, FreeText):
-            return Pending.of(Reply("Well, I did what I could :)"))
-        assert isinstance(may_say, SubgoalGrammar)
-        action = self._rng.choice([skill for skill in may_say.skills if skill not in (DONE, FAILURE)])
-        begins = not may_say.goes_on or self._rng.random() < 0.2
-        subgoal = f"**{may_say.number} Subgoal:** grab the goodies, quick!\n" if begins else "Let me see.\n\n"
-        return Pending.of(Reply(f"{subgoal}Action: {action}"))
-
-
 def test_whoever_chats_in_hiagents_place_is_not_learnt_but_what_the_expert_says_there() -> None:
     (task,) = parse_tasks(generate_house(seed=7, rooms=3, tasks=1))
-    teacher = Teacher(task.instruction, goals_of(task.goal), noise=0, seed="", pupil=Talker())
+    teacher = Teacher(task.instruction, goals_of(task.goal), noise=0, seed="", pupil=Talker(seed=0))
     events: list[Event] = []
     with SymbolicWorld(task) as world:
         who = {"model": teacher, "planner": planner("hiagent"), "record": Recorder(events.append)}

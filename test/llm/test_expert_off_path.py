@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
+from llm.talker import Talker
 
 from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.dataset.teaching import Teacher
@@ -255,28 +254,25 @@ def test_a_closed_door_hides_what_was_near() -> None:
     assert said_after("move the apple on the kitchen table", *history) == "Act: open fridge 1"
 
 
-class Rambling(LanguageModel):
-    """In HiAgent's place: begins a subgoal in no one's words every few steps, and acts at random meanwhile."""
+class Overheard(Talker):
+    """Talks, and the expert says beside it what it would have said, which is kept with what might be said."""
 
     def __init__(self, expert: LanguageModel, seed: int) -> None:
-        self._expert, self._rng = expert, random.Random(seed)
+        super().__init__(seed)
+        self._expert = expert
         self.said: list[tuple[str, tuple[str, ...]]] = []
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        may_say = request.may_say
-        if not isinstance(may_say, SubgoalGrammar):
-            return Pending.of(Reply("I went on."))
-        self.said.append((self._expert.decide(request).result().text, tuple(may_say.skills)))
-        action = self._rng.choice([one for one in may_say.skills if one not in ("done", "failure")])
-        begins = not may_say.goes_on or self._rng.random() < 0.2
-        return Pending.of(Reply(f"{f'{may_say.number} Subgoal: look around).' if begins else ''}\nAction: {action}"))
+        if isinstance(request.may_say, SubgoalGrammar):
+            self.said.append((self._expert.decide(request).result().text, tuple(request.may_say.skills)))
+        return super().decide(request)
 
 
 @pytest.mark.parametrize("name", ["hiagent_wm", "hiagent"])
 def test_where_rooms_were_forgotten_behind_summaries_it_says_what_may_be_said(name: str) -> None:
     said = []
     for seed, task in enumerate(varied_tasks(8)):
-        model = Rambling(ExpertModel({task.instruction: goals_of(task.goal)}), seed)
+        model = Overheard(ExpertModel({task.instruction: goals_of(task.goal)}), seed)
         with SymbolicWorld(task) as world:
             options = TreeOptions(max_decisions=60)
             Episode(task.instruction, world=world, model=model, planner=planner(name), options=options).run()
