@@ -54,6 +54,8 @@ _PART = re.compile(r"[a-z]{0,20}(?:[._-]?(?:[a-z]{1,16}|\d{1,4}[a-z]?)){0,6}", r
 _WORD = re.compile(r"[A-Za-z][\w.:/+-]{0,40}")
 #: What stands in place of a key.
 HIDDEN = "***"
+#: What in a record's header, or in the settings of a bench, holds settings of its own.
+_OF_SETTINGS = frozenset({"world", "llm", "settings", "models", "policy"})
 #: Shorter values of variables of the environment are switches, and may stand in any text.
 _LEAST = 6
 
@@ -100,6 +102,33 @@ def _is_word(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_word, value))
     return value is None or isinstance(value, bool | int | float)
+
+
+def without_credentials(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as they may be written down, those of a world and a language model within them, too.
+
+    What is a key by its name is left out, as is all of a mapping that is not in :data:`HARMLESS`; texts are redacted.
+    """
+    return {
+        str(name): _written(str(name), value)
+        for name, value in settings.items()
+        if not (is_key_name(name) and isinstance(value, str | Mapping | list | tuple))
+    }
+
+
+def _written(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, Mapping):
+        return without_credentials(value) if name in _OF_SETTINGS else harmless_arguments(value)
+    if isinstance(value, list | tuple):
+        return [_written(name, one) for one in value]
+    return value
+
+
+def shown(name: str, value: Any) -> str:
+    """Return the value of a setting as a message may show it, in quotes."""
+    return "(not shown)" if is_key_name(name) or isinstance(value, Mapping) else repr(redacted(str(value)[:200]))
 
 
 def are_harmless(arguments: Any) -> bool:

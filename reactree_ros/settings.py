@@ -14,12 +14,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
 from reactree_ros.errors import UserError
+from reactree_ros.secrecy import shown
 
 M = TypeVar("M", bound="Settings")
-#: What a key is called, in small letters and without what joins words.
-_SECRETS = frozenset(
-    {"accesstoken", "apikey", "authorization", "hftoken", "password", "secret", "token", "useauthtoken", "xapikey"}
-)
 
 
 @dataclass(frozen=True)
@@ -116,25 +113,6 @@ def choices(field: FieldInfo) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _is_secret(name: object, value: object) -> bool:
-    return isinstance(value, str) and str(name).lower().replace("_", "").replace("-", "") in _SECRETS
-
-
-def secrets_in(values: Any) -> list[str]:
-    """Return the names of what is a key by its name, however far in."""
-    if isinstance(values, Mapping):
-        own = [str(name) for name, value in values.items() if _is_secret(name, value)]
-        return own + [name for value in values.values() for name in secrets_in(value)]
-    return [name for value in values for name in secrets_in(value)] if isinstance(values, list | tuple) else []
-
-
-def without_secrets(values: Any) -> Any:
-    """Return values without what is a key by its name, however far in."""
-    if isinstance(values, Mapping):
-        return {name: without_secrets(value) for name, value in values.items() if not _is_secret(name, value)}
-    return [without_secrets(value) for value in values] if isinstance(values, list | tuple) else values
-
-
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Say what could have been meant: the nearest of what is known, or all of it."""
     known = list(known)
@@ -178,4 +156,4 @@ def read_settings(kind: type[M], values: Mapping[str, Any], *, where: str) -> M:
         message = f"{first['msg'][:1].lower()}{first['msg'][1:]}".removeprefix("value error, ")
         if not name:
             raise UserError(f"{where}: {message}") from error
-        raise UserError(f"{where}: {name} is {str(first['input'])[:200]!r}: {message}") from error
+        raise UserError(f"{where}: {name} is {shown(name, first['input'])}: {message}") from error
