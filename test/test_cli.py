@@ -55,7 +55,7 @@ def test_the_demo_reaches_its_goal_and_shows_the_tree(cli: Cli) -> None:
         "⊕ parallel",
         "Act: ",
         "You arrive at the",
-        "Success (end: done, GSR 1.00, SSR 1.00)",
+        "Goal reached (end: done, GSR 1.00, SSR 1.00)",
         "decisions",
     ):
         assert text in ended.out
@@ -393,7 +393,7 @@ def test_a_server_is_named_by_the_environment_and_shown_in_the_terminal(
     monkeypatch.setenv("OPENAI_BASE_URL", peer.base_url)
     ended = cli("run", INSTRUCTION, "--llm", "openai", "--model", "tiny")
     assert ended.code == 0
-    assert "Success (end: done, GSR 1.00, SSR 1.00)" in ended.out
+    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in ended.out
 
 
 def test_settings_come_from_a_file(cli: Cli, peer: Peer, tmp_path: Path) -> None:
