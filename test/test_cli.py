@@ -44,6 +44,8 @@ KEYS = [
     "robots",
     "makespan",
     "questions",
+    "reason",
+    "verdict",
 ]
 
 
@@ -103,7 +105,7 @@ def test_a_saved_run_is_a_record_that_is_replayed_identically(cli: Cli, tmp_path
     result = cli("run", INSTRUCTION, "--json", "--save", tmp_path / "run.jsonl").json
     record = read_record(tmp_path / "run.jsonl")
     assert record.end is not None
-    assert record.end["result"] == result
+    assert {**record.end["result"], "verdict": result["verdict"]} == result
     assert (record.run["instruction"], record.run["planner"]["name"]) == (INSTRUCTION, "reactree_wm")
     ended = cli("replay", tmp_path, "--json")
     assert (ended.code, ended.json) == (0, {"runs": 1, "runs_identical": 1, "differences": {}})

@@ -224,8 +224,8 @@ def _ends(line: bytes) -> bool:
 
 def _with_verdict(line: bytes) -> bytes:
     """Return a record's last line with how the run ended, so that the page need not judge."""
-    event = json.loads(line)
-    return json.dumps(event | {"verdict": verdict_of(event.get("result")).as_dict()}).encode()
+    verdict = verdict_of(json.loads(line).get("result")).as_dict()
+    return line.rstrip()[:-1] + b',"verdict":' + json.dumps(verdict).encode() + b"}"
 
 
 class _Guard:
