@@ -44,6 +44,8 @@ KEYS = [
     "robots",
     "makespan",
     "questions",
+    "reason",
+    "verdict",
 ]
 
 
@@ -55,7 +57,7 @@ def test_the_demo_reaches_its_goal_and_shows_the_tree(cli: Cli) -> None:
         "⊕ parallel",
         "Act: ",
         "You arrive at the",
-        "Success (end: done, GSR 1.00, SSR 1.00)",
+        "Goal reached (end: done, GSR 1.00, SSR 1.00)",
         "decisions",
     ):
         assert text in ended.out
@@ -103,7 +105,7 @@ def test_a_saved_run_is_a_record_that_is_replayed_identically(cli: Cli, tmp_path
     result = cli("run", INSTRUCTION, "--json", "--save", tmp_path / "run.jsonl").json
     record = read_record(tmp_path / "run.jsonl")
     assert record.end is not None
-    assert record.end["result"] == result
+    assert {**record.end["result"], "verdict": result["verdict"]} == result
     assert (record.run["instruction"], record.run["planner"]["name"]) == (INSTRUCTION, "reactree_wm")
     ended = cli("replay", tmp_path, "--json")
     assert (ended.code, ended.json) == (0, {"runs": 1, "runs_identical": 1, "differences": {}})
@@ -393,7 +395,7 @@ def test_a_server_is_named_by_the_environment_and_shown_in_the_terminal(
     monkeypatch.setenv("OPENAI_BASE_URL", peer.base_url)
     ended = cli("run", INSTRUCTION, "--llm", "openai", "--model", "tiny")
     assert ended.code == 0
-    assert "Success (end: done, GSR 1.00, SSR 1.00)" in ended.out
+    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in ended.out
 
 
 def test_settings_come_from_a_file(cli: Cli, peer: Peer, tmp_path: Path) -> None:

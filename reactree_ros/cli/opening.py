@@ -276,4 +276,4 @@ def no_ros(error: ImportError, what: str = "--ros") -> UserError:
 
 def print_json(result: EpisodeResult) -> None:
     """Print what came of a run as one JSON object."""
-    print(json.dumps(dataclasses.asdict(result)))  # noqa: T201
+    print(json.dumps(dataclasses.asdict(result) | {"verdict": result.verdict.as_dict()}))  # noqa: T201

@@ -31,6 +31,7 @@ from starlette.staticfiles import StaticFiles
 
 from reactree_ros.errors import UserError
 from reactree_ros.record.reader import opened, read_record
+from reactree_ros.verdict import verdict_of
 from reactree_ros.view.exports import EXPORTS, export
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.steering import Helm
@@ -199,8 +200,11 @@ class ViewServer:
                 lines = lines[len(skipped) :]
                 if lines:
                     quiet = 0.0
+                    ended = _ends(lines[-1])
+                    if ended:
+                        lines[-1] = _with_verdict(lines[-1])
                     yield b"".join(line + b"\n" for line in lines)
-                    if _ends(lines[-1]):
+                    if ended:
                         return
                 elif skipped and _ends(skipped[-1]):
                     return
@@ -216,6 +220,12 @@ class ViewServer:
 
 def _ends(line: bytes) -> bool:
     return b'"end"' in line[:40] and bool(json.loads(line).get("e") == "end")
+
+
+def _with_verdict(line: bytes) -> bytes:
+    """Return a record's last line with how the run ended, so that the page need not judge."""
+    verdict = verdict_of(json.loads(line).get("result")).as_dict()
+    return line.rstrip()[:-1] + b',"verdict":' + json.dumps(verdict).encode() + b"}"
 
 
 class _Guard:
