@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reactree_ros.view.steering import Steering
 
 app = typer.Typer(add_completion=False)
-Host = Annotated[str, typer.Option(help="The interface; any but the loopback asks for the token that is printed.")]
+Host = Annotated[str, typer.Option(help="The interface; any but the loopback is open to other machines.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0: a free one.")]
 
 
