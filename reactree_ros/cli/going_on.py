@@ -12,6 +12,7 @@ from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.opening import (
+    carried_out,
     flush_of,
     guarded,
     model_of,
@@ -20,7 +21,6 @@ from reactree_ros.cli.opening import (
     open_record,
     person_at,
     policy_of,
-    print_json,
     shown_events,
     world_of,
 )
@@ -92,7 +92,7 @@ def go_on_from(
         if planner:
             episode = begin_otherwise(record, until, planner, memory=episodic, **given)
             _let_speak(desk, episode)
-            result = episode.run()
+            result = carried_out(episode, as_json=as_json)
         else:
             options = options_of(record)
             count, most = _count(model), options.max_examples
@@ -100,9 +100,7 @@ def go_on_from(
             with closing(found) if found else nullcontext():
                 episode = go_on(record, until, limits=limits, says=says, examples=found, **given)
                 _let_speak(desk, episode)
-                result = episode.run()
-    if as_json:
-        print_json(result)
+                result = carried_out(episode, as_json=as_json)
     if not result.achieved:
         raise typer.Exit(NOT_ACHIEVED)
 

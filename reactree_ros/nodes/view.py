@@ -25,7 +25,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     args: Sequence[str] | None = None,
-) -> None:
+) -> int:
     """Serve the page of a planner until somebody asks the process to end.
 
     Args:
@@ -34,6 +34,9 @@ def serve(
         host: The interface.
         port: The port; 0: a free one.
         args: ROS arguments; by default the process's.
+
+    Returns:
+        The signal that asked for the end; 0: none did.
 
     Raises:
         UserError: The page cannot be served, or the runs cannot be followed.
@@ -50,6 +53,7 @@ def serve(
         ):
             say(f"{server.url}#/latest")
             spinner.spin_until(lambda: False)
+        return next(iter(asked), 0)
 
 
 def main() -> None:
