@@ -46,6 +46,10 @@ class EpisodeEnd(enum.Enum):
     FAILURE = "failure"
     OUT_OF_DECISIONS = "out_of_decisions"
     OUT_OF_STEPS = "out_of_steps"
+    OUT_OF_TOKENS = "out_of_tokens"
+    OUT_OF_TIME = "out_of_time"
+    OUT_OF_MONEY = "out_of_money"
+    STUCK = "stuck"
     CONTEXT_FULL = "context_full"
     INTERRUPTED = "interrupted"
     MODEL_GONE = "model_gone"
@@ -59,6 +63,8 @@ class EpisodeEnd(enum.Enum):
 BROKEN = frozenset(
     {EpisodeEnd.MODEL_GONE, EpisodeEnd.WORLD_GONE, EpisodeEnd.MEMORY_GONE, EpisodeEnd.HELD, EpisodeEnd.BUG}
 )
+#: Ends by a limit of the run; whoever allows more may go on with it.
+LIMITED = frozenset(EpisodeEnd(limit.end) for limit in Limit)
 _ENDS = {
     FailureKind.GAVE_UP: EpisodeEnd.FAILURE,
     FailureKind.CONTEXT_FULL: EpisodeEnd.CONTEXT_FULL,
@@ -397,11 +403,8 @@ class Episode:
             return result.message
         if result.end == EpisodeEnd.DONE.value:
             return "the planner says that it is done, but the world's goal is not reached"
-        limits = {EpisodeEnd.OUT_OF_STEPS: self.context.budget.max_steps}
-        limits |= {EpisodeEnd.OUT_OF_DECISIONS: self.context.budget.max_decisions}
-        limit = limits.get(EpisodeEnd(result.end))
-        if limit is not None:
-            return f"all of the {limit} {result.end.removeprefix('out_of_')} are used up"
+        if EpisodeEnd(result.end) in LIMITED:
+            return self.context.budget.reason()
         failure = self.root.failure
         return "it was interrupted" if failure is None else f"the planner gave up: {failure.message}"
 
@@ -416,8 +419,7 @@ class Episode:
         if failure is None:
             return EpisodeEnd.DONE
         if failure.kind is FailureKind.BUDGET:
-            steps = self.context.budget.reached() is Limit.STEPS
-            return EpisodeEnd.OUT_OF_STEPS if steps else EpisodeEnd.OUT_OF_DECISIONS
+            return EpisodeEnd((self.context.budget.reached() or Limit.DECISIONS).end)
         return _ENDS[failure.kind]
 
     # ------------------------------------------------------------------ what is learnt

@@ -90,6 +90,13 @@ class Registry(Generic[S]):
         """The names of this package's."""
         return tuple(self._own)
 
+    @property
+    def packages(self) -> frozenset[str]:
+        """The modules of all of them, with the packages that they are in; nothing is imported to tell."""
+        modules = (*self._own.values(), *(point.value for point in self._entry_points().values()))
+        parts = [module.partition(":")[0].strip().split(".") for module in modules]
+        return frozenset(".".join(one[:end]) for one in parts for end in range(1, len(one) + 1))
+
     def __iter__(self) -> Iterator[S]:
         """Every spec that can be loaded; what is wrong with another one says :meth:`get`."""
         for name in self.names:

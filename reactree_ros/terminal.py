@@ -17,7 +17,7 @@ from rich.text import Text
 
 from reactree_ros.agent.decision import Act, Ask, Expand
 from reactree_ros.agent.turns import decision_from_dict
-from reactree_ros.episode import BROKEN, EpisodeEnd, EpisodeResult
+from reactree_ros.episode import BROKEN, LIMITED, EpisodeEnd, EpisodeResult
 from reactree_ros.record.moment import Moment, Node
 from reactree_ros.record.schema import Event
 from reactree_ros.view.words import in_one_line
@@ -30,7 +30,7 @@ LONGEST = 2000
 #: Levels by which a line of the tree is indented at most; what is deeper says how deep.
 DEEPEST = 16
 #: Ends after which a run can be gone on with.
-RESUMED = BROKEN | {EpisodeEnd.INTERRUPTED, EpisodeEnd.OUT_OF_DECISIONS, EpisodeEnd.OUT_OF_STEPS}
+RESUMED = BROKEN | LIMITED | {EpisodeEnd.INTERRUPTED}
 _STYLES = {"success": "green", "failure": "red", "running": "blue", "interrupted": "yellow", "": "dim"}
 _MARKS = {"success": "✓", "failure": "✗", "running": "●", "interrupted": "◌", "": "○"}
 _FLOWS = {"sequence": "→ ", "fallback": "? ", "parallel": "⇉ "}

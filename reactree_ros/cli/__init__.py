@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from reactree_ros.cli.defaults import check_files, default_map
 from reactree_ros.cli.signals import ASKED
 from reactree_ros.errors import UserError
+from reactree_ros.secrecy import redacted
 from reactree_ros.view.words import in_one_line
 from reactree_ros.world.port import WorldError
 
@@ -142,5 +143,7 @@ def _stop_writing() -> NoReturn:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    Console(stderr=True, soft_wrap=True).print(f"error: {message}", style="red", markup=False, highlight=False)
+    Console(stderr=True, soft_wrap=True).print(
+        f"error: {redacted(message)}", style="red", markup=False, highlight=False
+    )
     sys.exit(code)

@@ -22,7 +22,8 @@ from reactree_ros.cli.defaults import (
     user_file,
 )
 from reactree_ros.errors import UserError
-from reactree_ros.settings import did_you_mean, without_secrets
+from reactree_ros.secrecy import shown
+from reactree_ros.settings import did_you_mean
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -75,7 +76,7 @@ def _rows(path: tuple[str, ...], command: Any, names: Mapping[Path, str], *, all
     for option, builtin in default_of_option(command):
         default: Default | None = set_here.get(option.name)
         if default is not None:
-            value = without_secrets({option.name: default.value}).get(option.name, "(a secret)")
+            value = shown(option.name, default.value)
             yield [" ".join(path), option.opts[0], str(value), f"{names[default.file]}: {default.key}"]
         elif all_of_it:
             yield [" ".join(path), option.opts[0], builtin, "built in"]

@@ -353,7 +353,7 @@ class GoalNode(Composite, abc.ABC):
             LimitReached: It is not; the node is told.
         """
         if (limit := self._context.budget.reached()) is not None:
-            self.tell(limit.value, About.LIMIT)
+            self.tell(limit.line, About.LIMIT)
             raise LimitReached(limit)
 
     def summarise(

@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
 from reactree_ros.agent.household import Household
 from reactree_ros.errors import UserError
-from reactree_ros.settings import Settings, check_names
+from reactree_ros.settings import Harmless, Settings, check_names, plain
 from reactree_ros.world.ai2thor.alfred import TRAJ_DATA, Trial, load_trials
 from reactree_ros.world.alfworld.engine import SPARE, Engine, Turn
 from reactree_ros.world.alfworld.games import (
@@ -195,7 +196,9 @@ class AlfworldWorld(WorkerWorld):
 class AlfworldGames(Settings):
     """Which games."""
 
-    task_types: str = Field(default="", description="which types of tasks, with commas between; empty: all six")
+    task_types: Annotated[str, Harmless(plain)] = Field(
+        default="", description="which types of tasks, with commas between; empty: all six"
+    )
     games: str = Field(
         default="",
         description=f"a folder of ALFWorld's games ({GAME} with {TRAJ_DATA} beside), or ALFRED's trials that games are "
