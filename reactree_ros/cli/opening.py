@@ -20,7 +20,7 @@ from reactree_ros.llm.trained import as_trained, strange
 
 if TYPE_CHECKING:
     from reactree_ros.cli.options import Chosen
-    from reactree_ros.episode import EpisodeResult
+    from reactree_ros.episode import Episode, EpisodeResult
     from reactree_ros.llm.port import LanguageModel
     from reactree_ros.llm.spec import ModelSpec
     from reactree_ros.memory.episodic import EpisodicMemory
@@ -348,6 +348,19 @@ def no_ros(error: ImportError, what: str = "--ros") -> UserError:
         f"{what} needs ROS 2 and this package's workspace, built and sourced ({error}): source "
         "/opt/ros/DISTRO/setup.bash, then ros2_ws/install/setup.bash"
     )
+
+
+def carried_out(episode: Episode, *, as_json: bool) -> EpisodeResult:
+    """Carry an episode out; if JSON is wanted, its result is printed, also when it was interrupted."""
+    try:
+        result = episode.run()
+    except KeyboardInterrupt:
+        if as_json:
+            print_json(episode.result())
+        raise
+    if as_json:
+        print_json(result)
+    return result
 
 
 def print_json(result: EpisodeResult) -> None:
