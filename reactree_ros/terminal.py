@@ -20,8 +20,8 @@ from reactree_ros.agent.turns import decision_from_dict
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.record.moment import Moment, Node
 from reactree_ros.record.schema import Event
-from reactree_ros.verdict import BROKEN, LIMITED, SCORES, EpisodeEnd, Judgement
-from reactree_ros.view.words import in_one_line
+from reactree_ros.verdict import BROKEN, LIMITED, SCORES, EpisodeEnd
+from reactree_ros.view.words import COUNTS, FLOWS, STATUSES, in_one_line
 from reactree_ros.world.port import Outcome
 
 #: How often the live tree is drawn, a second.
@@ -40,8 +40,8 @@ _STYLES = {
     "interrupted": "yellow",
     "": "dim",
 }
-_MARKS = {one.status: one.mark for one in Judgement} | {"": "○"}
-_FLOWS = {"sequence": "→ ", "fallback": "? ", "parallel": "⇉ "}
+_MARKS = {status: mark for status, (mark, _) in STATUSES.items()}
+_FLOWS = {kind: f"{sign} " for kind, (sign, _) in FLOWS.items()}
 _ENDED = ("success", "failure")
 
 
@@ -347,7 +347,8 @@ def show_result(result: EpisodeResult, console: Console) -> None:
     most = f" by {result.robots} robots ({result.makespan} one after the other)" if result.robots > 1 else ""
     questions = f", {_number(result.questions, 'question')}" if result.questions else ""
     console.print(
-        f"{result.decisions} decisions, {result.steps} steps{most}{questions}, {result.agent_nodes} agent nodes, "
+        f"{result.decisions} {COUNTS['decisions']}, {result.steps} {COUNTS['steps']}{most}{questions}, "
+        f"{result.agent_nodes} {COUNTS['agent_nodes']}, "
         f"depth {result.max_depth}, {result.seconds:.2f} s",
         highlight=False,
     )

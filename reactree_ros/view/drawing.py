@@ -10,20 +10,21 @@ from xml.sax.saxutils import escape
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 from reactree_ros.record.moment import Moment, Node
-from reactree_ros.verdict import Judgement
-from reactree_ros.view.words import in_one_line
+from reactree_ros.view import words
+from reactree_ros.view.words import FLOWS, in_one_line
 
 #: What stands in a square.
-SIGNS = {"sequence": "→", "fallback": "?", "parallel": "⇉"}
-#: Colour and mark of a status; where there is none yet, the outline is broken.
-STATUSES = {
-    "running": ("#2563eb", "…"),
-    "success": ("#15803d", "✓"),
-    "claimed": ("#0f6f86", Judgement.CLAIMED.mark),
-    "failure": ("#c2260c", "✕"),
-    "interrupted": ("#a15c07", "‖"),
-    "": ("#8a8f98", ""),
+SIGNS = {kind: sign for kind, (sign, _) in FLOWS.items()}
+_COLOURS = {
+    "running": "#2563eb",
+    "success": "#15803d",
+    "claimed": "#0f6f86",
+    "failure": "#c2260c",
+    "interrupted": "#a15c07",
+    "": "#8a8f98",
 }
+#: Colour and mark of a status; where there is none yet, the outline is broken.
+STATUSES = {status: (_COLOURS[status], mark if status else "") for status, (mark, _) in words.STATUSES.items()}
 #: Longest side of a PNG, and most of its pixels.
 LONGEST, MOST = 12_000, 48_000_000
 _WIDE, _NARROW, _LEVEL, _MARGIN = 150, 60, 100, 60
@@ -154,14 +155,14 @@ def _drawn(node: Node, status: str, x: float, y: float) -> str:
             f'<rect x="{x - 15:g}" y="{y - 15:g}" width="30" height="30" rx="3" {outline}/>'
             f'<text x="{x:g}" y="{y + 5.5:g}" font-size="16" fill="{colour}">{SIGNS[node.kind]}</text>'
         )
-    words = "".join(
+    name = "".join(
         f'<text x="{x:g}" y="{y + 34 + 14 * number:g}" fill="#1d2126" stroke="#ffffff" stroke-width="4" '
         f'paint-order="stroke">{escape(line)}</text>'
         for number, line in enumerate(_lines(in_one_line(node.subgoal or node.name)))
     )
     return (
         f'<circle cx="{x:g}" cy="{y:g}" r="17" {outline}/>'
-        f'<text x="{x:g}" y="{y + 5.5:g}" font-size="16" fill="{colour}">{mark}</text>{words}'
+        f'<text x="{x:g}" y="{y + 5.5:g}" font-size="16" fill="{colour}">{mark}</text>{name}'
     )
 
 

@@ -35,6 +35,7 @@ from reactree_ros.verdict import verdict_of
 from reactree_ros.view.exports import EXPORTS, export
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.steering import Helm
+from reactree_ros.view.words import as_script
 
 PAGE = Path(__file__).parent / "page"
 #: Time between two looks at a record that is being written, in seconds.
@@ -128,6 +129,7 @@ class ViewServer:
             Route("/api/events", self._events),
             Route("/api/export", self._export),
             Route("/api/steering", self._steer, methods=["POST"]),
+            Route("/page/words.js", self._words),
             Mount("/page", StaticFiles(directory=PAGE)),
         ]
         own = [f"{name}:{self.port}" for name in LOOPBACK] if _is_loopback(self._host) else []
@@ -145,6 +147,9 @@ class ViewServer:
             answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return answer
         return Response((PAGE / "index.html").read_bytes(), media_type="text/html")
+
+    async def _words(self, request: Request) -> Response:
+        return Response(as_script(), media_type="text/javascript")
 
     async def _table(self, request: Request) -> Response:
         runs = await asyncio.to_thread(self._runs.table)
