@@ -300,7 +300,7 @@ def guarded(world: World, policy: SkillPolicy | None, person: Desk | None, secon
 
     if policy is None:
         return world
-    policy.check(world.household.actions, world.words)
+    policy.check(world.household.actions, world.words, world.free_verbs)
     if person is None:
         person = Desk()
         person.leave()
