@@ -13,7 +13,8 @@ from std_msgs.msg import String
 from tf2_ros import Buffer, TransformException, TransformListener
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes.goal_templates import check_name
+from reactree_ros.nodes.goal_templates import check_name, type_name
+from reactree_ros.nodes.offered import topic_unlike
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.robot_readings import Detector, Whereabouts
 from reactree_ros.world.robot.config import RobotConfig
@@ -61,6 +62,7 @@ class Senses:
         self._buffer = Buffer()
         self._listener = TransformListener(self._buffer, node)
         self._subscriptions: list[Any] = []
+        self._heard: list[tuple[str, str, QoSProfile]] = []  # topics with their types
         if document is not None:
             self._take_map(document)
         else:
@@ -70,6 +72,14 @@ class Senses:
 
     def _listen(self, kind: Any, topic: str, callback: Any, qos: QoSProfile) -> None:
         self._subscriptions.append(self._node.create_subscription(kind, topic, callback, qos))
+        self._heard.append((topic, type_name(kind), qos))
+
+    def unlike(self) -> list[str]:
+        """Say of each topic that is published, and not as the configuration says, how it is."""
+        told = [topic_unlike(self._node, *heard) for heard in self._heard]
+        if self._whereabouts is not None:
+            told.append(self._whereabouts.unlike())
+        return [one for one in told if one]
 
     def now(self) -> float:
         """Return the time on the node's clock, in seconds."""
