@@ -531,9 +531,10 @@ class RobotWorld(World):
                 self._contradicted(errand, f"the robot is {away:.1f} m from there")
             return
         if self._config.detections is not None and skill.verb in _LOOKING:
-            if self._senses.detected <= errand.done and since < self._config.look_time:
+            unsure = self._senses.detected <= errand.done or map.not_as_reported(skill)  # what is heard may be old
+            if unsure and since < self._config.look_time:
                 return
-            if seen := map.not_as_reported(skill):
+            if seen := map.settle(skill):
                 self._contradicted(errand, seen)
                 return
         self._finish(errand, Outcome.DONE, errand.words)
