@@ -49,8 +49,11 @@ _NAMED = re.compile(
 )
 _KEYS = re.compile(r"\b(?:sk|pk|gsk|xai|hf|ghp|gho|glpat|xox[abp]|nvapi|r8|AKIA|AIza|eyJ)[-_]?[\w-]{8,}")
 _ADDRESS = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"<>|\\^`{}]+")
-#: A part of a path that is a word, a version or a model's name, and no key.
-_PART = re.compile(r"[a-z]{0,20}(?:[._-]?(?:[a-z]{1,16}|\d{1,4}[a-z]?)){0,6}", re.I)
+#: A part of a path that is words, versions or a model's name, and no key.
+_PIECE = r"(?:(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,6})\d{0,2}|\d{1,4}[a-z]{0,4})"
+_PART = re.compile(rf"{_PIECE}(?:[._-]{_PIECE}){{0,6}}")
+#: Parts that name a key without being one, as ``/account/api-keys`` does.
+_NAMING = re.compile(r"(?:(?:api|access|auth|oauth2?|keys?|tokens?)[._-]?)+", re.I)
 _WORD = re.compile(r"[A-Za-z][\w.:/+-]{0,40}")
 #: What stands in place of a key.
 HIDDEN = "***"
@@ -160,8 +163,9 @@ def shown_address(address: str) -> str:
 
 def _is_plain(part: str) -> bool:
     """Return whether a part of a path is words and versions: a key is longer, or mixes letters and digits."""
-    few = sum(one.isdigit() for one in part) <= 8
-    return few and len(part) <= 48 and _PART.fullmatch(part) is not None and _KEYS.search(part) is None
+    if is_key_name(part):
+        return _NAMING.fullmatch(part) is not None
+    return len(part) <= 48 and _PART.fullmatch(part) is not None and _KEYS.search(part) is None
 
 
 def redacted(text: str) -> str:

@@ -36,7 +36,7 @@ class Harmless:
         """Return whether that holds for a value, which may be of any type."""
         try:
             return self.when is None or self.when(value)
-        except TypeError:  # it is of another type than such a value has
+        except (AttributeError, TypeError, ValueError):  # it is of another type than such a value has
             return False
 
 
