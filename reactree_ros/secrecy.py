@@ -50,7 +50,7 @@ _NAMED = re.compile(
 _KEYS = re.compile(r"\b(?:sk|pk|gsk|xai|hf|ghp|gho|glpat|xox[abp]|nvapi|r8|AKIA|AIza|eyJ)[-_]?[\w-]{8,}")
 _ADDRESS = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"<>|\\^`{}]+")
 #: A part of a path that is words, versions or a model's name, and no key.
-_PIECE = r"(?:(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,6})\d{0,2}|\d{1,4}[a-z]{0,4})"
+_PIECE = r"(?:(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,6})(?:\d{1,2}[a-z]{0,5})?|\d{1,4}[a-z]{0,4})"
 _PART = re.compile(rf"{_PIECE}(?:[._-]{_PIECE}){{0,6}}")
 #: Parts that name a key without being one, as ``/account/api-keys`` does.
 _NAMING = re.compile(r"(?:(?:api|access|auth|oauth2?|keys?|tokens?)[._-]?)+", re.I)
@@ -121,7 +121,7 @@ def without_credentials(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _written(name: str, value: Any) -> Any:
     if isinstance(value, str):
-        return redacted(value)
+        return redacted(value).replace(f"//{HIDDEN}@", "//")
     if isinstance(value, Mapping):
         return without_credentials(value) if name in _OF_SETTINGS else harmless_arguments(value)
     if isinstance(value, list | tuple):
@@ -130,13 +130,15 @@ def _written(name: str, value: Any) -> Any:
 
 
 def shown(name: str, value: Any) -> str:
-    """Return the value of a setting as a message may show it, in quotes."""
+    """Return the value of a setting as a message or a table may show it."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(shown(name, one) for one in value)}]"
-    own, equals, rest = str(value).partition("=")
-    if equals and (is_key_name(own) or rest.lstrip()[:1] in ("{", "[")):  # of --llm-option and the like
-        return repr(f"{own}=(not shown)")
-    return "(not shown)" if is_key_name(name) or isinstance(value, Mapping) else repr(redacted(str(value)[:200]))
+    own, equals, rest = str(value).partition("=")  # of --llm-option and the like
+    if is_key_name(name) or isinstance(value, Mapping):
+        return "(not shown)"
+    if equals and (is_key_name(own) or rest.lstrip()[:1] in ("{", "[")):
+        return f"{own}=(not shown)"
+    return redacted(str(value)[:200])
 
 
 def are_harmless(arguments: Any) -> bool:
@@ -157,7 +159,7 @@ def shown_address(address: str) -> str:
     path, after_key = [], False
     for part in parts.path.split("/"):
         path.append(HIDDEN if part and (after_key or not _is_plain(part)) else part)
-        after_key = is_key_name(part)
+        after_key = bool(_NAMING.fullmatch(part))
     return f"{parts.scheme}://{where}{'' if port is None else f':{port}'}{'/'.join(path)}"
 
 

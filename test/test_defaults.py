@@ -118,10 +118,10 @@ def lines_of_doctor(cli: Cli) -> list[str]:
 def test_doctor_says_which_files_there_are(cli: Cli, project: Path, user: Path) -> None:
     assert lines_of_doctor(cli) == [f"  --  reactree.toml: none here, in a folder above, or at {user}"]
     user.write_text("[run]\nmax_steps = 1\n")
-    of_user = f"  ok  user: {user} sets run.max_steps = '1'"
+    of_user = f"  ok  user: {user} sets run.max_steps = 1"
     assert lines_of_doctor(cli) == [of_user]
     project.write_text('[all]\nllm = "expert"\n[run]\nmax_depth = 3\n')
-    assert lines_of_doctor(cli) == [f"  ok  project: {project} sets all.llm = 'expert', run.max_depth = '3'", of_user]
+    assert lines_of_doctor(cli) == [f"  ok  project: {project} sets all.llm = expert, run.max_depth = 3", of_user]
 
 
 def test_doctor_says_everything_that_is_wrong_once_and_ends_as_it_always_does(
@@ -283,11 +283,11 @@ def test_a_file_counts_once_it_is_trusted_and_until_it_changes(cli: Cli, unknown
     refused = cli(*RUN)
     assert (refused.code, refused.out) == (2, "")
     assert (
-        f"error: {unknown}: would set run.max_steps = '1', and was not trusted yet; `reactree config trust`"
+        f"error: {unknown}: would set run.max_steps = 1, and was not trusted yet; `reactree config trust`"
         in refused.err
     )
     trusted = cli("config", "trust")
-    assert (trusted.code, trusted.out) == (0, f"{unknown}: counts as it is now; it sets run.max_steps = '1'\n")
+    assert (trusted.code, trusted.out) == (0, f"{unknown}: counts as it is now; it sets run.max_steps = 1\n")
     assert cli(*RUN).json["end"] == "out_of_steps"
     unknown.write_text("[run]\nmax_steps = 2\n")
     assert cli(*RUN).code == 2
@@ -325,7 +325,7 @@ def test_in_a_terminal_it_is_shown_and_asked_for(
     cli("house", "generate", "--help")
     cli(*RUN)
     assert len(asked) == 1
-    assert "would set run.max_steps = '1', run.planner = " in terminal.getvalue()
+    assert "would set run.max_steps = 1, run.planner = " in terminal.getvalue()
     assert "\x1b]0" not in terminal.getvalue()
     cli(*RUN)
     assert len(asked) == (1 if yes else 2)
@@ -364,9 +364,9 @@ def test_a_line_at_the_start_says_which_files_set_what(cli: Cli, project: Path, 
     project.write_text("[run]\nmax_steps = 150\nmax_depth = 7\n")
     ended = cli(*RUN)
     assert ended.json["end"] == "done"
-    assert ended.err.splitlines()[0] == f"defaults: {project} sets run.max_steps = '150', run.max_depth = '7'"
+    assert ended.err.splitlines()[0] == f"defaults: {project} sets run.max_steps = 150, run.max_depth = 7"
     user.write_text('[llm.check]\nllm = "expert"\n')
-    assert cli("llm", "check").err.startswith(f"defaults: {user} sets llm.check.llm = 'expert'\n")
+    assert cli("llm", "check").err.startswith(f"defaults: {user} sets llm.check.llm = expert\n")
 
 
 def test_neither_line_nor_table_tells_a_key(

@@ -98,7 +98,7 @@ class DefaultsFile:
         return tables
 
     def sets(self) -> str:
-        """Say what it sets, in one line, e.g. ``run.max_steps = '3'``.
+        """Say what it sets, in one line, e.g. ``run.max_steps = 3``.
 
         Raises:
             UserError: It cannot be read, or is no TOML.
