@@ -36,7 +36,7 @@ class Harmless:
         """Return whether that holds for a value, which may be of any type."""
         try:
             return self.when is None or self.when(value)
-        except TypeError:  # it is of another type than such a value has
+        except (AttributeError, TypeError, ValueError):  # it is of another type than such a value has
             return False
 
 
@@ -170,4 +170,4 @@ def read_settings(kind: type[M], values: Mapping[str, Any], *, where: str) -> M:
         message = f"{first['msg'][:1].lower()}{first['msg'][1:]}".removeprefix("value error, ")
         if not name:
             raise UserError(f"{where}: {message}") from error
-        raise UserError(f"{where}: {name} is {shown(name, first['input'])}: {message}") from error
+        raise UserError(f"{where}: {name} is {shown(name, first['input'])!r}: {message}") from error

@@ -205,7 +205,7 @@ def test_an_everyday_record_is_gone_on_with_as_it_always_was(cli: Cli, record: P
     again = tmp_path / "again.jsonl"
     ended = cli("resume", record, "--json", "--max-decisions", 100, "--save", again)
     assert (ended.code, ended.json["end"]) == (0, "done")
-    assert cli("fork", record, "--at", 2, "--json").json["end"] == "done"
+    assert cli("fork", record, "--at", 2, "--json").json["end"] == "out_of_decisions"
     harmless = changed_header(record, tmp_path / "h.jsonl", {"world.settings": {"house": "apartment", "task_id": 1}})
     assert cli("resume", harmless, "--json").code != 2
     header = json.loads(again.read_text().splitlines()[0])

@@ -38,7 +38,6 @@ from reactree_ros.record.schema import (
     skills_after,
 )
 from reactree_ros.record.writer import Recorder, encoded
-from reactree_ros.settings import reaching
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Score, Use, World
@@ -564,7 +563,7 @@ def _planner_of(record: Record) -> Builder:
     if not isinstance(name, str):
         raise RecordError(f"{record.name}: the planner is {str(name)[:60]!r}, and that is no name")
     chosen = planner(name)
-    if found := reaching(type(chosen.settings), chosen.settings.model_dump(exclude_unset=True)):
+    if found := chosen.reaching():
         raise UserError(
             f"{record.name}: its planner's settings {', '.join(found)} would start, open, load or send something, and "
             "a record may not decide that by itself; `reactree fork RUN --at DECISION --planner "
