@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import parse_json
 from reactree_ros.record.reader import SUFFIXES, UNREADABLE, RecordError, is_record, opened
 from reactree_ros.record.schema import SCHEMA, Event
 
@@ -72,7 +72,7 @@ class Runs:
 
 def _event(line: bytes) -> Event | None:
     try:
-        event = json.loads(line)
+        event = parse_json(line, halves=True)
     except ValueError:
         return None
     return event if isinstance(event, dict) else None

@@ -30,6 +30,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import number_of, parse_json
 from reactree_ros.record.reader import opened, read_record
 from reactree_ros.view.exports import EXPORTS, export
 from reactree_ros.view.runs import Runs
@@ -142,10 +143,10 @@ class ViewServer:
 
     async def _events(self, request: Request) -> Response:
         path = self._asked(request)
-        first = request.query_params.get("from", "0")
-        if path is None or not first.isdecimal():
+        first = number_of(request.query_params.get("from", "0"))
+        if path is None or first is None:
             return _refusal(404, "there is no such run; go back to the table")
-        return StreamingResponse(self._follow(path, int(first)), media_type="application/x-ndjson")
+        return StreamingResponse(self._follow(path, first), media_type="application/x-ndjson")
 
     async def _export(self, request: Request) -> Response:
         path, kind = self._asked(request), request.query_params.get("as", "")
@@ -153,7 +154,7 @@ class ViewServer:
         if path is None or kind not in EXPORTS:
             return _refusal(404, f"there is no such run or export; there are {', '.join(EXPORTS)}")
         try:
-            content = await asyncio.to_thread(_exported, path, kind, int(at) if at.isdecimal() else None)
+            content = await asyncio.to_thread(_exported, path, kind, number_of(at))
         except UserError as error:
             return _refusal(422, str(error))
         named = f'attachment; filename="run.{EXPORTS[kind].suffix}"'
@@ -163,7 +164,7 @@ class ViewServer:
         if self._steering is None:
             return _refusal(409, "this run is watched only; `reactree run --view` steers")
         try:
-            command = json.loads(await request.body())
+            command = parse_json(await request.body(), halves=True)
             do, run, words = str(command["do"]), str(command.get("run", "")), str(command.get("words", ""))
         except (ValueError, TypeError, KeyError, AttributeError):
             return _refusal(400, 'a command is {"do": …, "run": …}')
@@ -215,7 +216,7 @@ class ViewServer:
 
 
 def _ends(line: bytes) -> bool:
-    return b'"end"' in line[:40] and bool(json.loads(line).get("e") == "end")
+    return line[:40].replace(b" ", b"").startswith(b'{"e":"end"')
 
 
 class _Guard:
@@ -247,7 +248,7 @@ class _Guard:
         if scope["method"] not in ("GET", "HEAD"):
             if origin is None or not headers.get("content-type", "").startswith("application/json"):
                 return 403, "commands come from the page, as JSON"
-            if not headers.get("content-length", "").isdecimal() or int(headers["content-length"]) > LONGEST_COMMAND:
+            if number_of(headers.get("content-length", ""), most=LONGEST_COMMAND) is None:
                 return 413, f"a command has at most {LONGEST_COMMAND} bytes"
         if self._token and not self._has_token(scope):
             return 401, "the token is missing; open the page by the address that was printed"
