@@ -72,7 +72,7 @@ def parse_json(text: str | bytes, *, halves: bool = False) -> Any:
 
     Args:
         text: The JSON; bytes are UTF-8.
-        halves: Whether a text may hold half a character (``"\\ud83d"``), as what a model or a world said may.
+        halves: Whether a text may hold half a character, as what a model or a world said may.
 
     Raises:
         ValueError: It is none, lies too deep in itself, or a number of it is too long or none; says what is wrong.

@@ -16,7 +16,7 @@ from reactree_ros.dataset.exercises import exercise
 from reactree_ros.dataset.lines import Line, Run, bare, in_order, lines_of
 from reactree_ros.dataset.settings import Recipe
 from reactree_ros.dataset.teaching import Teacher
-from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.expert.goals import goals_of
@@ -33,6 +33,7 @@ from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
 from reactree_ros.settings import read_settings
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.verdict import verdict_of
 from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import Task, parse_tasks
@@ -216,17 +217,8 @@ class Maker:
 
 
 def achieved(record: Record) -> bool:
-    """Whether a run reached its goal.
-
-    Raises:
-        RecordError: Its result is not whole.
-    """
-    if record.end is None:
-        return False
-    try:
-        return EpisodeResult(**record.end["result"]).achieved
-    except TypeError as error:
-        raise RecordError(f"{record.name}: its result cannot be used: {error}") from None
+    """Whether a run reached its goal."""
+    return record.end is not None and verdict_of(record.end["result"]).achieved
 
 
 def house_name(seed: int, rooms: int, *, varied: bool) -> str:

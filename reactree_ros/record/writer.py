@@ -41,8 +41,8 @@ from reactree_ros.record.schema import (
     sampling_of,
     skills_difference,
     turns_to_list,
-    without_credentials,
 )
+from reactree_ros.secrecy import without_credentials
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import Call, Listener
 from reactree_ros.tree.control_flow import Parallel

@@ -13,6 +13,7 @@ sys.path.insert(0, str(TESTS))
 
 from fuzz.fuzzing import attempt  # noqa: E402
 from fuzz.readers import READERS  # noqa: E402
+from rich.console import Console  # noqa: E402
 
 #: Failures after which nothing more is tried.
 ENOUGH = 20
@@ -26,7 +27,8 @@ def main() -> int:
     parser.add_argument("--failures", type=Path, default=Path("fuzz-failures"))
     given = parser.parse_args()
     readers = [one for one in READERS if given.only in ("", one.name)]
-    print(f"seed {given.seed}, {len(readers)} readers, {given.seconds:g} s", flush=True)
+    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console.print(f"seed {given.seed}, {len(readers)} readers, {given.seconds:g} s")
     until, seed, found, where = time.monotonic() + given.seconds, given.seed, 0, set[str]()
     while time.monotonic() < until and found < ENOUGH:
         for reader in readers:
@@ -38,9 +40,9 @@ def main() -> int:
                 if (place := f"{reader.name} {type(cause).__name__} {last.filename}:{last.lineno}") not in where:
                     where.add(place)
                     found += 1
-                    print(f"{error}\n", *traceback.format_tb(cause.__traceback__)[-4:], sep="", flush=True)
+                    console.print(f"{error}\n", *traceback.format_tb(cause.__traceback__)[-4:], sep="")
         seed += 1
-    print(f"{(seed - given.seed) * len(readers)} files, {found} failures")
+    console.print(f"{(seed - given.seed) * len(readers)} files, {found} failures")
     return 1 if found else 0
 
 

@@ -36,8 +36,9 @@ from reactree_ros.record.going_on import WayBack, decision_of, go_on, stop_of
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.player import LATER, replay
 from reactree_ros.record.reader import Record, RecordError, follow, read_record
-from reactree_ros.record.schema import skills_after, skills_difference, without_credentials
+from reactree_ros.record.schema import skills_after, skills_difference
 from reactree_ros.record.writer import Recorder, RecordFile
+from reactree_ros.secrecy import without_credentials
 from reactree_ros.tree.goal_node import GoalNode, Program
 from reactree_ros.tree.options import DEEPEST, TreeOptions
 from reactree_ros.view.exports import write_exports

@@ -133,7 +133,7 @@ def test_an_mcap_file_has_every_event_and_a_log_or_says_what_to_install(
     messages = read_mcap((tmp_path / "run.mcap").read_bytes())
     assert [value for topic, _, value in messages if topic.startswith("/record/")] == list(record.events)
     log = [value for topic, _, value in messages if topic == "/log"]
-    assert (log[0]["message"], log[-1]["message"]) == (DEMO, "end: done")
+    assert (log[0]["message"], log[-1]["message"]) == (DEMO, "Goal reached (end: done, GSR 1.00, SSR 1.00)")
     times = [time for _, time, _ in messages]
     assert times == sorted(times)
     assert times[-1] - times[0] == round(record.events[-1]["t"] * 1e9)
