@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import urllib.error
 import urllib.request
@@ -16,6 +15,7 @@ from typing import Any
 from reactree_ros.doctor.probe import all_within
 from reactree_ros.errors import UserError
 from reactree_ros.findings import Finding, Verdict
+from reactree_ros.read_back import parse_json
 
 #: Longest time for all servers together, in seconds.
 PATIENCE = 5.0
@@ -134,7 +134,7 @@ def _refused(server: Server, url: str, status: int, *, has_key: bool) -> Finding
 
 def _answered(server: Server, url: str, body: bytes, key: str) -> Finding:
     try:
-        names = [str(one["id"])[:100] for one in json.loads(body)["data"]]
+        names = [str(one["id"])[:100] for one in parse_json(body)["data"]]
     except (ValueError, TypeError, KeyError):
         said = f"{url} answers, but not with a list of models"
         return Finding(server.named_by, Verdict.WRONG, said, "name the URL of an OpenAI-compatible server, e.g. …/v1")

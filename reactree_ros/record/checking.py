@@ -54,9 +54,9 @@ class Check:
         if len(line) > LONGEST_LINE:
             raise ValueError(f"is longer than {LONGEST_LINE >> 20} MiB, the most that a line may have")
         try:
-            event = parse_json(line)
+            event = parse_json(line, halves=True)
             kind = event["e"]
-            check = CHECKS[kind]
+            check = CHECKS[kind] if type(kind) is str else CHECKS[""]
         except (ValueError, TypeError, KeyError) as error:
             why = f" ({error})" if type(error) is ValueError else ""
             raise ValueError(f"is no event: {shown(line)}{why}") if self.lines else NoRecord from None

@@ -30,6 +30,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import number_of, parse_json
 from reactree_ros.record.reader import opened, read_record
 from reactree_ros.verdict import verdict_of
 from reactree_ros.view.exports import EXPORTS, export
@@ -48,8 +49,6 @@ PATIENCE = 10.0
 PART = 1 << 20
 #: Longest command of a person, in bytes.
 LONGEST_COMMAND = 100_000
-#: Longest number that is asked for, in digits.
-LONGEST_NUMBER = 16
 LAST_PORT = 65535
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 #: The cookie that holds the token; browsers send a cookie to every port of a host, so each page has one of its own.
@@ -157,14 +156,14 @@ class ViewServer:
 
     async def _events(self, request: Request) -> Response:
         path = self._asked(request)
-        first = _number(request.query_params.get("from", "0"))
+        first = number_of(request.query_params.get("from", "0"))
         if path is None or first is None:
             return _refusal(404, "there is no such run; go back to the table")
         return StreamingResponse(self._follow(path, first), media_type="application/x-ndjson")
 
     async def _export(self, request: Request) -> Response:
         path, kind = self._asked(request), request.query_params.get("as", "")
-        at = _number(request.query_params.get("at", ""))
+        at = number_of(request.query_params.get("at", ""))
         if path is None or kind not in EXPORTS:
             return _refusal(404, f"there is no such run or export; there are {', '.join(EXPORTS)}")
         try:
@@ -178,7 +177,7 @@ class ViewServer:
         if self._steering is None:
             return _refusal(409, "this run is watched only; `reactree run --view` steers")
         try:
-            command = json.loads(await request.body())
+            command = parse_json(await request.body(), halves=True)
             do, run, words = str(command["do"]), str(command.get("run", "")), str(command.get("words", ""))
         except (ValueError, TypeError, KeyError, AttributeError):
             return _refusal(400, 'a command is {"do": …, "run": …}')
@@ -233,7 +232,7 @@ class ViewServer:
 
 
 def _ends(line: bytes) -> bool:
-    return b'"end"' in line[:40] and bool(json.loads(line).get("e") == "end")
+    return line[:40].replace(b" ", b"").startswith(b'{"e":"end"')
 
 
 def _with_verdict(line: bytes) -> bytes:
@@ -280,7 +279,7 @@ class _Guard:
         if scope["method"] not in ("GET", "HEAD"):
             if origin is None or not headers.get("content-type", "").startswith("application/json"):
                 return 403, "commands come from the page, as JSON"
-            length = _number(headers.get("content-length", ""))
+            length = number_of(headers.get("content-length", ""))
             if length is None or length > LONGEST_COMMAND:
                 return 413, f"a command has at most {LONGEST_COMMAND} bytes"
         return 0, ""
@@ -311,11 +310,6 @@ def _is_loopback(address: str) -> bool:
 
 def _exported(path: Path, kind: str, at: int | None) -> bytes:
     return export(read_record(path), kind, at)
-
-
-def _number(text: str) -> int | None:
-    """Read a number that somebody asks for; None for what is none, or is longer than any that is meant."""
-    return int(text) if text.isdecimal() and len(text) < LONGEST_NUMBER else None
 
 
 def _line(event: dict[str, Any]) -> bytes:
