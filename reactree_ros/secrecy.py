@@ -128,6 +128,11 @@ def _written(name: str, value: Any) -> Any:
 
 def shown(name: str, value: Any) -> str:
     """Return the value of a setting as a message may show it, in quotes."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(shown(name, one) for one in value)}]"
+    own, equals, rest = str(value).partition("=")
+    if equals and (is_key_name(own) or rest.lstrip()[:1] in ("{", "[")):  # of --llm-option and the like
+        return repr(f"{own}=(not shown)")
     return "(not shown)" if is_key_name(name) or isinstance(value, Mapping) else repr(redacted(str(value)[:200]))
 
 

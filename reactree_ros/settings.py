@@ -41,6 +41,11 @@ class Harmless:
             return False
 
 
+@dataclass(frozen=True)
+class Reaching:
+    """Declares that a switch or a number is reaching, too: it takes a decision that is the user's, such as a yes."""
+
+
 def plain(value: object) -> bool:
     """Return whether a value is a short text of words and numbers, which no path, address or code can be."""
     return isinstance(value, str) and re.fullmatch(r"[\w ,+-]{0,200}", value) is not None
@@ -70,6 +75,8 @@ def is_harmless(annotation: Any, value: Any, declared: Sequence[Any] = ()) -> bo
     if get_origin(annotation) is Annotated:
         annotation, *within = get_args(annotation)
         declared = (*declared, *within)
+    if any(isinstance(one, Reaching) for one in declared):
+        return False
     if any(isinstance(one, Harmless) and one.holds(value) for one in declared):
         return True
     if get_origin(annotation) in (Union, types.UnionType, tuple, list, set, frozenset):
@@ -78,6 +85,13 @@ def is_harmless(annotation: Any, value: Any, declared: Sequence[Any] = ()) -> bo
     return get_origin(annotation) is Literal or (
         isinstance(annotation, type) and issubclass(annotation, (bool, int, float, enum.Enum, types.NoneType))
     )
+
+
+def declared_of(field: FieldInfo) -> Harmless | Reaching | None:
+    """Return what is declared of a setting, for an option that is made from it; what its type says, too."""
+    if is_harmless(field.annotation, None, field.metadata):
+        return Harmless()
+    return next((one for one in field.metadata if isinstance(one, Harmless | Reaching)), None)
 
 
 def reaching(kind: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:

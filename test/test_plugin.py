@@ -211,7 +211,7 @@ def test_what_cannot_be_loaded_is_told_where_it_is_listed(broken: Path) -> None:
     ended = reactree(broken, "list")
     assert ended.returncode == 0
     assert ended.stderr.splitlines() == [TORN, RUIN]
-    assert "reactree, reactree_wm: " in ended.stdout
+    assert "reactree, reactree_wm " in ended.stdout
 
 
 @pytest.mark.parametrize(("option", "name", "message"), [("--planner", "torn", TORN), ("--world", "ruin", RUIN)])

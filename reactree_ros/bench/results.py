@@ -12,7 +12,8 @@ from typing import Any
 
 from reactree_ros.bench.events import Event, Size
 from reactree_ros.bench.jobs import Job, Key
-from reactree_ros.episode import EpisodeEnd, EpisodeResult
+from reactree_ros.episode import EpisodeResult
+from reactree_ros.verdict import EpisodeEnd
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,13 +7,14 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from reactree_ros.cli.defaults import check_files, default_map
+from reactree_ros.cli.defaults import check_files, check_trust, default_map, leaves, told_at_start
 from reactree_ros.cli.signals import ASKED
 from reactree_ros.errors import UserError
 from reactree_ros.secrecy import redacted
@@ -77,12 +78,23 @@ class Commands(TyperGroup):
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None and name != "config" and "--help" not in rest:
             try:
+                if name != "doctor":
+                    check_trust()
                 check_files([one for one in COMMANDS if one != "config"])
                 ctx.default_map = {name: default_map((name,), command)}
+                _tell_defaults(name, command, rest)
             except UserError:
                 if name != "doctor":  # which says what is wrong in them
                     raise
         return name, command, rest
+
+
+def _tell_defaults(name: str, command: Any, rest: Sequence[str]) -> None:
+    """Say which files set what of the command that is called, on stderr."""
+    path = (name, *rest[:1]) if hasattr(command, "commands") else (name,)
+    called = dict(leaves((name,), command)).get(path)
+    if called is not None and (said := told_at_start(path, called)):
+        print(in_one_line(f"defaults: {said}"), file=sys.stderr)  # noqa: T201
 
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, epilog=EXIT_CODES)

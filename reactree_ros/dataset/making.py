@@ -16,7 +16,7 @@ from reactree_ros.dataset.exercises import exercise
 from reactree_ros.dataset.lines import Line, Run, bare, in_order, lines_of
 from reactree_ros.dataset.settings import Recipe
 from reactree_ros.dataset.teaching import Teacher
-from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.expert.goals import goals_of
@@ -31,6 +31,7 @@ from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.verdict import verdict_of
 from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import Task, parse_tasks
@@ -214,7 +215,7 @@ class Maker:
 
 
 def _achieved(record: Record) -> bool:
-    return record.end is not None and EpisodeResult(**record.end["result"]).achieved
+    return record.end is not None and verdict_of(record.end["result"]).achieved
 
 
 def house_name(seed: int, rooms: int, *, varied: bool) -> str:

@@ -31,9 +31,11 @@ from starlette.staticfiles import StaticFiles
 
 from reactree_ros.errors import UserError
 from reactree_ros.record.reader import opened, read_record
+from reactree_ros.verdict import verdict_of
 from reactree_ros.view.exports import EXPORTS, export
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.steering import Helm
+from reactree_ros.view.words import as_script
 
 PAGE = Path(__file__).parent / "page"
 #: Time between two looks at a record that is being written, in seconds.
@@ -127,6 +129,7 @@ class ViewServer:
             Route("/api/events", self._events),
             Route("/api/export", self._export),
             Route("/api/steering", self._steer, methods=["POST"]),
+            Route("/page/words.js", self._words),
             Mount("/page", StaticFiles(directory=PAGE)),
         ]
         own = [f"{name}:{self.port}" for name in LOOPBACK] if _is_loopback(self._host) else []
@@ -144,6 +147,9 @@ class ViewServer:
             answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return answer
         return Response((PAGE / "index.html").read_bytes(), media_type="text/html")
+
+    async def _words(self, request: Request) -> Response:
+        return Response(as_script(), media_type="text/javascript")
 
     async def _table(self, request: Request) -> Response:
         runs = await asyncio.to_thread(self._runs.table)
@@ -208,8 +214,11 @@ class ViewServer:
                 lines = lines[len(skipped) :]
                 if lines:
                     quiet = 0.0
+                    ended = _ends(lines[-1])
+                    if ended:
+                        lines[-1] = _with_verdict(lines[-1])
                     yield b"".join(line + b"\n" for line in lines)
-                    if _ends(lines[-1]):
+                    if ended:
                         return
                 elif skipped and _ends(skipped[-1]):
                     return
@@ -225,6 +234,12 @@ class ViewServer:
 
 def _ends(line: bytes) -> bool:
     return b'"end"' in line[:40] and bool(json.loads(line).get("e") == "end")
+
+
+def _with_verdict(line: bytes) -> bytes:
+    """Return a record's last line with how the run ended, so that the page need not judge."""
+    verdict = verdict_of(json.loads(line).get("result")).as_dict()
+    return line.rstrip()[:-1] + b',"verdict":' + json.dumps(verdict).encode() + b"}"
 
 
 class _Guard:

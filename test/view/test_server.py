@@ -14,6 +14,7 @@ import pytest
 from view.writing import DEMO, Lines, Live, Wide, cookie_of, demo, origin_of, token_of
 
 from reactree_ros.errors import UserError
+from reactree_ros.verdict import verdict_of
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.steering import Course
 
@@ -43,10 +44,26 @@ def record(tmp_path: Path) -> Path:
     return tmp_path / "run.jsonl"
 
 
+def with_verdict(record: bytes) -> bytes:
+    """Return a record whose last line says how the run ended, as the page is told it."""
+    verdict = verdict_of(json.loads(record.splitlines()[-1])["result"]).as_dict()
+    return record[:-2] + b',"verdict":' + json.dumps(verdict).encode() + b"}\n"
+
+
+def test_a_forged_verdict_counts_for_nothing(tmp_path: Path, serve: Serve) -> None:
+    lines = Lines(tmp_path / "run.jsonl", "Wash a plate")
+    forged = {"judgement": "reached", "status": "success", "words": "Goal reached"}
+    with lines.path.open("a") as file:
+        file.write(json.dumps({"e": "end", "verdict": forged, "result": {"end": "done", "gsr": 0.0}, "t": 1}) + "\n")
+    answer = ask(serve(tmp_path).url, "/api/events?run=run.jsonl")
+    assert json.loads(answer.read().splitlines()[-1])["verdict"]["judgement"] == "not_reached"
+
+
 def test_events_come_as_they_are_in_the_record_and_end_with_it(record: Path, serve: Serve) -> None:
     url = serve(record).url
-    assert ask(url, "/api/events?run=run.jsonl").read() == record.read_bytes()
-    lines = record.read_bytes().splitlines(keepends=True)
+    told = with_verdict(record.read_bytes())
+    assert ask(url, "/api/events?run=run.jsonl").read() == told
+    lines = told.splitlines(keepends=True)
     assert ask(url, "/api/events?run=run.jsonl&from=20").read() == b"".join(lines[20:])
     assert ask(url, f"/api/events?run=run.jsonl&from={len(lines)}").read() == b""
 
@@ -56,7 +73,7 @@ def test_a_record_that_gzip_has_packed_is_told_as_it_was(record: Path, serve: Se
     packed = record.with_name("packed.jsonl.gz")
     packed.write_bytes(gzip.compress(told))
     record.unlink()
-    assert ask(serve(packed.parent).url, "/api/events?run=packed.jsonl.gz").read() == told
+    assert ask(serve(packed.parent).url, "/api/events?run=packed.jsonl.gz").read() == with_verdict(told)
 
 
 def test_who_comes_late_gets_everything_and_then_what_is_new(tmp_path: Path, serve: Serve) -> None:
@@ -68,7 +85,7 @@ def test_who_comes_late_gets_everything_and_then_what_is_new(tmp_path: Path, ser
     assert answer.read(len(there)) == there
     for _ in pieces:
         pass
-    assert there + answer.read() == (tmp_path / "run.jsonl").read_bytes()
+    assert there + answer.read() == with_verdict((tmp_path / "run.jsonl").read_bytes())
 
 
 def test_a_line_that_is_not_whole_is_not_told(tmp_path: Path, serve: Serve) -> None:

@@ -99,7 +99,8 @@ class Lines:
         self._events += 1
 
     def end(self, **result: Any) -> None:
-        done = {"end": "done", "status": "success", "gsr": None, "message": "", "seconds": self._events / 4}
+        status = "success" if result.get("end", "done") == "done" else "failure"
+        done = {"end": "done", "status": status, "gsr": None, "message": "", "seconds": self._events / 4}
         self.add("end", result=done | result, failures=[])
         self._file.close()
 
