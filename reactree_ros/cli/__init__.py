@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from reactree_ros.cli.defaults import check_files, check_trust, default_map, lea
 from reactree_ros.cli.signals import ASKED
 from reactree_ros.errors import UserError
 from reactree_ros.secrecy import redacted
+from reactree_ros.settings import or_nearest
 from reactree_ros.view.words import in_one_line
 from reactree_ros.world.port import WorldError
 
@@ -133,7 +135,7 @@ def main() -> None:
         except (KeyboardInterrupt, typer.Abort):
             _fail_by(signal.Signals(ASKED.number or signal.SIGINT))
         except UsageError as error:
-            if message := error.format_message():  # there is none where the help was printed instead
+            if message := _with_nearest(error.format_message()):  # there is none where the help was printed instead
                 _fail(message, BAD_INPUT)
             sys.exit(BAD_INPUT)
         except BrokenPipeError:
@@ -142,6 +144,15 @@ def main() -> None:
             if ASKED.number:  # it is of what was broken off
                 _fail_by(signal.Signals(ASKED.number))
             _fail(in_one_line(str(error)), BAD_INPUT)
+
+
+def _with_nearest(message: str) -> str:
+    """Add the nearest command, or the nearest value of an option, to what typer says of another one."""
+    said = message.replace("Value error, ", "").removesuffix(".")
+    command, value = (re.search(p, said) for p in ("^No such command '([^']*)'$", "'([^']*)' is not one of (.*)$"))
+    if command:
+        return said + or_nearest(command[1], COMMANDS)
+    return said + or_nearest(value[1], re.findall("'([^']*)'", value[2])) if value else message
 
 
 def _fail_by(one: signal.Signals) -> NoReturn:
