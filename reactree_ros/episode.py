@@ -31,7 +31,7 @@ from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.tried import left_undone, why
-from reactree_ros.verdict import BROKEN, EpisodeEnd, Verdict, verdict_of
+from reactree_ros.verdict import BROKEN, LIMITED, EpisodeEnd, Verdict, verdict_of
 from reactree_ros.world.port import Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit
 
@@ -381,10 +381,9 @@ class Episode:
 
     def _reason(self, end: EpisodeEnd) -> str:
         """Say what the tree knows of its end; see :class:`EpisodeResult`."""
-        root, budget = self.root, self.context.budget
-        limits = {EpisodeEnd.OUT_OF_STEPS: budget.max_steps, EpisodeEnd.OUT_OF_DECISIONS: budget.max_decisions}
-        if end in limits:
-            return f"all of the {limits[end]} are used up"
+        root = self.root
+        if end in LIMITED:
+            return self.context.budget.reason()
         if root.status == Status.FAILURE:
             return why(root)
         return "; ".join(left_undone(root)) if root.status == Status.SUCCESS else ""
@@ -400,8 +399,7 @@ class Episode:
         if failure is None:
             return EpisodeEnd.DONE
         if failure.kind is FailureKind.BUDGET:
-            steps = self.context.budget.reached() is Limit.STEPS
-            return EpisodeEnd.OUT_OF_STEPS if steps else EpisodeEnd.OUT_OF_DECISIONS
+            return EpisodeEnd((self.context.budget.reached() or Limit.DECISIONS).end)
         return _ENDS[failure.kind]
 
     # ------------------------------------------------------------------ what is learnt

@@ -4,30 +4,115 @@ from __future__ import annotations
 
 import difflib
 import enum
+import re
 import types
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
 from reactree_ros.errors import UserError
+from reactree_ros.secrecy import shown
 
 M = TypeVar("M", bound="Settings")
-#: What a key is called, in small letters and without what joins words.
-_SECRETS = frozenset(
-    {"accesstoken", "apikey", "authorization", "hftoken", "password", "secret", "token", "useauthtoken", "xapikey"}
-)
+
+
+@dataclass(frozen=True)
+class Harmless:
+    """Declares that a text, path or mapping starts, opens, loads and sends nothing.
+
+    It stands in the annotation of a setting or an option: ``house: Annotated[str, Harmless(is_shipped)]``. Without it
+    such a value is *reaching*: a record or a project's file cannot set it by itself.
+
+    Attributes:
+        when: Says of a value whether that holds; None: it holds for every value.
+    """
+
+    when: Callable[[Any], bool] | None = None
+
+    def holds(self, value: Any) -> bool:
+        """Return whether that holds for a value, which may be of any type."""
+        try:
+            return self.when is None or self.when(value)
+        except TypeError:  # it is of another type than such a value has
+            return False
+
+
+@dataclass(frozen=True)
+class Reaching:
+    """Declares that a switch or a number is reaching, too: it takes a decision that is the user's, such as a yes."""
+
+
+def plain(value: object) -> bool:
+    """Return whether a value is a short text of words and numbers, which no path, address or code can be."""
+    return isinstance(value, str) and re.fullmatch(r"[\w ,+-]{0,200}", value) is not None
 
 
 class Settings(BaseModel):
-    """Settings of one thing. Each field has a description, a default and its bounds, which are written only here."""
+    """Settings of one thing. Each field has a description, a default and its bounds, which are written only here.
+
+    A field of texts, paths or mappings is *reaching* unless it is declared :class:`Harmless`; see :func:`reaching`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class NoSettings(Settings):
     """For what has nothing to set."""
+
+
+def is_harmless(annotation: Any, value: Any, declared: Sequence[Any] = ()) -> bool:
+    """Return whether a value can start, open, load and send nothing: by its type, or because that is declared.
+
+    Args:
+        annotation: Its type. Booleans, numbers, enums, literals, and unions and lists of these are harmless.
+        value: The value, as it was given.
+        declared: What is declared beside the type, such as :class:`Harmless`.
+    """
+    if get_origin(annotation) is Annotated:
+        annotation, *within = get_args(annotation)
+        declared = (*declared, *within)
+    if any(isinstance(one, Reaching) for one in declared):
+        return False
+    if any(isinstance(one, Harmless) and one.holds(value) for one in declared):
+        return True
+    if get_origin(annotation) in (Union, types.UnionType, tuple, list, set, frozenset):
+        parts = [one for one in get_args(annotation) if one is not Ellipsis]
+        return bool(parts) and all(is_harmless(one, None) for one in parts)
+    return get_origin(annotation) is Literal or (
+        isinstance(annotation, type) and issubclass(annotation, (bool, int, float, enum.Enum, types.NoneType))
+    )
+
+
+def declared_of(field: FieldInfo) -> Harmless | Reaching | None:
+    """Return what is declared of a setting, for an option that is made from it; what its type says, too."""
+    if is_harmless(field.annotation, None, field.metadata):
+        return Harmless()
+    return next((one for one in field.metadata if isinstance(one, Harmless | Reaching)), None)
+
+
+def reaching(kind: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of some settings that may start, open, load or send something.
+
+    What is unknown counts, because settings of others may take more than their fields. A field's default does not.
+
+    Args:
+        kind: Whose settings they are.
+        values: The settings by name, as they were given.
+    """
+    fields = kind.model_fields
+    return {
+        name: value
+        for name, value in values.items()
+        if (field := fields.get(name)) is None
+        or not (_is_default(field, value) or is_harmless(field.annotation, value, field.metadata))
+    }
+
+
+def _is_default(field: FieldInfo, value: Any) -> bool:
+    return bool(field.get_default(call_default_factory=True) == value)
 
 
 def choices(field: FieldInfo) -> tuple[str, ...]:
@@ -40,25 +125,6 @@ def choices(field: FieldInfo) -> tuple[str, ...]:
         elif get_origin(kind) is Literal:
             found += map(str, get_args(kind))
     return tuple(found)
-
-
-def _is_secret(name: object, value: object) -> bool:
-    return isinstance(value, str) and str(name).lower().replace("_", "").replace("-", "") in _SECRETS
-
-
-def secrets_in(values: Any) -> list[str]:
-    """Return the names of what is a key by its name, however far in."""
-    if isinstance(values, Mapping):
-        own = [str(name) for name, value in values.items() if _is_secret(name, value)]
-        return own + [name for value in values.values() for name in secrets_in(value)]
-    return [name for value in values for name in secrets_in(value)] if isinstance(values, list | tuple) else []
-
-
-def without_secrets(values: Any) -> Any:
-    """Return values without what is a key by its name, however far in."""
-    if isinstance(values, Mapping):
-        return {name: without_secrets(value) for name, value in values.items() if not _is_secret(name, value)}
-    return [without_secrets(value) for value in values] if isinstance(values, list | tuple) else values
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -104,4 +170,4 @@ def read_settings(kind: type[M], values: Mapping[str, Any], *, where: str) -> M:
         message = f"{first['msg'][:1].lower()}{first['msg'][1:]}".removeprefix("value error, ")
         if not name:
             raise UserError(f"{where}: {message}") from error
-        raise UserError(f"{where}: {name} is {str(first['input'])[:200]!r}: {message}") from error
+        raise UserError(f"{where}: {name} is {shown(name, first['input'])}: {message}") from error

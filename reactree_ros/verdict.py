@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from reactree_ros.agent.budget import Limit
+
 #: What GSR and SSR are, to stand where they first do.
 SCORES = "GSR: 1 if the whole goal holds, else 0. SSR: the share of the goal that holds."
 
@@ -30,6 +32,10 @@ class EpisodeEnd(enum.Enum):
     FAILURE = "failure", "the planner gave up"
     OUT_OF_DECISIONS = "out_of_decisions"
     OUT_OF_STEPS = "out_of_steps"
+    OUT_OF_TOKENS = "out_of_tokens"
+    OUT_OF_TIME = "out_of_time"
+    OUT_OF_MONEY = "out_of_money"
+    STUCK = "stuck", "the same happened again and again"
     CONTEXT_FULL = "context_full", "the prompt no longer fits into the language model's context"
     INTERRUPTED = "interrupted", "somebody stopped it"
     MODEL_GONE = "model_gone", "the language model does not answer"
@@ -44,7 +50,7 @@ BROKEN = frozenset(
     {EpisodeEnd.MODEL_GONE, EpisodeEnd.WORLD_GONE, EpisodeEnd.MEMORY_GONE, EpisodeEnd.HELD, EpisodeEnd.BUG}
 )
 #: Ends by a limit of the run; whoever allows more may go on with it.
-LIMITED = frozenset({EpisodeEnd.OUT_OF_DECISIONS, EpisodeEnd.OUT_OF_STEPS})
+LIMITED = frozenset(EpisodeEnd(limit.end) for limit in Limit)
 
 
 class _Shown(NamedTuple):

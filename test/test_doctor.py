@@ -21,12 +21,12 @@ from openai_peer import Exchange, Peer, answers, babbles, fails, never_answers
 from reactree_ros.agent.turns import Saw
 from reactree_ros.doctor import engines, package, probe, ros, servers, surroundings
 from reactree_ros.doctor.memory_file import episodic_memory
-from reactree_ros.doctor.secrecy import redacted
 from reactree_ros.findings import Finding, Verdict
 from reactree_ros.memory.embedding import DEFAULT_MODEL
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.store import APPLICATION_ID, SCHEMA_VERSION
+from reactree_ros.secrecy import redacted
 
 ROOT = Path(__file__).parents[1]
 HERE = "cpython-{}{}".format(*sys.version_info[:2])

@@ -16,12 +16,11 @@ from reactree_ros.cli import completion
 from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
-from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry, Spec
+from reactree_ros.registry import REGISTRIES, Registry, Spec
 from reactree_ros.settings import choices
 from reactree_ros.world.virtualhome.vocabulary import word_groups
 
 app = typer.Typer(add_completion=False)
-REGISTRIES: dict[str, Registry[Any]] = {"planners": PLANNERS, "worlds": WORLDS, "models": MODELS, "suites": SUITES}
 #: What is listed beside what is registered.
 WORDS = "words"
 _WORDS_HEAD = ("what it is for", "properties", "words")
@@ -119,12 +118,13 @@ def words_table() -> str:
 
 
 def _specs(registry: Registry[Any], *, own: bool) -> Iterator[Any]:
-    """Yield what can be loaded; what cannot be is told on stderr."""
-    for name in registry.own if own else registry.names:
-        try:
-            yield registry.get(name)
-        except UserError as error:
-            Console(stderr=True, soft_wrap=True).print(str(error), style="yellow", markup=False, highlight=False)
+    """Yield what can be loaded; what is wrong with plug-ins is told on stderr."""
+    if own:
+        yield from map(registry.get, registry.own)
+        return
+    for problem in registry.problems():
+        Console(stderr=True, soft_wrap=True).print(problem, style="yellow", markup=False, highlight=False)
+    yield from registry
 
 
 def _show(title: str, specs: Sequence[Spec], console: Console) -> None:

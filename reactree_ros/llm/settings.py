@@ -12,7 +12,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.registry import MODELS
-from reactree_ros.settings import Settings, read_settings
+from reactree_ros.settings import Settings, reaching, read_settings
 
 
 def read_yaml(text: str) -> Any:
@@ -58,6 +58,18 @@ def model_from_dict(values: Any, *, where: str) -> tuple[ModelSpec, Settings]:
 def model_to_dict(spec: ModelSpec, settings: Settings) -> dict[str, Any]:
     """Return what can be written as JSON; a key is not part of it, only the name of its file."""
     return {"llm": spec.name, **settings.model_dump(mode="json", exclude_defaults=True)}
+
+
+def reaching_of_model(values: Any) -> dict[str, Any]:
+    """Return those settings that may start, open, load or send something, of what :func:`model_to_dict` writes.
+
+    Raises:
+        UserError: There is no such language model.
+    """
+    if not isinstance(values, Mapping):
+        return {"llm": values}
+    others = {str(name): value for name, value in values.items() if name != "llm"}
+    return reaching(MODELS.get(str(values.get("llm", MODELS.default))).settings, others)
 
 
 def model_settings(name: Any, values: Mapping[str, Any], *, where: str) -> tuple[ModelSpec, Settings]:

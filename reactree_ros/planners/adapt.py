@@ -18,6 +18,7 @@ from py_trees.composites import Composite
 from pydantic import Field
 
 from reactree_ros.agent.decision import ControlFlow, Expand
+from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Told
 from reactree_ros.llm.port import FreeText, Reply
@@ -205,7 +206,7 @@ class AdaptNode(AgentNode):
         asked = f"{prompt(PROMPTS, 'adapt.txt')}\n\n{skills}"
         corrections = ""
         for _ in range(PLANS):
-            turn = Told(f"{asked}\n\nTask: {self.subgoal}\n{corrections}Plan:", About.TASK)
+            turn = Told(f"{asked}\n\nTask: {in_lines(self.subgoal, first=False)}\n{corrections}Plan:", About.TASK)
             reply = yield from self.ask_of([turn], FreeText(_STOPS))
             try:
                 return read_plan(reply.text, cut=reply.cut), reply

@@ -8,6 +8,7 @@ record's. From the record's end, or any moment before, a run can go on live.
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -37,6 +38,7 @@ from reactree_ros.record.schema import (
     skills_after,
 )
 from reactree_ros.record.writer import Recorder, encoded
+from reactree_ros.settings import reaching
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Score, Use, World
@@ -534,7 +536,7 @@ def make_episode(
             run["instruction"],
             world=world,
             model=model,
-            planner=builder or planner(run["planner"]["name"]),
+            planner=builder or _planner_of(record),
             options=options,
             working_memory=run["working_memory"],
             record=recorder,
@@ -550,6 +552,25 @@ def make_episode(
     episode.context.enter(world)  # what takes how long is as it is recorded
     script.begin(episode.context)
     return episode
+
+
+def _planner_of(record: Record) -> Builder:
+    """Return the planner that a record names.
+
+    Raises:
+        UserError: There is none of that name, or one of its settings would start, open, load or send something.
+    """
+    name = record.run["planner"]["name"]
+    if not isinstance(name, str):
+        raise RecordError(f"{record.name}: the planner is {str(name)[:60]!r}, and that is no name")
+    chosen = planner(name)
+    if found := reaching(type(chosen.settings), chosen.settings.model_dump(exclude_unset=True)):
+        raise UserError(
+            f"{record.name}: its planner's settings {', '.join(found)} would start, open, load or send something, and "
+            "a record may not decide that by itself; `reactree fork RUN --at DECISION --planner "
+            f"{shlex.quote(name)}` begins anew with them"
+        )
+    return chosen
 
 
 def followed_to_the_end(episode: Episode, script: Script) -> bool:

@@ -18,6 +18,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.training.allowed import Vocabulary
 from reactree_ros.training.dataset import Decision, NodeText
 from reactree_ros.training.vocabulary import END, token_texts
+from reactree_ros.worker_process import serve_the_parent
 
 _CHUNK = 64
 _ARRAYS = ("tokens", "nodes", "source", "first", "length", "kind", "targets", "learn", "allowed", "allowed_ends")
@@ -109,7 +110,7 @@ def prepare(texts: Iterable[NodeText], tokenizer: str, *, context: int, masked: 
         _begin(tokenizer, context, masked)
         parts = [_encoded(chunk) for chunk in _chunks(texts)]
     else:
-        with multiprocessing.get_context("spawn").Pool(processes, _begin, (tokenizer, context, masked)) as pool:
+        with multiprocessing.get_context("spawn").Pool(processes, _begin_worker, (tokenizer, context, masked)) as pool:
             parts = list(pool.imap(_encoded, _chunks(texts)))
     if not any(part.lengths for part in parts):
         raise UserError("the dataset holds no decision, so there is nothing to learn; look at how it was made")
@@ -144,6 +145,11 @@ def _chunks(texts: Iterable[NodeText]) -> Iterator[list[NodeText]]:
 
 
 _worker: dict[str, Any] = {}  # what a process of the pool needs for every chunk
+
+
+def _begin_worker(tokenizer: str, context: int, masked: bool) -> None:
+    serve_the_parent()
+    _begin(tokenizer, context, masked)
 
 
 def _begin(tokenizer: str, context: int, masked: bool) -> None:

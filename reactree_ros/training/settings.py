@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import Field, field_validator
 
 from reactree_ros.errors import UserError
-from reactree_ros.settings import Settings, read_settings
+from reactree_ros.settings import Harmless, Settings, plain, read_settings
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class TrainSettings(Settings):
     context: int = Field(default=8192, ge=64, le=131072, description="tokens that the model's context holds")
     tokens: int = Field(default=50_000_000, ge=1, description="tokens to train on, as often as they come up")
     batch_tokens: int = Field(default=4096, ge=64, description="tokens of a step")
-    shares: str = Field(
+    shares: Annotated[str, Harmless(plain)] = Field(
         default="",
         description="how much of the tokens is of each --data, in their order, as 2,1,1; empty: each node as often",
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reactree_ros.agent.budget import Limit
 from reactree_ros.llm.port import InvalidReply, LanguageModelError, PromptTooLong
+from reactree_ros.secrecy import redacted
 from reactree_ros.world.port import WorldError
 
 
@@ -16,7 +17,7 @@ class FailureKind(enum.Enum):
     GAVE_UP = "failure"
     """The planner gave up: it said so, its expansion failed, or it could not be held to what may be said."""
     BUDGET = "budget"
-    """A limit on decisions or steps is reached."""
+    """A limit of the run is reached: decisions, steps, tokens, seconds, money, or how often the same may come."""
     CONTEXT_FULL = "context_full"
     """The prompt does not fit into the language model's context, and nothing is left to leave out."""
     MODEL_GONE = "model_gone"
@@ -51,7 +52,7 @@ class LimitReached(Exception):
     """
 
     def __init__(self, limit: Limit) -> None:
-        super().__init__(limit.value)
+        super().__init__(limit.line)
         self.limit = limit
 
 
@@ -94,11 +95,11 @@ def failure_of(error: Exception) -> Failure:
     """Return the failure that an exception stands for."""
     if isinstance(error, EndedBelow):
         return error.failure
-    message = str(error) or type(error).__name__
+    message = redacted(str(error)) or type(error).__name__
     for kinds, kind in _KINDS:
         if isinstance(error, kinds):
             return Failure(kind, message)
-    return Failure(FailureKind.BUG, f"{type(error).__name__}: {error}" if str(error) else message)
+    return Failure(FailureKind.BUG, f"{type(error).__name__}: {message}" if str(error) else message)
 
 
 _FATAL = (

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import Field
 
 from reactree_ros.errors import UserError
-from reactree_ros.registry import Spec
+from reactree_ros.registry import SUITES, WORLDS, Spec
 from reactree_ros.settings import Settings
 from reactree_ros.world.port import Household, World
 
@@ -86,6 +86,21 @@ def in_house(task: object) -> dict[str, str]:
     """Return in which house a task is, for a record; nothing where the world does not name its houses."""
     house = getattr(task, "house", "")
     return {"house": house} if house else {}
+
+
+def check_prompts(household: Household) -> Household:
+    """Return a household that a record or a bridge brought, once its prompts come with a registered package.
+
+    To read them imports that package.
+
+    Raises:
+        ValueError: They do not.
+    """
+    package, _, folder = household.prompts.partition(":")
+    sound = all(part.isidentifier() for part in folder.split("/"))
+    if household.prompts and not (sound and package in WORLDS.packages | SUITES.packages):
+        raise ValueError(f"prompts {household.prompts[:80]!r}: come with no registered world; install what brings it")
+    return household
 
 
 class WorldSettings(Settings):

@@ -683,3 +683,12 @@ def test_hostile_words_are_shown_as_words(tmp_path: Path, serve: Serve, open_pag
     assert page.locator("img, main script").count() == 0
     assert page.title() not in ("1", "2")
     assert {url.split("/", 3)[2] for url in asked} == {page.url.split("/", 3)[2]}
+
+
+def test_the_token_leaves_the_address_line_and_no_script_reads_it(
+    tmp_path: Path, serve: Serve, open_page: Open
+) -> None:
+    page = open_page(f"{serve(Lines(tmp_path / 'run.jsonl', 'root').path).url}#/latest")
+    expect(page.locator("h1")).to_be_visible()
+    assert ("token" in page.url, page.url.endswith("/#/latest")) == (False, True)
+    assert page.evaluate("[document.cookie, document.referrer]") == ["", ""]

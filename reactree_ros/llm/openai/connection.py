@@ -10,6 +10,7 @@ from typing import Any
 from reactree_ros.agent.text import well_formed
 from reactree_ros.llm.openai.refusal import Refused
 from reactree_ros.llm.port import LanguageModelError, ServerUnavailable
+from reactree_ros.secrecy import HIDDEN, redacted, shown_address
 
 #: A server that dies refuses a connection or resets one, as it happens: what is told does not depend on which.
 GONE = "cannot be reached: nothing listens there, or it closed the connection"
@@ -36,7 +37,7 @@ class Connection:
 
     def __init__(self, *, url: str, key: str, retries: int, timeout: float) -> None:
         self.url = url
-        self.name = f"the server at {url}"
+        self.name = f"the server at {shown_address(url)}"
         self._key = key
         self._retries = retries
         self._timeout = timeout
@@ -93,8 +94,8 @@ class Connection:
         raise failure
 
     def redacted(self, message: str) -> str:
-        """Return a message without the key."""
-        return message.replace(self._key, "***") if self._key else message
+        """Return a message without this key and any other."""
+        return redacted(message.replace(self._key, HIDDEN) if self._key else message)
 
     async def close(self) -> None:
         """Close all connections; the next request opens one again."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from reactree_ros.llm.chat import ChatLayout, Message, Rendering, chat_messages, find_layout
 from reactree_ros.llm.engine import ConstraintKind, Engine, Generated, Generation
+from reactree_ros.llm.markers import broken, spoken_to_server
 from reactree_ros.llm.openai import dialects, trials
 from reactree_ros.llm.openai.address import read_key, read_url
 from reactree_ros.llm.openai.answer import read_answer
@@ -189,6 +190,7 @@ class OpenAIEngine(Engine):
     async def _complete(
         self, generation: Generation, dialect: Dialect | None = None, *, chat: bool | None = None
     ) -> Generated:
+        generation = replace(generation, turns=spoken_to_server(generation.turns), begun=broken(generation.begun))
         values = {"temperature": generation.temperature, "seed": generation.seed, LIMIT: generation.max_tokens}
         if generation.top_p < 1:
             values["top_p"] = generation.top_p

@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 from pydantic import Field
 
+from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
 from reactree_ros.settings import Settings, read_settings
 from reactree_ros.world.pddl.problems import Fact
@@ -57,7 +58,7 @@ class Wording(Settings):
 
 def _filled(template: str, name: str, arguments: Sequence[str]) -> str:
     try:
-        return template.format(*arguments)
+        return check_template(template, [str(number) for number in range(len(arguments))]).format(*arguments)
     except (IndexError, KeyError, ValueError) as error:
         raise UserError(f"the words '{template}' for {name} do not fit its {len(arguments)} arguments") from error
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
 from reactree_ros.errors import UserError
+from reactree_ros.settings import Harmless, plain
 from reactree_ros.world.pyrobosim.export import tasks_as_pyrobosim
 from reactree_ros.world.pyrobosim.robot import HOUSEHOLD, PyrobosimRobot
 from reactree_ros.world.pyrobosim.simulator import House
@@ -28,11 +30,13 @@ def check_factor(factor: float) -> float:
 class PyrobosimSettings(WorldSettings):
     """Which world, and how it goes on in it."""
 
-    house: str = Field(
+    house: Annotated[str, Harmless(str.isdecimal)] = Field(
         default="0",
         description="a world file of pyrobosim, a folder of `reactree house --as pyrobosim`, or the seed of a house",
     )
-    robot: str = Field(default="", description="which robot of the world, if not all; empty: all, the first foremost")
+    robot: Annotated[str, Harmless(plain)] = Field(
+        default="", description="which robot of the world, if not all; empty: all, the first foremost"
+    )
     robots: int = Field(default=1, ge=1, le=6, description="how many robots, where the house is made up from a seed")
     realtime_factor: float = Field(
         default=-1.0, ge=-1, le=1000, description="seconds in it for each of ours; -1: as fast as can be"
