@@ -549,7 +549,7 @@ def test_the_page_counts_as_the_terminal_does_and_explains_its_signs(
         {"e": "grow", "nodes": [{"node": 0, "parent": 0, "kind": "agent", "name": "again"}]},
         {"e": "grow", "nodes": [{"node": 2, "parent": 3, "kind": "agent"}, {"node": 3, "parent": 2, "kind": "agent"}]},
         {"e": "grow", "nodes": 7},
-        {"e": "status", "of": "running"},
+        {"e": "status", "of": [None]},
         {"e": "retrieved", "node": 0, "experiences": [None]},
     ],
 )
