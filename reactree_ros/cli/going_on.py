@@ -74,7 +74,7 @@ def go_on_from(
         open_record(save) as file,
         world_of(record) as made,
         person_at(console, None, page=False) as desk,
-        shown_events(file, save, as_json=as_json, console=console) as events,
+        shown_events(file, save, as_json=as_json, console=console, model=model) as events,
     ):
         world = guarded(made, policy_of(record), desk, options_of(record).answer_timeout)
         given: dict[str, Any] = {
