@@ -211,11 +211,10 @@ class Fault:
     @property
     def with_value(self) -> str:
         """What is wrong, with what stands there."""
-        return (
-            self.said
-            if self.unknown or self.missing
-            else f"{self.said}, not {shown(str(self.path[-1] if self.path else ''), self.value)[:60]!r}"
-        )
+        if self.unknown or self.missing:
+            return self.said
+        name = str(self.path[-1]) if self.path else ""
+        return f"{self.said}, not {shown(name, self.value)[:60]!r}"
 
 
 def fault_of(error: ValidationError, kind: Any, beside: Sequence[str] = ()) -> Fault:

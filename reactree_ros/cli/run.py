@@ -93,7 +93,7 @@ def run(
         open_record(record) as file,
         place.make(task, scored=task_id is not None) as made,
         person_at(console, chosen, page=view) as desk,
-        shown_events(file, save, as_json=as_json, console=console) as events,
+        shown_events(file, save, as_json=as_json, console=console, model=model) as events,
     ):
         household = guarded(made, rules, desk, options.answer_timeout)
         steering = Steering(model, desk, paused=paused) if view else None

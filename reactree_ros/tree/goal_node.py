@@ -735,6 +735,8 @@ class GoalNode(Composite, abc.ABC):
             thrown = error
         else:
             if step.call is not None:
+                if step.call.of == "reply":
+                    value = self._context.warned_once(value)
                 listener.came(self, step.call, value)
             return lambda: program.send(value)
         if step.call is not None:
