@@ -166,7 +166,7 @@ class Arguments:
     def __init__(self, nodes: Sequence[NodeArguments], own: Sequence[tuple[str, str, str, Sequence[str]]]) -> None:
         self._own = {name for name, _, _, _ in own}
         self._of_nodes: dict[str, tuple[str, str]] = {}  # an argument's node and parameter
-        declared = [
+        self.declared = [
             DeclareLaunchArgument(name, default_value=default, description=said, choices=list(few) or None)
             for name, default, said, few in own
         ]
@@ -175,9 +175,16 @@ class Arguments:
                 taken = parameter in self._of_nodes or parameter in self._own
                 name = f"{node.chosen_by}_{parameter}" if taken else parameter
                 self._of_nodes[name] = node.name, parameter
-                declared.append(DeclareLaunchArgument(name, default_value="", description=said))
-        refuse = OpaqueFunction(function=refuse_unknown, args=[[one.name for one in declared]])
-        self.declared: list[Any] = [refuse, *declared]
+                self.declared.append(DeclareLaunchArgument(name, default_value="", description=said))
+
+    def described(self, begin: OpaqueFunction) -> LaunchDescription:
+        """Return a launch of these arguments and no others.
+
+        Args:
+            begin: Starts the nodes.
+        """
+        refuse = OpaqueFunction(function=refuse_unknown, args=[[one.name for one in self.declared]])
+        return LaunchDescription([refuse, *self.declared, begin])
 
     def own(self, context: LaunchContext, name: str) -> str:
         """Return the value of an argument of the launch itself."""
@@ -342,8 +349,7 @@ def describe(
         robots: Says which robots it is for.
     """
     arguments = Arguments([PLANNER, bridge, INFERENCE], [*own, *DECIDING, *COMMON])
-    begin = OpaqueFunction(function=start, args=[arguments, bridge, robots])
-    return LaunchDescription([*arguments.declared, begin])
+    return arguments.described(OpaqueFunction(function=start, args=[arguments, bridge, robots]))
 
 
 def start(
