@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import enum
+import dataclasses
 import math
 import threading
 import time
@@ -30,6 +30,8 @@ from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.tree.tried import left_undone, why
+from reactree_ros.verdict import BROKEN, LIMITED, EpisodeEnd, Verdict, verdict_of
 from reactree_ros.world.port import Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit
 
@@ -37,28 +39,6 @@ from reactree_ros.world.wrappers import SkillTimeLimit
 TICK_PERIOD = 0.1
 #: Longest wait for the world to say how far the goal is reached, in seconds.
 SCORE_TIMEOUT = 30.0
-
-
-class EpisodeEnd(enum.Enum):
-    """How an episode ended."""
-
-    DONE = "done"
-    FAILURE = "failure"
-    OUT_OF_DECISIONS = "out_of_decisions"
-    OUT_OF_STEPS = "out_of_steps"
-    CONTEXT_FULL = "context_full"
-    INTERRUPTED = "interrupted"
-    MODEL_GONE = "model_gone"
-    WORLD_GONE = "world_gone"
-    MEMORY_GONE = "memory_gone"
-    HELD = "held"
-    BUG = "bug"
-
-
-#: Ends that say nothing of the planner: such an episode is no result and is carried out again.
-BROKEN = frozenset(
-    {EpisodeEnd.MODEL_GONE, EpisodeEnd.WORLD_GONE, EpisodeEnd.MEMORY_GONE, EpisodeEnd.HELD, EpisodeEnd.BUG}
-)
 _ENDS = {
     FailureKind.GAVE_UP: EpisodeEnd.FAILURE,
     FailureKind.CONTEXT_FULL: EpisodeEnd.CONTEXT_FULL,
@@ -92,6 +72,8 @@ class EpisodeResult:
         model_seconds: Time that the model took for its replies, together.
         end: A value of :class:`EpisodeEnd`.
         message: What went wrong on the way, whatever the end; empty where nothing did.
+        reason: What the run itself says of its end: which limit is reached, what the node that failed last thought, saw
+            or met, or what was left undone; empty where it says nothing.
         robots: How many robots there were.
         makespan: Steps of the run where what robots did at the same time is counted once; with one robot all of them.
         questions: Questions that a person was asked.
@@ -117,13 +99,17 @@ class EpisodeResult:
     robots: int = 1
     makespan: int = 0
     questions: int = 0
+    reason: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """How it ended, in one value."""
+        return verdict_of(dataclasses.asdict(self))
 
     @property
     def achieved(self) -> bool:
-        """Whether the goal was reached: by the world's score, or by the root's status where there is none."""
-        if self.gsr is not None:
-            return self.gsr == 1.0
-        return self.status == "success" and not self.broken
+        """Whether the goal was reached: by the world's score, or as the planner claims where there is none."""
+        return self.verdict.achieved
 
     @property
     def broken(self) -> bool:
@@ -368,6 +354,7 @@ class Episode:
         context, root = self.context, self.root
         replies = [reply for _, _, reply in context.replies]
         told = [context.fatal.message] if context.fatal else [failure.message for failure in context.failures]
+        end = self._end(gone=bool(problem))
         return EpisodeResult(
             task_id=self.task_id,
             instruction=self.instruction,
@@ -384,26 +371,22 @@ class Episode:
             output_tokens=_total(reply.output_tokens for reply in replies),
             reasoning_tokens=_total(reply.reasoning_tokens for reply in replies),
             model_seconds=round(math.fsum(reply.seconds for reply in replies), 3),
-            end=self._end(gone=bool(problem)).value,
+            end=end.value,
             message="; ".join(dict.fromkeys([*told, *([problem] if problem else [])])),
             robots=len(context.team.robots),
             makespan=context.team.makespan,
             questions=context.budget.questions,
+            reason=problem or self._reason(end),
         )
 
-    def reason(self, result: EpisodeResult) -> str:
-        """Say why the goal was not reached, or what went wrong on the way; empty where nothing did."""
-        if result.message or result.achieved:
-            return result.message
-        if result.end == EpisodeEnd.DONE.value:
-            return "the planner says that it is done, but the world's goal is not reached"
-        limits = {EpisodeEnd.OUT_OF_STEPS: self.context.budget.max_steps}
-        limits |= {EpisodeEnd.OUT_OF_DECISIONS: self.context.budget.max_decisions}
-        limit = limits.get(EpisodeEnd(result.end))
-        if limit is not None:
-            return f"all of the {limit} {result.end.removeprefix('out_of_')} are used up"
-        failure = self.root.failure
-        return "it was interrupted" if failure is None else f"the planner gave up: {failure.message}"
+    def _reason(self, end: EpisodeEnd) -> str:
+        """Say what the tree knows of its end; see :class:`EpisodeResult`."""
+        root = self.root
+        if end in LIMITED:
+            return self.context.budget.reason()
+        if root.status == Status.FAILURE:
+            return why(root)
+        return "; ".join(left_undone(root)) if root.status == Status.SUCCESS else ""
 
     def _end(self, *, gone: bool) -> EpisodeEnd:
         root, failure = self.root, self.root.failure
@@ -416,8 +399,7 @@ class Episode:
         if failure is None:
             return EpisodeEnd.DONE
         if failure.kind is FailureKind.BUDGET:
-            steps = self.context.budget.reached() is Limit.STEPS
-            return EpisodeEnd.OUT_OF_STEPS if steps else EpisodeEnd.OUT_OF_DECISIONS
+            return EpisodeEnd((self.context.budget.reached() or Limit.DECISIONS).end)
         return _ENDS[failure.kind]
 
     # ------------------------------------------------------------------ what is learnt

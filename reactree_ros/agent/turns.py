@@ -20,6 +20,7 @@ from reactree_ros.agent.decision import (
     Think,
     WriteCode,
 )
+from reactree_ros.agent.foreign import cleaned, in_lines
 from reactree_ros.agent.observation import Observation
 
 
@@ -46,12 +47,23 @@ class About(enum.Enum):
     """What was searched and what was not."""
 
 
+#: What is told in one line; everything else is put together of several, each of which is looked at where that is done.
+_OF_ONE_LINE = frozenset({About.SUMMARY, About.PERSON, About.LIMIT, About.FAILED, About.SEARCHED})
+
+
 @dataclass(frozen=True)
 class Told:
-    """Something that a goal node was told."""
+    """Something that a goal node was told.
+
+    Where it is told in one line, nothing that others have put into that can begin another line of the prompt's own.
+    """
 
     text: str
     about: About = About.TASK
+
+    def __post_init__(self) -> None:
+        text = in_lines(self.text, first=False) if self.about in _OF_ONE_LINE else cleaned(self.text)
+        object.__setattr__(self, "text", text)
 
 
 @dataclass(frozen=True)
@@ -78,6 +90,9 @@ class Saw:
 
     text: str
     observation: Observation | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", in_lines(self.text))
 
 
 Turn = Told | Said | Saw

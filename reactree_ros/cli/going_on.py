@@ -13,13 +13,13 @@ from rich.console import Console
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.opening import (
     Again,
+    carried_out,
     flush_of,
     guarded,
     open_memory,
     open_model,
     open_record,
     person_at,
-    print_json,
     shown_events,
 )
 
@@ -75,7 +75,7 @@ def go_on_from(
         open_record(save) as file,
         again.world() as made,
         person_at(console, None, page=False) as desk,
-        shown_events(file, save, as_json=as_json, console=console) as events,
+        shown_events(file, save, as_json=as_json, console=console, model=model) as events,
     ):
         world = guarded(made, again.policy, desk, options_of(record).answer_timeout)
         given: dict[str, Any] = {
@@ -90,7 +90,7 @@ def go_on_from(
         if planner:
             episode = begin_otherwise(record, until, planner, memory=episodic, **given)
             _let_speak(desk, episode)
-            result = episode.run()
+            result = carried_out(episode, as_json=as_json)
         else:
             options = options_of(record)
             count, most = _count(model), options.max_examples
@@ -98,9 +98,7 @@ def go_on_from(
             with closing(found) if found else nullcontext():
                 episode = go_on(record, until, limits=limits, says=says, examples=found, **given)
                 _let_speak(desk, episode)
-                result = episode.run()
-    if as_json:
-        print_json(result)
+                result = carried_out(episode, as_json=as_json)
     if not result.achieved:
         raise typer.Exit(NOT_ACHIEVED)
 

@@ -20,7 +20,7 @@ from reactree_ros.llm.trained import as_trained, strange
 
 if TYPE_CHECKING:
     from reactree_ros.cli.options import Chosen
-    from reactree_ros.episode import EpisodeResult
+    from reactree_ros.episode import Episode, EpisodeResult
     from reactree_ros.llm.port import LanguageModel
     from reactree_ros.llm.spec import ModelSpec
     from reactree_ros.memory.episodic import EpisodicMemory
@@ -43,11 +43,15 @@ def open_model(llm: Chosen) -> Iterator[LanguageModel]:
     """Make a language model and wait until it is ready; Ctrl-C ends the wait."""
     from reactree_ros.llm.port import LanguageModelError
     from reactree_ros.llm.settings import make_model
+    from reactree_ros.llm.waiting import kept_out_of_the_log, shown_while
 
     model = make_model(llm.spec, llm.settings)
+    console, doing = Console(stderr=True), "Getting the language model ready"
     try:
-        with Console(stderr=True).status("Getting the language model ready"):
-            model.ready().result()
+        with console.status(doing) as status, kept_out_of_the_log(console.is_terminal):
+            ready = model.ready()
+            shown_while(ready, model, lambda words: status.update(f"{doing}: {words}" if words else doing))
+            ready.result()
         yield model
     except LanguageModelError as error:
         raise UserError(str(error)) from error
@@ -300,7 +304,7 @@ def guarded(world: World, policy: SkillPolicy | None, person: Desk | None, secon
 
     if policy is None:
         return world
-    policy.check(world.household.actions, world.words)
+    policy.check(world.household.actions, world.words, world.free_verbs)
     if person is None:
         person = Desk()
         person.leave()
@@ -317,7 +321,12 @@ def _terminal() -> int | None:
 
 @contextmanager
 def shown_events(
-    record: RecordFile | None, save: Path | None, *, as_json: bool, console: Console | None = None
+    record: RecordFile | None,
+    save: Path | None,
+    *,
+    as_json: bool,
+    console: Console | None = None,
+    model: LanguageModel | None = None,
 ) -> Iterator[Callable[[Event], None] | None]:
     """Show a run in the terminal, unless JSON is printed; yields what takes its events, None where nobody does.
 
@@ -326,13 +335,14 @@ def shown_events(
         save: Where they are written, for what can be done next.
         as_json: Whether nothing is shown.
         console: Where to; None: one of its own.
+        model: What decides; what it waits for is shown.
     """
     from reactree_ros.terminal import Terminal
 
     if as_json:
         yield None if record is None else record.write
         return
-    with Terminal(console or Console(), record=save) as terminal:
+    with Terminal(console or Console(), record=save, model=model) as terminal:
         takers = [terminal.take] if record is None else [record.write, terminal.take]
 
         def take(event: Event) -> None:
@@ -350,6 +360,19 @@ def no_ros(error: ImportError, what: str = "--ros") -> UserError:
     )
 
 
+def carried_out(episode: Episode, *, as_json: bool) -> EpisodeResult:
+    """Carry an episode out; if JSON is wanted, its result is printed, also when it was interrupted."""
+    try:
+        result = episode.run()
+    except KeyboardInterrupt:
+        if as_json:
+            print_json(episode.result())
+        raise
+    if as_json:
+        print_json(result)
+    return result
+
+
 def print_json(result: EpisodeResult) -> None:
     """Print what came of a run as one JSON object."""
-    print(json.dumps(dataclasses.asdict(result)))  # noqa: T201
+    print(json.dumps(dataclasses.asdict(result) | {"verdict": result.verdict.as_dict()}))  # noqa: T201

@@ -47,6 +47,7 @@ def examine(asked: Asked, callers: Mapping[str, Look] | None = None) -> Iterator
         "Python": package.python,
         "reactree_ros": package.reactree_ros,
         "Extras": package.installed_extras,
+        "Plug-ins": package.plug_ins,
         "Language models in a process": engines.local_engines,
         "ROS 2": ros.ros,
         "Servers": lambda: servers.servers(asked.base_url, asked.models),

@@ -23,6 +23,7 @@ from reactree_ros.llm.port import (
     Reply,
     RequestRejected,
     ServerUnavailable,
+    Wait,
 )
 from reactree_ros.llm.settings import make_model, model_from_dict, reaching_of_model, read_yaml
 from reactree_ros.llm.spec import ModelSpec
@@ -166,6 +167,11 @@ class FallbackModel(LanguageModel):
     def count_tokens(self, text: str) -> int | None:
         """Count with the first one's tokenizer."""
         return self.backups[0].model.count_tokens(text)
+
+    def waits_for(self) -> Wait | None:
+        """Say which of them has been waited for longest."""
+        waits = [one for backup in self.backups if (one := backup.model.waits_for()) is not None]
+        return max(waits, key=lambda one: one.seconds, default=None)
 
     def status(self) -> Mapping[str, str]:
         """Say who has answered how often, and who rests."""

@@ -130,6 +130,7 @@ class Reply:
         reasoning_tokens: Tokens of that; None where the model does not count them.
         seconds: From request to answer.
         answered_by: Which language model answered, where there are several.
+        warning: What is wrong with how the reply came about, and the way out; empty: nothing is. A run tells one.
         objection: Why the text is no decision that may be said, where it is none even after every retry; empty
             otherwise. An agent node refuses it, and the model is told.
     """
@@ -146,6 +147,7 @@ class Reply:
     said: tuple[Said, ...] = ()
     reasoning: str = ""
     reasoning_tokens: int | None = None
+    warning: str = ""
 
     def __post_init__(self) -> None:
         for name in ("text", "objection", "reasoning"):
@@ -159,6 +161,22 @@ class Reply:
     def further(self) -> Reply:
         """Return the reply as it goes with its second decision and those after it: what it took goes with the first."""
         return replace(self, prompt_tokens=0, cached_tokens=0, output_tokens=0, reasoning_tokens=0, seconds=0.0)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What a language model waits for.
+
+    Attributes:
+        what: A server or an engine, in words.
+        seconds: For how long already.
+    """
+
+    what: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"waiting for {self.what}, {self.seconds:.0f} s"
 
 
 class LanguageModel(abc.ABC):
@@ -180,6 +198,10 @@ class LanguageModel(abc.ABC):
 
     def count_tokens(self, text: str) -> int | None:
         """Return the number of tokens of a text, or None where the model's tokenizer is not known."""
+        return None
+
+    def waits_for(self) -> Wait | None:
+        """Return what has been waited for longest; None: for nothing."""
         return None
 
     def status(self) -> Mapping[str, str]:

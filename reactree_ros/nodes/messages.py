@@ -284,6 +284,7 @@ def reply_from_msg(msg: Generate.Response) -> Reply:
         seconds=msg.seconds,
         answered_by=msg.answered_by,
         objection=msg.objection,
+        warning=msg.message,
     )
 
 
@@ -292,7 +293,7 @@ def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
     msg.text, msg.finish_reason = reply.text, reply.finish_reason
     msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
     msg.output_tokens, msg.longest_prompt = counted(reply.output_tokens), counted(reply.longest_prompt)
-    msg.answered_by, msg.objection = reply.answered_by, reply.objection
+    msg.answered_by, msg.objection, msg.message = reply.answered_by, reply.objection, reply.warning
     msg.reasoning, msg.reasoning_tokens = reply.reasoning, counted(reply.reasoning_tokens)
     msg.said = [_said_to_msg(said) for said in reply.said]
     return msg

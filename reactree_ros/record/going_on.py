@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from reactree_ros.agent.budget import Limit
 from reactree_ros.agent.observation import Observation, Seen
-from reactree_ros.episode import Episode, EpisodeEnd
+from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.episodic import EpisodicMemory
@@ -31,10 +32,11 @@ from reactree_ros.record.reader import Record, RecordError
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.verdict import EpisodeEnd
 from reactree_ros.world.port import Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit
 
-_LIMITS = {EpisodeEnd.OUT_OF_DECISIONS.value: "decisions", EpisodeEnd.OUT_OF_STEPS.value: "steps"}
+_LIMITS = {limit.end: limit for limit in Limit}
 
 
 class SaysFirst(LanguageModel):
@@ -87,20 +89,22 @@ def _limited_before(events: Sequence[Event], at: int) -> bool:
     return any(event.get("about") == "limit" for event in events[:at])
 
 
-def more_than(record: Record, given: Mapping[str, int]) -> dict[str, int]:
+def more_than(record: Record, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the limits of a run that goes on: those that are given, else the record's, doubled where it reached one.
 
     Raises:
         UserError: A given one is reached already.
     """
-    limits = {f"max_{name}": int(limit) for name, limit in record.run["limits"].items()}
-    if record.end is not None and (reached := _LIMITS.get(record.end["result"]["end"])):
-        if given.get(f"max_{reached}", limits[f"max_{reached}"] + 1) <= limits[f"max_{reached}"]:
+    options = options_of(record)
+    limits = {name: getattr(options, name) for limit in Limit for name in limit.options if hasattr(options, name)}
+    limits |= {f"max_{name}": int(limit) for name, limit in record.run["limits"].items()}
+    reached = None if record.end is None else _LIMITS.get(record.end["result"]["end"])
+    for name in (name for name in (reached.options if reached else ()) if limits.get(name)):
+        if 0 < given.get(name, 0) <= limits[name]:
             raise UserError(
-                f"--max-{reached} {given[f'max_{reached}']}: the run had as many; allow more than "
-                f"{limits[f'max_{reached}']}"
+                f"--{name.replace('_', '-')} {given[name]}: the run had as many; allow more than {limits[name]}"
             )
-        limits[f"max_{reached}"] *= 2
+        limits[name] *= 2
     return limits | {name: value for name, value in given.items() if value}
 
 

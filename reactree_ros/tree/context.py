@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -144,6 +144,7 @@ class RunContext:
         fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
         paused: Why a person has the run hold; empty: none has.
         words: What a person has said that is no answer, in order.
+        warned: Whether a reply came with a warning.
         answers: What questions were answered with, by their words in lower case.
         team: The robots of the world.
     """
@@ -170,6 +171,7 @@ class RunContext:
     paused: str = ""
     words: list[str] = field(default_factory=list)
     answers: dict[str, str] = field(default_factory=dict)
+    warned: bool = False
     team: Team = field(init=False)
 
     def __post_init__(self) -> None:
@@ -207,6 +209,11 @@ class RunContext:
             return approximate_tokens(text)
         self.listener.counted(count)
         return count
+
+    def warned_once(self, reply: Reply) -> Reply:
+        """Return a reply without its warning, if one came with a warning before."""
+        before, self.warned = self.warned, self.warned or bool(reply.warning)
+        return replace(reply, warning="") if before and reply.warning else reply
 
     def failed(self, failure: Failure) -> None:
         """Take in what ended a goal node before its program did."""

@@ -17,7 +17,7 @@ class FailureKind(enum.Enum):
     GAVE_UP = "failure"
     """The planner gave up: it said so, its expansion failed, or it could not be held to what may be said."""
     BUDGET = "budget"
-    """A limit on decisions or steps is reached."""
+    """A limit of the run is reached: decisions, steps, tokens, seconds, money, or how often the same may come."""
     CONTEXT_FULL = "context_full"
     """The prompt does not fit into the language model's context, and nothing is left to leave out."""
     MODEL_GONE = "model_gone"
@@ -52,7 +52,7 @@ class LimitReached(Exception):
     """
 
     def __init__(self, limit: Limit) -> None:
-        super().__init__(limit.value)
+        super().__init__(limit.line)
         self.limit = limit
 
 

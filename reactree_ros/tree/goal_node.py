@@ -16,6 +16,7 @@ from py_trees.common import Status
 from py_trees.composites import Composite
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Decision, Think
+from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.prompt import shortened, start_turn
 from reactree_ros.agent.reading import Unreadable, read
@@ -353,7 +354,7 @@ class GoalNode(Composite, abc.ABC):
             LimitReached: It is not; the node is told.
         """
         if (limit := self._context.budget.reached()) is not None:
-            self.tell(limit.value, About.LIMIT)
+            self.tell(limit.line, About.LIMIT)
             raise LimitReached(limit)
 
     def summarise(
@@ -449,6 +450,7 @@ class GoalNode(Composite, abc.ABC):
             reason: Why it is not carried out.
             decision: What it was read as; None where it is no decision.
         """
+        reason = in_lines(reason, first=False)
         self._context.budget.count_decision()
         self._context.listener.refused(self, Said(said, decision), reason)
         self.say(said, None)
@@ -470,7 +472,7 @@ class GoalNode(Composite, abc.ABC):
         try:
             answer: Answer = yield Wait("answer", pending, NobodyAnswers, seconds=seconds, call=Call("answer", put.id))
         except Exception as error:
-            return f"Nobody answers: {str(error) or type(error).__name__}."
+            return f"Nobody answers: {in_lines(str(error), first=False) or type(error).__name__}."
         context.answers[question.casefold()] = said = quoted(answer.text)
         return f"The person answers: {said}."
 
@@ -733,6 +735,8 @@ class GoalNode(Composite, abc.ABC):
             thrown = error
         else:
             if step.call is not None:
+                if step.call.of == "reply":
+                    value = self._context.warned_once(value)
                 listener.came(self, step.call, value)
             return lambda: program.send(value)
         if step.call is not None:

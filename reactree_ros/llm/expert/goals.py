@@ -146,7 +146,7 @@ def describe(goals: Sequence[Goal]) -> str:
     return " and ".join(texts)
 
 
-_SOME = r"(?:the|(?P<count>\d+) of the)"
+_SOME = r"(?:the|(?P<count>\d{1,9}) of the)"
 _OF_ROOM = r"(?: of the (?P<room>[^,]+))?"
 _MOVE = re.compile(rf"move {_SOME} (?P<things>[^,]+) (?:on|in) the (?P<place>[^,]+?){_OF_ROOM}")
 _TAKE = re.compile(

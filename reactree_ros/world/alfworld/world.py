@@ -16,6 +16,7 @@ from pydantic import Field, field_validator
 
 from reactree_ros.agent.household import Household
 from reactree_ros.errors import UserError
+from reactree_ros.pending import Pending
 from reactree_ros.settings import Harmless, Settings, check_names, plain
 from reactree_ros.world.ai2thor.alfred import TRAJ_DATA, Trial, load_trials
 from reactree_ros.world.alfworld.engine import SPARE, Engine, Turn
@@ -88,6 +89,10 @@ class AlfworldWorld(WorkerWorld):
         self._turn: Turn | None = None
         self._overview = ""
         self._won = False
+
+    def canonical(self, skill: str) -> Pending[str | Observation]:
+        """See :meth:`World.canonical`; capitals and blanks make no difference."""
+        return super().canonical(_plain(skill))
 
     @property
     def recallable(self) -> Sequence[str]:  # type: ignore[override]
@@ -168,7 +173,7 @@ class AlfworldWorld(WorkerWorld):
         )
 
     def _take(self, skill: str) -> Observation:
-        skill, before = " ".join(skill.split()).lower(), self._now
+        skill, before = _plain(skill), self._now
         self._worker.check_wanted()
         self._turn = turn = self._playing.step(skill)
         self._won = self._won or turn.won
@@ -191,6 +196,10 @@ class AlfworldWorld(WorkerWorld):
             return Score(float(self._won), float(self._won))
         met, total = conditions_met(self._task.wanted, turn)
         return Score(0, min(met, total - 1) / total)  # TextWorld says what is won
+
+
+def _plain(skill: str) -> str:
+    return " ".join(skill.split()).lower()
 
 
 class AlfworldGames(Settings):

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from reactree_ros.agent.household import Household
 from reactree_ros.errors import UserError
+from reactree_ros.pending import Pending
 from reactree_ros.settings import Harmless
 from reactree_ros.world.jericho.interpreter import SPARE, Interpreter, Told
 from reactree_ros.world.jericho.story import StoryTask, check_story, numbered
@@ -88,6 +89,12 @@ class JerichoWorld(WorkerWorld):
         self._told: Told | None = None  # what the game said last
         self._start = ""  # what it begins with, as long as nothing was done
         self._best = 0.0
+
+    def canonical(self, skill: str) -> Pending[str | Observation]:
+        """See :meth:`World.canonical`; games do not know small letters from capitals."""
+        if refusal := _refusal(" ".join(skill.split())):
+            return Pending.of(Observation(refusal, Outcome.UNKNOWN_SKILL))
+        return super().canonical(skill.lower())
 
     def status(self) -> Mapping[str, str]:
         """Say which story it is, and the score."""
