@@ -17,7 +17,6 @@ from reactree_ros.errors import UserError
 from reactree_ros.findings import Finding, Verdict
 from reactree_ros.llm.port import Wait
 from reactree_ros.llm.waiting import SOON, log
-from reactree_ros.read_back import parse_json
 
 if TYPE_CHECKING:
     from reactree_ros.llm.openai.connection import Connection
@@ -214,7 +213,6 @@ def _no_list(server: Server, called: str) -> Finding:
 
 def _answered(server: Server, connection: Connection, listed: Any) -> Finding:
     try:
-        names = [str(one["id"])[:100] for one in parse_json(body)["data"]]
         names = [str(one["id"])[:100] for one in listed["data"]]
     except (ValueError, TypeError, KeyError):
         return _no_list(server, connection.called)
