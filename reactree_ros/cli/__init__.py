@@ -76,6 +76,8 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is called, with its defaults from files."""
         name, command, rest = super().resolve_command(ctx, args)
+        if ctx.resilient_parsing:  # the shell completes a word: nobody is asked
+            return name, command, rest
         if name is not None and command is not None and name != "config" and "--help" not in rest:
             try:
                 if name != "doctor":
