@@ -19,6 +19,7 @@ from reactree_ros.agent.decision import Act, Ask, Expand
 from reactree_ros.agent.turns import decision_from_dict
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.record.moment import Moment, Node
+from reactree_ros.record.reader import RecordError, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.verdict import BROKEN, LIMITED, SCORES, EpisodeEnd
 from reactree_ros.view.words import COUNTS, FLOWS, STATUSES, in_one_line
@@ -377,6 +378,10 @@ def next_steps(result: EpisodeResult, record: Path | None) -> str:
     """
     if record is None:
         return "To look at a run: reactree run … --save FILE.jsonl, then reactree view FILE.jsonl"
+    try:
+        read_record(record)
+    except RecordError as error:
+        return f"The run is not recorded: {error}"
     file = shlex.quote(str(record))
     go_on = f"\nTo go on with it: reactree resume {file}" if result.end in RESUMED else ""
     return f"To look at it: reactree view {file}{go_on}"
