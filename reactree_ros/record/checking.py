@@ -56,7 +56,9 @@ class Check:
         try:
             event = parse_json(line, halves=True)
             kind = event["e"]
-            check = CHECKS[kind] if type(kind) is str else CHECKS[""]
+            if type(kind) is not str:
+                raise TypeError
+            check = CHECKS[kind]
         except (ValueError, TypeError, KeyError) as error:
             why = f" ({error})" if type(error) is ValueError else ""
             raise ValueError(f"is no event: {shown(line)}{why}") if self.lines else NoRecord from None
