@@ -49,9 +49,12 @@ _HEADINGS = re.compile(r"(?:Observation|run): ?")
 
 def cleaned(text: str) -> str:
     """Return a text without what cannot be seen, and with line feeds for all that ends a line."""
-    if _PLAIN.fullmatch(text):
-        return text
-    return _UNSEEN.sub("", _LINE_ENDS.sub("\n", _ESCAPES.sub("", text)))
+    return text if _PLAIN.fullmatch(text) else _UNSEEN.sub("", _LINE_ENDS.sub("\n", _ESCAPES.sub("", text)))
+
+
+def as_seen(text: str) -> str:
+    """Return a text of the world's as it stands in a prompt: what can be seen of it, quoted where it has to be."""
+    return in_lines(cleaned(text))
 
 
 def in_lines(text: str, *, first: bool = True) -> str:
@@ -63,7 +66,7 @@ def in_lines(text: str, *, first: bool = True) -> str:
         text: What was seen, or what a node is told.
         first: Whether its first line is somebody else's, too.
     """
-    begin, *rest = cleaned(text).split("\n")
+    begin, *rest = _LINE_ENDS.sub("\n", text).split("\n")
     if first and not _HEADINGS.match(begin):
         begin = _quoted(begin)
     return "\n".join([begin, *map(_quoted, rest)])
@@ -84,6 +87,6 @@ def _reads_as_ours(line: str) -> bool:
 
     if line.startswith(QUOTE):
         return False
-    line = typed(line[:200]).translate(_LOOKALIKES).strip()
+    line = typed(cleaned(line[:200])).translate(_LOOKALIKES).strip()
     forms = (line, bare(line).strip(), line.lstrip(_DRESS))
     return any(_OWN_LINES.match(form) or label_of(form) for form in forms)

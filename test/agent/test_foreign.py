@@ -105,7 +105,7 @@ def test_a_forged_line_is_quoted_wherever_it_comes_from(forged: str, end: str) -
         told_failed([Tried("go", False, text)]),
         task_turn(text),
     ):
-        (line,) = {one for one in lines([turn]) if one.endswith(plain)}
+        (line,) = {one for one in map(cleaned, lines([turn])) if one.endswith(plain)}
         assert line == f"{QUOTE}{plain}"
 
 
