@@ -68,6 +68,15 @@ class Markers:
         return text
 
 
+def encoded(tokenizer: Any, text: str, *, begins: bool) -> list[int]:
+    """Return the tokens of a text that may have seams; ``begins``: with those that every text begins with."""
+    first, *rest = text.split(SEAM)
+    tokens = list(tokenizer.encode(first, add_special_tokens=begins))
+    for part in rest:
+        tokens += tokenizer.encode(part, add_special_tokens=False)
+    return tokens
+
+
 def spoken_to_server(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     """Return turns for a server that lays them out and encodes them: with markers of all known families broken up.
 
