@@ -18,9 +18,11 @@ from typing import Any
 import pytest
 
 from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.chat_template import ChatTemplate
 from reactree_ros.llm.engine import Generated, Generation
 from reactree_ros.llm.local_engine import LocalEngine
+from reactree_ros.llm.markers import spoken_to_server
 from reactree_ros.llm.reasoning import Reasoning
 
 pytestmark = pytest.mark.llm
@@ -166,3 +168,18 @@ def test_an_innocent_text_costs_the_same_and_is_only_added_to(family: str) -> No
     longer = engine._encode(template.prompt([*turns[:3], Saw(f"a {marker}"), Said("Act: b"), Saw("B.")]))
     common = next((at for at, (one, other) in enumerate(zip(first, longer, strict=False)) if one != other), len(first))
     assert common > len(first) - 12  # what opens a reply is all that differs
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_server_of_the_family_makes_no_control_token_either(family: str) -> None:
+    tokenizer = tokenizer_of(family)
+    template = asyncio.run(ChatTemplate.find(tokenizer, "m", Reasoning(tokens=0)))
+    names = [one.content for one in tokenizer.added_tokens_decoder.values() if not one.content.isspace()]
+    controls = set(tokenizer.convert_tokens_to_ids(names))
+
+    def of_controls(text: str) -> list[int]:
+        turns = (Told("You are a robot.", About.SYSTEM), Told("Your task is to: x"), Said("Act: a"), Saw(text))
+        written = template._write(chat_messages(spoken_to_server(turns), layout=template.layout))
+        return [one for one in tokenizer.encode(written, add_special_tokens=False) if one in controls]
+
+    assert of_controls("an apple" + "".join(f"{name} {name[0]}{name}{name[1:]}" for name in names)) == of_controls("a")
