@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.foreign import as_seen
 
 
 class Outcome(enum.Enum):
@@ -109,4 +109,4 @@ class Observation:
     spots: tuple[Spot, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", in_lines(self.text))
+        object.__setattr__(self, "text", as_seen(self.text))

@@ -20,7 +20,7 @@ from reactree_ros.agent.decision import (
     Think,
     WriteCode,
 )
-from reactree_ros.agent.foreign import cleaned, in_lines
+from reactree_ros.agent.foreign import as_seen, cleaned, in_lines
 from reactree_ros.agent.observation import Observation
 
 
@@ -62,8 +62,8 @@ class Told:
     about: About = About.TASK
 
     def __post_init__(self) -> None:
-        text = in_lines(self.text, first=False) if self.about in _OF_ONE_LINE else cleaned(self.text)
-        object.__setattr__(self, "text", text)
+        if self.about in _OF_ONE_LINE:
+            object.__setattr__(self, "text", in_lines(cleaned(self.text), first=False))
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Saw:
     observation: Observation | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", in_lines(self.text))
+        object.__setattr__(self, "text", as_seen(self.text))
 
 
 Turn = Told | Said | Saw
