@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 from pydantic.fields import FieldInfo
 
-from reactree_ros.nodes.ending import this_launch
+from reactree_ros.nodes.ending import SIGNALS, this_launch
 from reactree_ros.nodes.parameters import from_text, refuse_foreign
 from reactree_ros.nodes.settings import InferenceNodeSettings, PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import LAST_WATCH
@@ -278,6 +279,7 @@ class Arguments:
             "namespace": self.own(context, "namespace"),
             "output": "screen",
             "additional_env": this_launch(),
+            "prefix": before_ours(),
             "ros_arguments": ["--log-level", self.own(context, "log_level"), *clock],
         }
 
@@ -425,13 +427,25 @@ def page(context: LaunchContext, arguments: Arguments) -> Node:
     return Node(executable="view", arguments=given, **arguments.common(context))
 
 
-def ending_with_launch() -> str:
+def before_ours() -> list[Any]:
+    """Return what stands before the command of a node of ours: signals wait until that has taken them over."""
+    return _before("env", f"--block-signal={','.join(one.name.removeprefix('SIG') for one in SIGNALS)}")
+
+
+def before_others() -> list[Any]:
     """Return what stands before the command of a node that is not ours, so that it ends with the launch, too."""
-    return "setpriv --pdeathsig TERM" if shutil.which("setpriv") else ""
+    return _before("setpriv", "--pdeathsig", "TERM")
+
+
+def _before(*command: str) -> list[Any]:
+    """Return a command that carries another one out, after what the user wants there; nothing where it fails here."""
+    there = shutil.which(command[0]) is not None
+    works = there and not subprocess.run([*command, "true"], capture_output=True, check=False).returncode
+    return [LaunchConfiguration("launch-prefix", default=""), " ", " ".join(command) if works else ""]
 
 
 def viewer() -> list[Any]:
     """Start the viewer, or say that it is not there."""
     if shutil.which(VIEWER) is None:
         return [LogInfo(msg=f"use_viewer: there is no {VIEWER}; install the ROS package py_trees_ros_viewer")]
-    return [ExecuteProcess(cmd=[VIEWER], output="screen", prefix=ending_with_launch())]
+    return [ExecuteProcess(cmd=[VIEWER], output="screen", prefix=before_others())]

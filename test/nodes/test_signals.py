@@ -5,20 +5,25 @@ The moments of the start are told by Python itself, which names every module tha
 
 from __future__ import annotations
 
+import importlib.util
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 from processes import Process, Processes
 
-from reactree_ros.nodes.start import INTERRUPTED
+from reactree_ros.nodes.ending import INTERRUPTED
+
+if importlib.util.find_spec("launch_ros"):
+    from reactree_ros.nodes.launching import before_ours
 
 pytestmark = pytest.mark.ros
 
 NODES = ("bridge_node", "inference_node", "planner_node", "robot_bridge_node", "watchdog", "view", "answer")
 TOOLS = {"bring_up": ("nobody",), "execute_task": ("Put 1 apple on the coffee table",)}
-#: How many modules of ours and of others are imported at a moment of the start.
-MOMENTS = (1, 30, 100, 200, 400, 800)
+#: How many modules are imported at a moment of the start, of some 550.
+MOMENTS = (1, 30, 100, 200, 350, 500)
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -29,14 +34,15 @@ def executable(name: str) -> str:
     return str(Path(get_package_prefix("reactree_ros"), "lib/reactree_ros", name))
 
 
-def started(processes: Processes, name: str) -> Process:
-    """Start a node that says what it imports."""
-    return processes.start("env", "PYTHONPROFILEIMPORTTIME=1", executable(name), *TOOLS.get(name, ()))
+def started(processes: Processes, name: str, *, by: str = "") -> Process:
+    """Start a node that says what it imports, by its executable or by something else."""
+    command = by.split() or [executable(name)]
+    return processes.start("env", "PYTHONPROFILEIMPORTTIME=1", *command, *TOOLS.get(name, ()))
 
 
 def imported(process: Process) -> int:
     """Return how many modules were imported since the node's own code began; -1: it has not yet."""
-    _, begun, since = process.output.partition("reactree_ros.nodes.start\n")
+    _, begun, since = process.output.partition("reactree_ros.nodes.ending\n")
     return since.count("import time:") if begun else -1
 
 
@@ -48,42 +54,51 @@ def ended_well(process: Process, name: str) -> bool:
 
 
 def test_every_executable_is_tried() -> None:
-    assert {path.name for path in Path(executable("view")).parent.iterdir()} == {*NODES, *TOOLS}
+    assert {path.name for path in Path(executable("view")).parent.iterdir()} == {*NODES, *TOOLS, "reactree"}
 
 
 @pytest.mark.parametrize("name", [*NODES, *TOOLS])
 def test_a_signal_in_the_midst_of_the_start_ends_it_at_once(processes: Processes, name: str) -> None:
-    for number, moment in enumerate(MOMENTS):
+    odd = len(name) % 2  # every moment is tried with some of the nodes
+    for number, moment in enumerate(MOMENTS[odd::2], odd):
         process = started(processes, name)
         process.wait_until(lambda process=process, moment=moment: imported(process) >= moment)
         process.signal(SIGNALS[number % len(SIGNALS)])
         assert ended_well(process, name)
 
 
-@pytest.mark.parametrize("name", [*NODES, *TOOLS])
-@pytest.mark.parametrize("number", SIGNALS)
-def test_any_number_of_signals_until_the_very_end_is_one(processes: Processes, name: str, number: int) -> None:
-    """From the middle of the start to the end of the interpreter, and once it is up: there the node does not see it."""
-    for moment in (MOMENTS[-1], 1200):
-        process = started(processes, name)
-        process.wait_until(lambda process=process, moment=moment: imported(process) >= moment or process.ended)
-        while not process.ended:
-            process.signal(number)
+def test_a_signal_in_the_midst_of_the_start_of_a_module_ends_it_at_once(processes: Processes) -> None:
+    for name in ("watchdog", "bring_up"):
+        process = started(processes, name, by=f"{sys.executable} -m reactree_ros.nodes.{name}")
+        process.wait_until(lambda process=process: imported(process) >= MOMENTS[1])
+        process.signal(signal.SIGINT)
         assert ended_well(process, name)
 
 
-@pytest.mark.parametrize("name", ["household_bridge", "planner"])
-def test_a_node_that_is_up_ends_once_however_often_it_is_told(processes: Processes, name: str) -> None:
-    node = processes.start(executable({"planner": "planner_node"}.get(name, "bridge_node")))
-    full = {"planner": "reactree_planner"}.get(name, name)
-    looks = processes.start("ros2", "node", "list", "--spin-time", "3")
-    assert looks.end() == 0
-    assert f"/{full}" in looks.output
-    for _ in range(3):
-        node.signal(signal.SIGINT)
-    while not node.ended:
-        node.signal(signal.SIGINT)
-    assert ended_well(node, name)
+@pytest.mark.parametrize("name", ["watchdog", "bring_up"])
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_before_the_first_line_of_a_launched_node_waits_for_it(
+    processes: Processes, name: str, number: int
+) -> None:
+    """A launch starts its nodes with the signals blocked; they are told before Python itself is up."""
+    (before,) = [one for one in before_ours() if isinstance(one, str) and "block" in one]
+    process = started(processes, name, by=f"{before} {executable(name)}")
+    process.wait_for("import time:")  # Python says so first of all
+    process.signal(number)
+    assert ended_well(process, name)
+
+
+def test_any_number_of_signals_until_the_very_end_is_one(processes: Processes) -> None:
+    """The last of them come while the interpreter takes itself apart."""
+    up = {"household_bridge": "bridge_node", "inference": "inference_node", "reactree_planner": "planner_node"}
+    up |= {name: "robot_bridge_node" if name == "robot_bridge" else name for name in ("robot_bridge", "watchdog")}
+    nodes = {executable_name: processes.start(executable(executable_name)) for executable_name in up.values()}
+    assert processes.node("bring_up", "--also", *up).end() == 0
+    for number, (name, node) in enumerate(nodes.items()):
+        while not node.ended:
+            node.signal(SIGNALS[number % len(SIGNALS)])
+            node.signal(signal.SIGINT)
+        assert ended_well(node, name)
 
 
 def test_a_node_under_nohup_stays_where_its_terminal_is_closed(processes: Processes) -> None:
