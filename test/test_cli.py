@@ -38,6 +38,7 @@ KEYS = [
     "cached_tokens",
     "output_tokens",
     "reasoning_tokens",
+    "cost",
     "model_seconds",
     "end",
     "message",

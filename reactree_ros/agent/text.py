@@ -9,3 +9,9 @@ def well_formed(text: str) -> str:
     Half a character (a lone surrogate) becomes a question mark.
     """
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def shortened_line(text: str, most: int) -> str:
+    """Write a text on one line, cut where it is longer than so many characters."""
+    line = " ".join(text[: 8 * most].split())
+    return line if len(line) <= most and len(text) <= 8 * most else f"{line[: most - 1]}…"

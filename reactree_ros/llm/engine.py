@@ -140,6 +140,7 @@ class Engine(abc.ABC):
         chat: Whether prompts are laid out as the messages of a chat; None before :meth:`open` where that is found out.
         context: Tokens that prompt and reply may have together; None where unknown; final after :meth:`open`.
         lost: Whether it has died and is to be opened again.
+        tried: What it generated to find out what it can do; the next reply counts it.
     """
 
     name: str = ""
@@ -147,6 +148,7 @@ class Engine(abc.ABC):
     chat: bool | None = None
     context: int | None = None
     lost: bool = False
+    tried: Sequence[Generated] = ()
 
     @abc.abstractmethod
     async def open(self) -> None:

@@ -6,10 +6,10 @@ import asyncio
 import logging
 import threading
 from collections.abc import Coroutine, Mapping
-from typing import Any
+from typing import Any, cast
 
 from reactree_ros.errors import UserError
-from reactree_ros.llm.decoding import Method, decode, method_for
+from reactree_ros.llm.decoding import Method, Usage, decode, method_for
 from reactree_ros.llm.engine import Engine
 from reactree_ros.llm.port import (
     DecisionRequest,
@@ -101,12 +101,22 @@ class EngineModel(LanguageModel):
     async def _answer(self, request: DecisionRequest) -> Reply:
         try:
             await self._open()
-            decoding = self._told(decode(self.engine, request, method=self._method, retries=self._retries))
-            try:
-                return await asyncio.wait_for(decoding, self._request_timeout)
-            except asyncio.TimeoutError:  # this limit's: one of the engine's is told as its failure
-                raise NoAnswerInTime(f"{self.engine.name}: no answer within {self._request_timeout:g} s") from None
         except UserError as error:  # a wrong setting that shows when the engine is opened
+            raise RequestRejected(str(error)) from error
+        usage = Usage(self.engine)
+        try:
+            return await self._decoded(request, usage)
+        except LanguageModelError as error:
+            error.took = usage.took()
+            raise
+
+    async def _decoded(self, request: DecisionRequest, usage: Usage) -> Reply:
+        decoding = decode(self.engine, request, method=self._method, retries=self._retries, usage=usage)
+        try:
+            return cast(Reply, await asyncio.wait_for(self._told(decoding), self._request_timeout))
+        except asyncio.TimeoutError:  # this limit's: one of the engine's is told as its failure
+            raise NoAnswerInTime(f"{self.engine.name}: no answer within {self._request_timeout:g} s") from None
+        except UserError as error:
             raise RequestRejected(str(error)) from error
 
     async def _open(self) -> None:

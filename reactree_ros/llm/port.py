@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.agent.text import well_formed
@@ -13,7 +14,13 @@ from reactree_ros.pending import Pending
 
 
 class LanguageModelError(Exception):
-    """The language model could not answer; the message says why and what to do."""
+    """The language model could not answer; the message says why and what to do.
+
+    Attributes:
+        took: A reply without words that holds what was used nevertheless; None: nothing that is known.
+    """
+
+    took: Reply | None = None
 
 
 class ServerUnavailable(LanguageModelError):
@@ -156,9 +163,22 @@ class Reply:
         """Whether the token limit ended it."""
         return self.finish_reason == "length"
 
+    def with_used(self, others: Iterable[Reply]) -> Reply:
+        """Return the reply with what others took besides, which came to nothing."""
+        counts: dict[str, Any] = {name: _added([self, *others], name) for name in _COUNTS}
+        return replace(self, **counts)
+
     def further(self) -> Reply:
         """Return the reply as it goes with its second decision and those after it: what it took goes with the first."""
         return replace(self, prompt_tokens=0, cached_tokens=0, output_tokens=0, reasoning_tokens=0, seconds=0.0)
+
+
+_COUNTS = ("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
+
+
+def _added(replies: Iterable[Reply], name: str) -> int | None:
+    known = [count for reply in replies if (count := getattr(reply, name)) is not None]
+    return sum(known) if known else None
 
 
 class LanguageModel(abc.ABC):

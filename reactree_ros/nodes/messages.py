@@ -339,6 +339,8 @@ ERROR_CODES: Mapping[type[LanguageModelError], int] = {
 
 def failed(response: Generate.Response, error: Exception) -> Generate.Response:
     """Fill a service response with the error of a language model."""
+    if isinstance(error, LanguageModelError) and error.took is not None:
+        response = reply_to_msg(error.took, response)
     codes = (code for kind, code in ERROR_CODES.items() if isinstance(error, kind))
     response.error_code, response.message = next(codes, Generate.Response.MODEL_ERROR), str(error)
     if isinstance(error, PromptTooLong):
@@ -347,7 +349,14 @@ def failed(response: Generate.Response, error: Exception) -> Generate.Response:
 
 
 def error_from_msg(msg: Generate.Response) -> LanguageModelError:
-    """Return the error that a service response stands for."""
+    """Return the error that a service response stands for, with what was used nevertheless."""
+    error = _error_from_msg(msg)
+    if msg.prompt_tokens > 0 or msg.output_tokens > 0:
+        error.took = reply_from_msg(msg)
+    return error
+
+
+def _error_from_msg(msg: Generate.Response) -> LanguageModelError:
     if msg.error_code == Generate.Response.PROMPT_TOO_LONG:
         return PromptTooLong(msg.excess_tokens, msg.context_tokens)
     kinds: dict[int, type[LanguageModelError]] = {

@@ -271,11 +271,20 @@ def error_to_dict(error: Exception) -> Event:
     values: Event = {"type": type(error).__name__, "kind": failure_of(error).kind.value, "message": str(error)}
     if isinstance(error, PromptTooLong):
         values |= {"excess": error.excess, "context": error.context}
+    if isinstance(error, LanguageModelError) and error.took is not None:
+        values["took"] = reply_to_dict(error.took)
     return values
 
 
 def error_from_dict(values: Event) -> Exception:
     """Return an exception that means the same as what was raised."""
+    error = _error(values)
+    if isinstance(error, LanguageModelError) and "took" in values:
+        error.took = reply_from_dict(values["took"])
+    return error
+
+
+def _error(values: Event) -> Exception:
     if "excess" in values:
         return PromptTooLong(values["excess"], values["context"])
     base = _ERRORS.get(FailureKind(values["kind"]), Exception)

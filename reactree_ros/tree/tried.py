@@ -6,6 +6,7 @@ from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 
 from reactree_ros.agent.decision import FAILURE, Act, Think
+from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.told import ToldFailed, Tried
 from reactree_ros.agent.turns import Said, Saw, Told
 from reactree_ros.memory.experience import End
@@ -30,7 +31,7 @@ def why(failed: Behaviour) -> str:
             return why(child)
     if not isinstance(failed, GoalNode):
         return failed.feedback_message
-    return _in_one_line(_last_words(failed) or failed.feedback_message)
+    return shortened_line(_last_words(failed) or failed.feedback_message, LONGEST)
 
 
 def _last_words(node: GoalNode) -> str:
@@ -52,8 +53,3 @@ def _last_words(node: GoalNode) -> str:
         elif isinstance(turn, Said) and isinstance(turn.decision, Act):
             return seen
     return "gave up at once"
-
-
-def _in_one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"

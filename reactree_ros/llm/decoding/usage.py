@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from reactree_ros.llm.decoding.checking import Taken
 from reactree_ros.llm.engine import Engine, Generated, Generation
@@ -27,6 +28,7 @@ class Usage:
         self.finish_reason = "stop"
         self.unfinished = False
         self._generated: list[Generated] = []
+        self._tried, engine.tried = engine.tried, []
 
     async def generate(self, generation: Generation, *, thinks: bool = False) -> Generated:
         """Generate one text, and take its reasoning out of it.
@@ -62,22 +64,28 @@ class Usage:
 
     def reply(self, taken: Taken, seconds: float, objection: str = "") -> Reply:
         """Return a reply with all that it took."""
-        prompts = [one.prompt_tokens for one in self._generated]
         reasoned = [one for one in self._generated if one.reasoning]
         return Reply(
             text=taken.text,
             said=taken.said,
             finish_reason=self.finish_reason,
-            prompt_tokens=_known(sum, prompts),
-            cached_tokens=_known(sum, [one.cached_tokens for one in self._generated]),
-            output_tokens=_known(sum, [one.output_tokens for one in self._generated]),
-            longest_prompt=_known(max, prompts),
+            longest_prompt=_known(max, [one.prompt_tokens for one in self._generated]),
             reasoning="\n".join(one.reasoning for one in reasoned),
             reasoning_tokens=_known(sum, [one.reasoning_tokens for one in reasoned]) if reasoned else 0,
             seconds=seconds,
             answered_by=self.engine.name,
             objection=objection,
+            **self._counts(),
         )
+
+    def took(self) -> Reply | None:
+        """Return what was used, where no reply comes of it; None where nothing was."""
+        return Reply("", answered_by=self.engine.name, **self._counts()) if self._tried or self._generated else None
+
+    def _counts(self) -> dict[str, Any]:
+        every = [*self._tried, *self._generated]
+        names = ("prompt_tokens", "cached_tokens", "output_tokens")
+        return {name: _known(sum, [getattr(one, name) for one in every]) for name in names}
 
 
 def _known(combine: Callable[[list[int]], int], counts: list[int | None]) -> int | None:
