@@ -102,7 +102,8 @@ class EpisodeResult:
         robots: How many robots there were.
         makespan: Steps of the run where what robots did at the same time is counted once; with one robot all of them.
         questions: Questions that a person was asked.
-        cost: Money, by the prices that were set; None where none is, or the model does not count.
+        cost: Money, by the prices that were set, with what the model was tried with before its first reply; None where
+            none is set, or the model does not count.
     """
 
     task_id: int | None

@@ -38,13 +38,13 @@ KEYS = [
     "cached_tokens",
     "output_tokens",
     "reasoning_tokens",
-    "cost",
     "model_seconds",
     "end",
     "message",
     "robots",
     "makespan",
     "questions",
+    "cost",
 ]
 
 

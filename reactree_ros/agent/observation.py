@@ -6,6 +6,8 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from reactree_ros.agent.text import LONGEST_TOLD, bounded
+
 
 class Outcome(enum.Enum):
     """How a skill ended."""
@@ -87,7 +89,7 @@ class Observation:
     """What came back from a skill, or what an agent node starts with.
 
     Attributes:
-        text: The observation in words, as it goes into the prompt.
+        text: The observation in words, as it goes into the prompt; of a very long one its beginning and its end.
         outcome: How the skill ended; ``DONE`` for a plain look.
         seen: Objects seen, in the order in which working memory takes them in.
         looked_into: The open receptacle whose inside the observation shows, e.g. ``fridge 1``.
@@ -104,3 +106,7 @@ class Observation:
     rooms: tuple[str, ...] = ()
     picture: bytes | None = field(default=None, repr=False)
     spots: tuple[Spot, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.text) > LONGEST_TOLD:
+            object.__setattr__(self, "text", bounded(self.text, LONGEST_TOLD))

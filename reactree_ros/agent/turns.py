@@ -1,4 +1,7 @@
-"""Turns: what a goal node was told, said and saw. A prompt is turns; text is a rendering of them."""
+"""Turns: what a goal node was told, said and saw. A prompt is turns; text is a rendering of them.
+
+Whatever a text comes from, a turn holds only so much of it, and says how much is left out.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from reactree_ros.agent.decision import (
     WriteCode,
 )
 from reactree_ros.agent.observation import Observation
+from reactree_ros.agent.text import LONGEST, LONGEST_TOLD, bounded
 
 
 class About(enum.Enum):
@@ -53,6 +57,10 @@ class Told:
     text: str
     about: About = About.TASK
 
+    def __post_init__(self) -> None:
+        if len(self.text) > LONGEST_TOLD and self.about is not About.SYSTEM:  # which has as many examples as fit
+            object.__setattr__(self, "text", bounded(self.text, LONGEST_TOLD))
+
 
 @dataclass(frozen=True)
 class Said:
@@ -66,6 +74,10 @@ class Said:
     text: str
     decision: Decision | None = None
 
+    def __post_init__(self) -> None:
+        if len(self.text) > LONGEST:
+            object.__setattr__(self, "text", bounded(self.text, LONGEST))
+
 
 @dataclass(frozen=True)
 class Saw:
@@ -78,6 +90,10 @@ class Saw:
 
     text: str
     observation: Observation | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.text) > LONGEST:
+            object.__setattr__(self, "text", bounded(self.text, LONGEST))
 
 
 Turn = Told | Said | Saw

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactree_ros.agent.grammar import choice_ebnf, choice_regex, choice_schema, chosen_of_json
-from reactree_ros.agent.text import well_formed
+from reactree_ros.agent.text import LONGEST_GENERATED, well_formed
 from reactree_ros.agent.turns import Turn
 from reactree_ros.llm.port import prompt_text
 
@@ -126,8 +126,10 @@ class Generated:
     calls: tuple[ToolCall, ...] = ()
 
     def __post_init__(self) -> None:
+        if len(self.text) > LONGEST_GENERATED:
+            object.__setattr__(self, "finish_reason", "length")
         for name in ("text", "reasoning"):
-            object.__setattr__(self, name, well_formed(getattr(self, name)))
+            object.__setattr__(self, name, well_formed(getattr(self, name)[:LONGEST_GENERATED]))
 
 
 class Engine(abc.ABC):

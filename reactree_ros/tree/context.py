@@ -228,7 +228,9 @@ class RunContext:
             prompt = approximate_tokens(request.prompt)
         if estimated and output is None:
             output = approximate_tokens(f"{reply.reasoning}{reply.text}")
-        self.budget.count_tokens(prompt or 0, reply.cached_tokens or 0, output or 0, estimated=estimated)
+        prompt = (prompt or 0) + reply.tried_prompt_tokens
+        output = (output or 0) + reply.tried_output_tokens
+        self.budget.count_tokens(prompt, reply.cached_tokens or 0, output, estimated=estimated)
 
     def failed(self, failure: Failure) -> None:
         """Take in what ended a goal node before its program did."""

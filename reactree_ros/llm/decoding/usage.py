@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from reactree_ros.agent.text import LONGEST
 from reactree_ros.llm.decoding.checking import Taken
 from reactree_ros.llm.engine import Engine, Generated, Generation
 from reactree_ros.llm.port import PromptTooLong, Reply
@@ -46,6 +47,8 @@ class Usage:
             reasoning = "\n".join(filter(None, (generated.reasoning, answer.reasoning)))
             tokens = generated.reasoning_tokens or self.engine.count_tokens(reasoning)
             generated = replace(generated, text=answer.text, reasoning=reasoning, reasoning_tokens=tokens)
+        if len(generated.text) > LONGEST:  # before anything reads it
+            generated = replace(generated, text=generated.text[:LONGEST], finish_reason="length")
         cut = generated.finish_reason == "length"
         self.finish_reason = generated.finish_reason
         self.unfinished = answer.unfinished or (cut and bool(generated.reasoning) and not generated.text.strip())
@@ -83,9 +86,10 @@ class Usage:
         return Reply("", answered_by=self.engine.name, **self._counts()) if self._tried or self._generated else None
 
     def _counts(self) -> dict[str, Any]:
-        every = [*self._tried, *self._generated]
         names = ("prompt_tokens", "cached_tokens", "output_tokens")
-        return {name: _known(sum, [getattr(one, name) for one in every]) for name in names}
+        counts = {name: _known(sum, [getattr(one, name) for one in self._generated]) for name in names}
+        tried = {f"tried_{name}": [getattr(one, name) or 0 for one in self._tried] for name in (names[0], names[2])}
+        return counts | {name: sum(found) for name, found in tried.items()}
 
 
 def _known(combine: Callable[[list[int]], int], counts: list[int | None]) -> int | None:
