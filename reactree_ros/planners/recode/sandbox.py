@@ -53,7 +53,7 @@ _FRAME = re.compile(r'File "<python-input-\d+>"')
 # After these the interpreter's memory is in no state to go on with.
 _FATAL = ("TimeoutError", "MemoryError")
 #: How much code took until it was stopped, which is never twice the same.
-_MEASURED = re.compile(r"[\d.]+\s?[a-zµ]+ > ")
+_MEASURED = re.compile(r"(?<![\d.])[\d.]+\s?[a-zµ]+ > ")
 _NO_LIMIT = 10**9
 
 
