@@ -25,6 +25,7 @@ from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
     FreeText,
+    InvalidReply,
     LanguageModelError,
     MaySay,
     PromptTooLong,
@@ -287,6 +288,8 @@ def error_from_dict(values: Event) -> Exception:
 def _error(values: Event) -> Exception:
     if "excess" in values:
         return PromptTooLong(values["excess"], values["context"])
-    base = _ERRORS.get(FailureKind(values["kind"]), Exception)
+    base = InvalidReply if "took" in values else _ERRORS.get(FailureKind(values["kind"]), Exception)
+    if values["kind"] == FailureKind.MODEL_GONE.value:
+        base = LanguageModelError
     made: type[Exception] = type(values["type"], (base,), {})
     return made(values["message"])
