@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import enum
+import dataclasses
 import math
 import threading
 import time
@@ -15,7 +15,7 @@ from typing import Protocol
 from py_trees.common import Status
 from py_trees.trees import BehaviourTree
 
-from reactree_ros.agent.budget import COUNTED, Budget, Limit, Prices
+from reactree_ros.agent.budget import Budget, Limit, Prices
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.memory.episodic import EpisodicMemory
@@ -31,6 +31,8 @@ from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.stuck import Watch
+from reactree_ros.tree.tried import left_undone, why
+from reactree_ros.verdict import BROKEN, LIMITED, EpisodeEnd, Verdict, verdict_of
 from reactree_ros.world.port import Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit
 
@@ -38,34 +40,6 @@ from reactree_ros.world.wrappers import SkillTimeLimit
 TICK_PERIOD = 0.1
 #: Longest wait for the world to say how far the goal is reached, in seconds.
 SCORE_TIMEOUT = 30.0
-
-
-class EpisodeEnd(enum.Enum):
-    """How an episode ended."""
-
-    DONE = "done"
-    FAILURE = "failure"
-    OUT_OF_DECISIONS = "out_of_decisions"
-    OUT_OF_STEPS = "out_of_steps"
-    OUT_OF_TOKENS = "out_of_tokens"
-    OUT_OF_TIME = "out_of_time"
-    OUT_OF_MONEY = "out_of_money"
-    STUCK = "stuck"
-    CONTEXT_FULL = "context_full"
-    INTERRUPTED = "interrupted"
-    MODEL_GONE = "model_gone"
-    WORLD_GONE = "world_gone"
-    MEMORY_GONE = "memory_gone"
-    HELD = "held"
-    BUG = "bug"
-
-
-#: Ends that say nothing of the planner: such an episode is no result and is carried out again.
-BROKEN = frozenset(
-    {EpisodeEnd.MODEL_GONE, EpisodeEnd.WORLD_GONE, EpisodeEnd.MEMORY_GONE, EpisodeEnd.HELD, EpisodeEnd.BUG}
-)
-#: Ends by a limit of the run; whoever allows more may go on with it.
-LIMITED = frozenset(EpisodeEnd(limit.end) for limit in Limit)
 _ENDS = {
     FailureKind.GAVE_UP: EpisodeEnd.FAILURE,
     FailureKind.CONTEXT_FULL: EpisodeEnd.CONTEXT_FULL,
@@ -99,6 +73,8 @@ class EpisodeResult:
         model_seconds: Time that the model took for its replies, together.
         end: A value of :class:`EpisodeEnd`.
         message: What went wrong on the way, whatever the end; empty where nothing did.
+        reason: What the run itself says of its end: which limit is reached, what the node that failed last thought, saw
+            or met, or what was left undone; empty where it says nothing.
         robots: How many robots there were.
         makespan: Steps of the run where what robots did at the same time is counted once; with one robot all of them.
         questions: Questions that a person was asked.
@@ -127,13 +103,17 @@ class EpisodeResult:
     makespan: int = 0
     questions: int = 0
     cost: float | None = None
+    reason: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """How it ended, in one value."""
+        return verdict_of(dataclasses.asdict(self))
 
     @property
     def achieved(self) -> bool:
-        """Whether the goal was reached: by the world's score, or by the root's status where there is none."""
-        if self.gsr is not None:
-            return self.gsr == 1.0
-        return self.status == "success" and not self.broken
+        """Whether the goal was reached: by the world's score, or as the planner claims where there is none."""
+        return self.verdict.achieved
 
     @property
     def broken(self) -> bool:
@@ -395,9 +375,7 @@ class Episode:
         context, root = self.context, self.root
         replies = [reply for _, _, reply in context.replies]
         told = [context.fatal.message] if context.fatal else [failure.message for failure in context.failures]
-        end, limit, budget = self._end(gone=bool(problem)), context.budget.reached(), context.budget
-        if end in LIMITED and limit is not None and limit not in COUNTED:
-            told.append(budget.reason())
+        end, budget = self._end(gone=bool(problem)), context.budget
         prompt, output = (_total(getattr(one, f"{of}_tokens") for one in replies) for of in ("prompt", "output"))
         return EpisodeResult(
             task_id=self.task_id,
@@ -421,18 +399,17 @@ class Episode:
             makespan=context.team.makespan,
             questions=context.budget.questions,
             cost=round(budget.cost, 9) if budget.prices and prompt is not None and output is not None else None,
+            reason=problem or self._reason(end),
         )
 
-    def reason(self, result: EpisodeResult) -> str:
-        """Say why the goal was not reached, or what went wrong on the way; empty where nothing did."""
-        if result.message or result.achieved:
-            return result.message
-        if result.end == EpisodeEnd.DONE.value:
-            return "the planner says that it is done, but the world's goal is not reached"
-        if EpisodeEnd(result.end) in LIMITED:
+    def _reason(self, end: EpisodeEnd) -> str:
+        """Say what the tree knows of its end; see :class:`EpisodeResult`."""
+        root = self.root
+        if end in LIMITED:
             return self.context.budget.reason()
-        failure = self.root.failure
-        return "it was interrupted" if failure is None else f"the planner gave up: {failure.message}"
+        if root.status == Status.FAILURE:
+            return why(root)
+        return "; ".join(left_undone(root)) if root.status == Status.SUCCESS else ""
 
     def _end(self, *, gone: bool) -> EpisodeEnd:
         root, failure = self.root, self.root.failure

@@ -54,7 +54,7 @@ FILLERS = (
     "```",
 )
 #: How many characters, and how much longer that takes which is four times as long, at most: linear is 4, square 16.
-LENGTH, MOST = 1000, 9.0
+LENGTH, MOST = 500, 9.0
 
 
 class Use(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.text import check_template
 
 #: How the starting observation of an agent node begins in the recordings.
 START_LINE = "You are in the house"
@@ -57,6 +58,14 @@ class Household:
     max_decisions: int = 200
     max_steps: int = 200
     prompts: str = ""
+
+    def __post_init__(self) -> None:
+        """Look whether its naming can be used, which a record or a bridge may bring.
+
+        Raises:
+            ValueError: It has other place-holders than these two.
+        """
+        check_template(self.naming, ("word", "instance"))
 
     def name_of(self, word: str, instance: int) -> str:
         """Return what one thing is called."""

@@ -23,6 +23,7 @@ from reactree_ros.agent.decision import (
     Think,
     WriteCode,
 )
+from reactree_ros.agent.foreign import cleaned, in_lines
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.text import LONGEST, LONGEST_TOLD, bounded
 
@@ -50,16 +51,24 @@ class About(enum.Enum):
     """What was searched and what was not."""
 
 
+#: What is told in one line; everything else is put together of several, each of which is looked at where that is done.
+_OF_ONE_LINE = frozenset({About.SUMMARY, About.PERSON, About.LIMIT, About.FAILED, About.SEARCHED})
+
+
 @dataclass(frozen=True)
 class Told:
-    """Something that a goal node was told."""
+    """Something that a goal node was told.
+
+    Where it is told in one line, nothing that others have put into that can begin another line of the prompt's own.
+    """
 
     text: str
     about: About = About.TASK
 
     def __post_init__(self) -> None:
-        if len(self.text) > LONGEST_TOLD and self.about is not About.SYSTEM:  # which has as many examples as fit
-            object.__setattr__(self, "text", bounded(self.text, LONGEST_TOLD))
+        text = self.text if self.about is About.SYSTEM else bounded(self.text, LONGEST_TOLD)  # as many examples as fit
+        text = in_lines(text, first=False) if self.about in _OF_ONE_LINE else cleaned(text)
+        object.__setattr__(self, "text", text)
 
 
 @dataclass(frozen=True)
@@ -92,8 +101,7 @@ class Saw:
     observation: Observation | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if len(self.text) > LONGEST:
-            object.__setattr__(self, "text", bounded(self.text, LONGEST))
+        object.__setattr__(self, "text", in_lines(bounded(self.text, LONGEST)))
 
 
 Turn = Told | Said | Saw

@@ -15,6 +15,7 @@ from reactree_ros.bench.jobs import BenchSettings, Key
 from reactree_ros.bench.results import RunLine
 from reactree_ros.errors import UserError
 from reactree_ros.json_lines import append_line, cut_torn_line, read_lines
+from reactree_ros.read_back import checked, read_json
 
 SETTINGS, RESULTS, SESSIONS = "settings.json", "results.jsonl", "sessions.jsonl"
 #: Where what is no result is noted: the run broke off, because model or world were gone, or by a bug.
@@ -147,13 +148,9 @@ def read_settings(path: Path) -> BenchSettings:
         UserError: There are none, or they cannot be read.
     """
     file = path / SETTINGS
-    try:
-        values = json.loads(file.read_text(encoding="utf-8"))
-        return BenchSettings(**{**values, "planners": tuple(values["planners"])})
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: holds no {SETTINGS}; name the --out folder of `reactree bench`") from error
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise UserError(f"{file}: cannot be used: {error}") from error
+    if not file.exists():
+        raise UserError(f"{path}: holds no {SETTINGS}; name the --out folder of `reactree bench`")
+    return read_json(file, "settings of a bench", lambda values: checked(BenchSettings, values))
 
 
 def read_results(path: Path) -> list[RunLine]:
@@ -162,7 +159,7 @@ def read_results(path: Path) -> list[RunLine]:
     Raises:
         UserError: There are none, or a line is broken.
     """
-    return list({line.key: line for line in read_lines(path / RESULTS, RunLine.from_json)}.values())
+    return list({line.key: line for line in read_lines(path / RESULTS, RunLine)}.values())
 
 
 def read_broken(path: Path) -> list[RunLine]:
@@ -173,7 +170,7 @@ def read_broken(path: Path) -> list[RunLine]:
     """
     if not (path / BROKEN).exists():
         return []
-    last = {line.key: line for line in read_lines(path / BROKEN, RunLine.from_json)}
+    last = {line.key: line for line in read_lines(path / BROKEN, RunLine)}
     done = {line.key for line in read_results(path)}
     return [line for key, line in last.items() if key not in done]
 
@@ -184,7 +181,7 @@ def read_sessions(path: Path) -> list[Session]:
     Raises:
         UserError: They cannot be read.
     """
-    return read_lines(path / SESSIONS, lambda text: Session(**json.loads(text)))
+    return read_lines(path / SESSIONS, Session)
 
 
 def _flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:

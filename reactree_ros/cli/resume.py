@@ -11,8 +11,9 @@ import typer
 from reactree_ros.agent.budget import LIMITS
 from reactree_ros.cli.going_on import go_on_from
 from reactree_ros.cli.opening import no_ros
-from reactree_ros.cli.options import Chosen, FromSettings, OtherModel, takes
+from reactree_ros.cli.options import Chosen, FromSettings, ModelAgain, WorldAgain, takes
 from reactree_ros.errors import UserError
+from reactree_ros.settings import Reaching
 from reactree_ros.tree.options import RunOptions
 
 if TYPE_CHECKING:
@@ -41,11 +42,14 @@ PATIENCE = 30.0
 
 
 @app.command()
-@takes(llm=OtherModel(), more=More())
+@takes(world_option=WorldAgain(), llm=ModelAgain(), more=More())
 def resume(
     run: Annotated[Path, typer.Argument(help="The record of a run that was killed, canceled or out of its budget.")],
     save: Annotated[Path | None, typer.Option(help="Write the new run's record into this new file.")] = None,
     memory: Annotated[Path | None, typer.Option(help="An episodic memory that examples come from.")] = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="A skill policy, which holds instead of the record's own one.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     ros: Annotated[
         bool,
@@ -55,10 +59,11 @@ def resume(
             "record is read there, too.",
         ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --ros: do not ask first.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --ros: do not ask first."), Reaching()] = False,
     planner_node: Annotated[str, typer.Option(help="With --ros: the planner node's name.")] = "reactree_planner",
     *,
-    llm: Chosen | None,
+    world_option: Mapping[str, Any],
+    llm: Chosen | Mapping[str, Any],
     more: dict[str, Any],
 ) -> None:
     """Go on with a run where it stopped: its skills are carried out again, and what comes of them is compared.
@@ -74,14 +79,26 @@ def resume(
     record = read_record(run)
     until, limits = stop_of(record), more_than(record, more)
     if ros:
-        if llm or save or memory or as_json:
-            raise UserError("--ros: model, memory and record are the planner node's own; leave their options out")
+        if llm or world_option or policy or save or memory or as_json:
+            raise UserError(
+                "--ros: model, world, policy, memory and record are the planner node's own; leave their options out"
+            )
         _go_on_over_ros(record, until, more, planner_node, yes=yes)
     if record.run["world"].get("name") == ROBOT:
         raise UserError(
             f"{run}: a robot carried this run out; `reactree resume {run} --ros` goes on from what it sees now"
         )
-    go_on_from(record, until, llm=llm, limits=limits, memory=memory, save=save, as_json=as_json)
+    go_on_from(
+        record,
+        until,
+        llm=llm,
+        world_option=world_option,
+        policy=policy,
+        limits=limits,
+        memory=memory,
+        save=save,
+        as_json=as_json,
+    )
 
 
 def _go_on_over_ros(record: Record, until: int, limits: Mapping[str, int], planner: str, *, yes: bool) -> NoReturn:

@@ -142,6 +142,7 @@ class Engine(abc.ABC):
         chat: Whether prompts are laid out as the messages of a chat; None before :meth:`open` where that is found out.
         context: Tokens that prompt and reply may have together; None where unknown; final after :meth:`open`.
         lost: Whether it has died and is to be opened again.
+        loads: Whether opening it loads a model, which may take any time; otherwise a time limit is one for that, too.
         tried: What it generated to find out what it can do; the next reply counts it.
     """
 
@@ -150,6 +151,7 @@ class Engine(abc.ABC):
     chat: bool | None = None
     context: int | None = None
     lost: bool = False
+    loads: bool = True
     tried: Sequence[Generated] = ()
 
     @abc.abstractmethod

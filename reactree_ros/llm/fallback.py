@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -24,11 +24,12 @@ from reactree_ros.llm.port import (
     Reply,
     RequestRejected,
     ServerUnavailable,
+    Wait,
 )
-from reactree_ros.llm.settings import make_model, model_from_dict, read_yaml
+from reactree_ros.llm.settings import make_model, model_from_dict, reaching_of_model, read_yaml
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.pending import Pending, pass_on, where_late
-from reactree_ros.settings import Settings
+from reactree_ros.settings import Harmless, Settings
 
 #: How long a model that could not answer is passed over, in seconds.
 REST = 30.0
@@ -191,6 +192,11 @@ class FallbackModel(LanguageModel):
         """Count with the first one's tokenizer."""
         return self.backups[0].model.count_tokens(text)
 
+    def waits_for(self) -> Wait | None:
+        """Say which of them has been waited for longest."""
+        waits = [one for backup in self.backups if (one := backup.model.waits_for()) is not None]
+        return max(waits, key=lambda one: one.seconds, default=None)
+
     def status(self) -> Mapping[str, str]:
         """Say who has answered how often, and who rests."""
         now, status = self._clock(), {}
@@ -231,10 +237,14 @@ def _all_failed(errors: Sequence[Exception]) -> Exception:
     return RequestRejected(message) if rejected else ServerUnavailable(message)
 
 
+def _all_harmless(models: Any) -> bool:
+    return isinstance(models, list | tuple) and all(not reaching_of_model(one) for one in models)
+
+
 class FallbackSettings(Settings):
     """Which language models are asked, in order."""
 
-    models: tuple[dict[str, Any], ...] = Field(
+    models: Annotated[tuple[dict[str, Any], ...], Harmless(_all_harmless)] = Field(
         default=(),
         description="the language models, the best first, each as {llm: NAME, SETTING: VALUE, ...}; "
         "each leaves those after it their share of the time",

@@ -140,6 +140,7 @@ class Reply:
         reasoning_tokens: Tokens of that; None where the model does not count them.
         seconds: From request to answer.
         answered_by: Which language model answered, where there are several.
+        warning: What is wrong with how the reply came about, and the way out; empty: nothing is. A run tells one.
         objection: Why the text is no decision that may be said, where it is none even after every retry; empty
             otherwise. An agent node refuses it, and the model is told.
     """
@@ -158,6 +159,7 @@ class Reply:
     reasoning_tokens: int | None = None
     tried_prompt_tokens: int = 0
     tried_output_tokens: int = 0
+    warning: str = ""
 
     def __post_init__(self) -> None:
         if len(self.text) > LONGEST:
@@ -182,13 +184,29 @@ class Reply:
         )
 
 
-_TRIED = {"tried_prompt_tokens": 0, "tried_output_tokens": 0}
+_TRIED: dict[str, Any] = {"tried_prompt_tokens": 0, "tried_output_tokens": 0}
 _COUNTS = ("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", *_TRIED)
 
 
 def _added(replies: Iterable[Reply], name: str) -> int | None:
     known = [count for reply in replies if (count := getattr(reply, name)) is not None]
     return sum(known) if known else None
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What a language model waits for.
+
+    Attributes:
+        what: A server or an engine, in words.
+        seconds: For how long already.
+    """
+
+    what: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"waiting for {self.what}, {self.seconds:.0f} s"
 
 
 class LanguageModel(abc.ABC):
@@ -210,6 +228,10 @@ class LanguageModel(abc.ABC):
 
     def count_tokens(self, text: str) -> int | None:
         """Return the number of tokens of a text, or None where the model's tokenizer is not known."""
+        return None
+
+    def waits_for(self) -> Wait | None:
+        """Return what has been waited for longest; None: for nothing."""
         return None
 
     def status(self) -> Mapping[str, str]:

@@ -37,7 +37,8 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
-from reactree_ros.record.schema import without_credentials
+from reactree_ros.secrecy import without_credentials
+from reactree_ros.world.spec import check_prompts
 
 #: Outcomes as the constants of ExecuteSkill.action.
 OUTCOME_CODES = {outcome: getattr(ExecuteSkill.Result, outcome.name) for outcome in Outcome}
@@ -152,7 +153,7 @@ def household_from_msg(msg: DescribeHousehold.Response) -> Household:
     flows = _control_flows(msg.control_flows)
     if len(flows) != len(msg.control_flow_texts):
         raise ValueError(f"control_flow_texts has {len(msg.control_flow_texts)} texts for {len(flows)} control_flows")
-    return Household(
+    household = Household(
         name=msg.name,
         actions=tuple(msg.actions),
         control_flows=dict(zip(flows, msg.control_flow_texts, strict=True)),
@@ -164,6 +165,7 @@ def household_from_msg(msg: DescribeHousehold.Response) -> Household:
         max_steps=msg.max_steps,
         prompts=msg.prompts,
     )
+    return check_prompts(household)
 
 
 def request_to_msg(request: DecisionRequest) -> Generate.Request:
@@ -284,6 +286,7 @@ def reply_from_msg(msg: Generate.Response) -> Reply:
         seconds=msg.seconds,
         answered_by=msg.answered_by,
         objection=msg.objection,
+        warning=msg.message,
     )
 
 
@@ -293,7 +296,7 @@ def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
     msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
     msg.output_tokens, msg.longest_prompt = counted(reply.output_tokens), counted(reply.longest_prompt)
     msg.tried_prompt_tokens, msg.tried_output_tokens = reply.tried_prompt_tokens, reply.tried_output_tokens
-    msg.answered_by, msg.objection = reply.answered_by, reply.objection
+    msg.answered_by, msg.objection, msg.message = reply.answered_by, reply.objection, reply.warning
     msg.reasoning, msg.reasoning_tokens = reply.reasoning, counted(reply.reasoning_tokens)
     msg.said = [_said_to_msg(said) for said in reply.said]
     return msg

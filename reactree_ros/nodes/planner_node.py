@@ -19,7 +19,7 @@ from reactree_interfaces.srv import Hear, SayDecision
 from std_srvs.srv import Trigger
 
 from reactree_ros.agent.budget import LIMITS
-from reactree_ros.episode import Episode, EpisodeEnd, EpisodeResult
+from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModelError
 from reactree_ros.llm.trained import as_trained, strange
@@ -61,6 +61,7 @@ from reactree_ros.record.schema import household_to_dict
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.verdict import EpisodeEnd, Judgement
 from reactree_ros.view.steering import PAUSED, Steering
 from reactree_ros.world.port import Score, WorldError
 
@@ -278,7 +279,7 @@ class PlannerNode(Node):
 
     def _tell_end(self, task: Task, result: ExecuteTask.Result) -> None:
         asked = repr(task.episode.instruction) if task.episode else asked_for(task.goal_handle.request)
-        reached = "reached" if result.success else "not reached"
+        reached = Judgement[result.verdict.upper()].words.lower()
         took = f"{result.decisions} decisions, {result.steps} steps, {result.seconds:.1f} s"
         why = f"; {result.message}" if result.message else ""
         self._log(task.goal_handle, f"ended: {reached} ({result.end or 'not begun'}), {asked}; {took}{why}")
@@ -421,14 +422,15 @@ class PlannerNode(Node):
                 problem = f"no score: {error}"
         result = episode.conclude(score, problem)
         self._record.publish()
-        code, message = task.stopped or (ERROR_CODES.get(result.end, ExecuteTask.Result.NONE), episode.reason(result))
+        code, message = task.stopped or (ERROR_CODES.get(result.end, ExecuteTask.Result.NONE), result.verdict.because)
         saved_to = ""
         try:
             saved_to = self._keep(task, episode, result)
         except (OSError, UserError, RuntimeError) as error:
             code, message = ExecuteTask.Result.SAVE_FAILED, str(error)
         return ExecuteTask.Result(
-            success=result.achieved and not task.stopped,
+            success=result.achieved,
+            verdict=result.verdict.judgement.word,
             end=result.end,
             gsr=-1.0 if result.gsr is None else result.gsr,
             ssr=-1.0 if result.ssr is None else result.ssr,

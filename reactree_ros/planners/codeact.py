@@ -12,6 +12,7 @@ from collections.abc import Generator
 from typing import Any
 
 from reactree_ros.agent.decision import DONE, FAILURE, Act, Think, WriteCode
+from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw
 from reactree_ros.llm.port import FreeText
@@ -54,7 +55,7 @@ class CodeActNode(CodeRunner):
         return (yield from self.in_sandbox(self._solve))
 
     def _solve(self, observation: Observation) -> Program:
-        self.tell(f"{_HEAD}{self.subgoal}\n{_OBSERVATION}\n{observation.text}", About.TASK)
+        self.tell(f"{_HEAD}{in_lines(self.subgoal, first=False)}\n{_OBSERVATION}\n{observation.text}", About.TASK)
         found = yield from self.find_examples()
         code = [one.text.rstrip("\n") for one in found if one.text.startswith(_HEAD)]  # not those of other planners
         fixed = fixed_example(self._context.household, "codeact_example")
@@ -74,7 +75,7 @@ class CodeActNode(CodeRunner):
             thought = " ".join(" ".join(_apart(said)[0]).split())
             self._context.listener.decided(self, Think(thought or block.thought or block.code), reply)
             error_text = yield from self._run(block)
-            shown = f"{self._printed.rstrip()}\n{error_text}".strip()
+            shown = f"{in_lines(self._printed.rstrip())}\n{error_text}".strip()
             self.tell(f"{_OBSERVATION}\n{shown or '(nothing was printed)'}")
 
     def _run(self, block: Block) -> Generator[Step, Any, str]:

@@ -11,8 +11,9 @@ from collections.abc import Generator, Iterable
 from typing import Any
 
 from reactree_ros.agent.decision import DONE, Act
+from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.turns import Said, Saw, Told
+from reactree_ros.agent.turns import Said, Saw
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
 from reactree_ros.planners.fixed_example import fixed_example
@@ -118,7 +119,7 @@ class PlanNode(GoalNode):
         found = yield from self.find_examples()
         fixed = fixed_example(context.household, "plan") if context.fixed_example else ()
         self.begin_prompt(prompt(PROMPTS, "plan.txt"), [experience.text for experience in found] or fixed)
-        self.begin_turns(Saw(survey.text, survey), Told(f"Your task is to: {self.subgoal}"))
+        self.begin_turns(Saw(survey.text, survey), task_turn(self.subgoal))
         return survey
 
     def take(self, step: str, reply: Reply, near: Observation) -> Generator[Step, Any, Observation]:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from reactree_ros.agent.budget import LIMITS, Limit
 from reactree_ros.agent.observation import Observation, Seen
-from reactree_ros.episode import Episode, EpisodeEnd
+from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.episodic import EpisodicMemory
@@ -33,6 +33,7 @@ from reactree_ros.record.reader import Record, RecordError
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.verdict import EpisodeEnd
 from reactree_ros.world.port import Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit
 

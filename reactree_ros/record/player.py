@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -542,7 +543,7 @@ def make_episode(
             run["instruction"],
             world=world,
             model=model,
-            planner=builder or planner(run["planner"]["name"]),
+            planner=builder or _planner_of(record),
             options=options,
             working_memory=run["working_memory"],
             record=recorder,
@@ -564,6 +565,25 @@ def make_episode(
 def read_options(recorded: Mapping[str, Any], limits: Mapping[str, Any] | None = None) -> TreeOptions:
     """Return the options of a recorded run, with other limits; what was recorded before there were some is without."""
     return TreeOptions.model_validate({"stuck_after": 0, **recorded, **(limits or {})})
+
+
+def _planner_of(record: Record) -> Builder:
+    """Return the planner that a record names.
+
+    Raises:
+        UserError: There is none of that name, or one of its settings would start, open, load or send something.
+    """
+    name = record.run["planner"]["name"]
+    if not isinstance(name, str):
+        raise RecordError(f"{record.name}: the planner is {str(name)[:60]!r}, and that is no name")
+    chosen = planner(name)
+    if found := chosen.reaching():
+        raise UserError(
+            f"{record.name}: its planner's settings {', '.join(found)} would start, open, load or send something, and "
+            "a record may not decide that by itself; `reactree fork RUN --at DECISION --planner "
+            f"{shlex.quote(name)}` begins anew with them"
+        )
+    return chosen
 
 
 def followed_to_the_end(episode: Episode, script: Script) -> bool:

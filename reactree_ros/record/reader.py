@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +11,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from reactree_ros.errors import UserError
-from reactree_ros.record.schema import SCHEMA, Event
+from reactree_ros.read_back import LONGEST_LINE
+from reactree_ros.record.checking import Check, NoRecord
+from reactree_ros.record.schema import Event
 
 #: How long a follower sleeps where nothing new is written, in seconds.
 FOLLOW_PERIOD = 0.1
@@ -63,18 +64,20 @@ def read_record(path: str | Path) -> Record:
     Raises:
         RecordError: It cannot be read, is no record, is of a later version, or a line other than the last is broken.
     """
-    path = Path(path)
+    path, check, events, line = Path(path), Check(), list[Event](), b""
     try:
         with opened(path) as file:
-            content = file.read()
+            while (line := file.readline(LONGEST_LINE + 1)).endswith(b"\n") or len(line) > LONGEST_LINE:
+                events.append(check.event(line))
     except IsADirectoryError:
         raise RecordError(f"{path}: is a folder; name a run's record, a .jsonl file in it") from None
     except UNREADABLE as error:
         raise _unreadable(path, error) from error
-    *lines, last = content.split(b"\n")
-    if not lines:
+    except ValueError as error:
+        raise _broken(path, check, error) from None
+    if not events:
         raise _no_record(path)
-    return Record([_event(path, number, line) for number, line in enumerate(lines)], path, torn=bool(last))
+    return Record(events, path, torn=bool(line))
 
 
 def follow(path: str | Path, *, goes_on: Callable[[], bool]) -> Iterator[Event]:
@@ -87,7 +90,7 @@ def follow(path: str | Path, *, goes_on: Callable[[], bool]) -> Iterator[Event]:
     Raises:
         RecordError: It is no record, or cannot be read.
     """
-    path, rest, number = Path(path), b"", 0
+    path, check, rest = Path(path), Check(), b""
     while not path.exists():
         if not goes_on():
             return
@@ -95,19 +98,20 @@ def follow(path: str | Path, *, goes_on: Callable[[], bool]) -> Iterator[Event]:
     try:
         with opened(path) as file:
             while True:
-                *lines, rest = (rest + file.read()).split(b"\n")
-                for line in lines:
-                    event = _event(path, number, line)
-                    number += 1
+                rest += (part := file.readline(LONGEST_LINE + 1))
+                if rest.endswith(b"\n") or len(rest) > LONGEST_LINE:
+                    event, rest = check.event(rest), b""
                     yield event
                     if event["e"] == "end":
                         return
-                if not lines:
+                elif not part:
                     if not goes_on():
                         return
                     time.sleep(FOLLOW_PERIOD)
     except UNREADABLE as error:
         raise _unreadable(path, error) from error
+    except ValueError as error:
+        raise _broken(path, check, error) from None
 
 
 def opened(path: Path) -> BinaryIO:
@@ -149,23 +153,10 @@ def is_record(path: Path) -> bool:
         return False
 
 
-def _event(path: Path, number: int, line: bytes) -> Event:
-    """Read a line; the first one must be a ``run`` that is understood here."""
-    try:
-        event = json.loads(line)
-    except ValueError:
-        event = None
-    known = isinstance(event, dict) and isinstance(event.get("e"), str)
-    if number and not known:
-        raise RecordError(f"{path}: line {number + 1} is no event: {line[:60]!r}")
-    if not number and not (known and event["e"] == "run" and isinstance(event.get("schema"), int)):
-        raise _no_record(path)
-    if not number and event["schema"] > SCHEMA:
-        raise RecordError(
-            f"{path}: is a record of schema {event['schema']}, which this version (schema {SCHEMA}) does not know; "
-            "install a newer reactree_ros"
-        )
-    return event  # type: ignore[no-any-return]
+def _broken(path: Path, check: Check, error: ValueError) -> RecordError:
+    if isinstance(error, NoRecord):
+        return RecordError(f"{path}: {error}") if str(error) else _no_record(path)
+    return RecordError(f"{path}: line {check.lines + 1} {error}")
 
 
 def _unreadable(path: Path, error: BaseException) -> RecordError:

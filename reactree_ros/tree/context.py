@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -148,6 +148,7 @@ class RunContext:
         fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
         paused: Why a person has the run hold; empty: none has.
         words: What a person has said that is no answer, in order.
+        warned: Whether a reply came with a warning.
         answers: What questions were answered with, by their words in lower case.
         team: The robots of the world.
     """
@@ -174,6 +175,7 @@ class RunContext:
     paused: str = ""
     words: list[str] = field(default_factory=list)
     answers: dict[str, str] = field(default_factory=dict)
+    warned: bool = False
     team: Team = field(init=False)
 
     def __post_init__(self) -> None:
@@ -231,6 +233,11 @@ class RunContext:
         prompt = (prompt or 0) + reply.tried_prompt_tokens
         output = (output or 0) + reply.tried_output_tokens
         self.budget.count_tokens(prompt, reply.cached_tokens or 0, output, estimated=estimated)
+
+    def warned_once(self, reply: Reply) -> Reply:
+        """Return a reply without its warning, if one came with a warning before."""
+        before, self.warned = self.warned, self.warned or bool(reply.warning)
+        return replace(reply, warning="") if before and reply.warning else reply
 
     def failed(self, failure: Failure) -> None:
         """Take in what ended a goal node before its program did."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reactree_ros.agent.budget import Limit
 from reactree_ros.llm.port import InvalidReply, LanguageModelError, PromptTooLong
+from reactree_ros.secrecy import redacted
 from reactree_ros.world.port import WorldError
 
 
@@ -97,13 +98,13 @@ def failure_of(error: Exception) -> Failure:
     """Return the failure that an exception stands for."""
     if isinstance(error, EndedBelow):
         return error.failure
-    message = str(error) or type(error).__name__
+    message = redacted(str(error)) or type(error).__name__
     if isinstance(error, LimitReached):
         return Failure(FailureKind.STUCK if error.limit is Limit.STUCK else FailureKind.BUDGET, message)
     for kinds, kind in _KINDS:
         if isinstance(error, kinds):
             return Failure(kind, message)
-    return Failure(FailureKind.BUG, f"{type(error).__name__}: {error}" if str(error) else message)
+    return Failure(FailureKind.BUG, f"{type(error).__name__}: {message}" if str(error) else message)
 
 
 _FATAL = (

@@ -17,6 +17,7 @@ from py_trees.composites import Composite
 
 from reactree_ros.agent.budget import COUNTED, Limit
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Decision, Think
+from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.prompt import shortened, start_turn
 from reactree_ros.agent.reading import Unreadable, read
@@ -468,6 +469,7 @@ class GoalNode(Composite, abc.ABC):
             reason: Why it is not carried out.
             decision: What it was read as; None where it is no decision.
         """
+        reason = in_lines(reason, first=False)
         self._context.budget.count_decision()
         self._context.listener.refused(self, Said(said, decision), reason)
         self.say(said, None)
@@ -491,7 +493,7 @@ class GoalNode(Composite, abc.ABC):
         except LimitReached:
             raise
         except Exception as error:
-            return f"Nobody answers: {str(error) or type(error).__name__}."
+            return f"Nobody answers: {in_lines(str(error), first=False) or type(error).__name__}."
         context.answers[question.casefold()] = said = quoted(answer.text)
         return f"The person answers: {said}."
 
@@ -758,6 +760,8 @@ class GoalNode(Composite, abc.ABC):
             thrown = error
         else:
             if step.call is not None:
+                if step.call.of == "reply":
+                    value = self._context.warned_once(value)
                 listener.came(self, step.call, value)
             return lambda: program.send(value)
         if step.call is not None:

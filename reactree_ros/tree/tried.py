@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
+from py_trees.composites import Selector
 
 from reactree_ros.agent.decision import FAILURE, Act, Think
 from reactree_ros.agent.text import shortened_line
@@ -32,6 +35,21 @@ def why(failed: Behaviour) -> str:
     if not isinstance(failed, GoalNode):
         return failed.feedback_message
     return shortened_line(_last_words(failed) or failed.feedback_message, LONGEST)
+
+
+def left_undone(succeeded: Behaviour) -> Iterator[str]:
+    """Yield what failed below a behaviour that succeeded all the same, and nothing else has done in its place.
+
+    Branches of a fallback are tried in place of each other; those of a parallel are not.
+    """
+    if isinstance(succeeded, GoalNode) and succeeded.end is not End.EXPAND:
+        return
+    below = succeeded.children[-1:] if isinstance(succeeded, GoalNode) else succeeded.children
+    for child in below:
+        if child.status == Status.SUCCESS:
+            yield from left_undone(child)
+        elif child.status == Status.FAILURE and not isinstance(succeeded, Selector):
+            yield f"'{child.subgoal if isinstance(child, GoalNode) else child.name}' failed: {why(child)}"
 
 
 def _last_words(node: GoalNode) -> str:

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from reactree_ros.errors import UserError
 from reactree_ros.record.reader import SUFFIXES, UNREADABLE, RecordError, is_record, opened
 from reactree_ros.record.schema import SCHEMA, Event
+from reactree_ros.verdict import verdict_of
 
 #: Bytes at the end of a record in which its end is looked for first.
 TAIL = 1 << 16
@@ -96,7 +97,8 @@ def _summary(path: Path) -> Event | None:
         "llm": model.get("llm", ""),
         "parent": (header.get("parent") or {}).get("id"),
         "end": counts.get("end") or "no end yet",
-        "cause": counts.get("message", ""),
+        "verdict": (verdict := verdict_of(end.get("result"))).as_dict(),
+        "cause": verdict.because,
         "gsr": counts.get("gsr"),
         "ssr": counts.get("ssr"),
         "decisions": counts.get("decisions"),

@@ -1,7 +1,8 @@
-"""The server of the page: records as they are written, and the person's hand on the run, on this machine alone.
+"""The server of the page: records as they are written, and the person's hand on the run.
 
-What a request has to be is checked before anything else: it names this server (``Host``), it comes from this server's
-own page (``Origin``), and, where the server can be reached from other machines, it carries the token.
+A request is checked before anything else: it names this server (``Host``), it carries the token, and it comes from this
+server's own page (``Origin``). The terminal alone prints the token. It holds on the loopback, too: every user of a
+machine can reach that.
 """
 
 from __future__ import annotations
@@ -14,12 +15,11 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-from urllib.parse import parse_qs
 
 import uvicorn
 from starlette.applications import Starlette
@@ -30,10 +30,13 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import number_of, parse_json
 from reactree_ros.record.reader import opened, read_record
+from reactree_ros.verdict import verdict_of
 from reactree_ros.view.exports import EXPORTS, export
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.steering import Helm
+from reactree_ros.view.words import as_script
 
 PAGE = Path(__file__).parent / "page"
 #: Time between two looks at a record that is being written, in seconds.
@@ -47,7 +50,9 @@ PART = 1 << 20
 #: Longest command of a person, in bytes.
 LONGEST_COMMAND = 100_000
 LAST_PORT = 65535
-COOKIE = "reactree_token"
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+#: The cookie that holds the token; browsers send a cookie to every port of a host, so each page has one of its own.
+COOKIE = "reactree_token_{port}"
 _HEADERS = [
     (
         b"content-security-policy",
@@ -70,7 +75,7 @@ class ViewServer:
 
     Args:
         runs: What is shown.
-        host: The interface; any but the loopback asks for a token.
+        host: The interface.
         port: The port; 0: a free one.
         steering: Steers the run that is going on; None: runs are watched only.
 
@@ -84,7 +89,7 @@ class ViewServer:
         self._socket = _bound(host, port)
         address = self._socket.getsockname()
         self._host, self.port = address[0], address[1]
-        self.token = "" if _is_loopback(self._host) else secrets.token_urlsafe(24)
+        self._token = secrets.token_urlsafe(24)
         config = uvicorn.Config(
             self._app(), log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1, ws="none"
         )
@@ -93,9 +98,9 @@ class ViewServer:
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """Where the page is, with the token: it is for the person's eyes, not for a log."""
         name = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{name}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+        return f"http://{name}:{self.port}/?token={self._token}"
 
     def __enter__(self) -> ViewServer:
         self._thread.start()
@@ -123,18 +128,27 @@ class ViewServer:
             Route("/api/events", self._events),
             Route("/api/export", self._export),
             Route("/api/steering", self._steer, methods=["POST"]),
+            Route("/page/words.js", self._words),
             Mount("/page", StaticFiles(directory=PAGE)),
         ]
-        return _Guard(Starlette(routes=routes), token=self.token, port=self.port)
+        own = [f"{name}:{self.port}" for name in LOOPBACK] if _is_loopback(self._host) else []
+        return _Guard(Starlette(routes=routes), token=self._token, cookie=self._cookie, hosts=own)
+
+    @property
+    def _cookie(self) -> str:
+        return COOKIE.format(port=self.port)
 
     # ------------------------------------------------------------------ what is asked for
 
     async def _page(self, request: Request) -> Response:
-        if self.token and "token" in request.query_params:  # out of the address line, where it could be read
+        if "token" in request.query_params:  # out of the address line, where it could be read
             answer: Response = RedirectResponse("/", status_code=303)
-            answer.set_cookie(COOKIE, self.token, httponly=True, samesite="strict")
+            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return answer
         return Response((PAGE / "index.html").read_bytes(), media_type="text/html")
+
+    async def _words(self, request: Request) -> Response:
+        return Response(as_script(), media_type="text/javascript")
 
     async def _table(self, request: Request) -> Response:
         runs = await asyncio.to_thread(self._runs.table)
@@ -142,18 +156,18 @@ class ViewServer:
 
     async def _events(self, request: Request) -> Response:
         path = self._asked(request)
-        first = request.query_params.get("from", "0")
-        if path is None or not first.isdecimal():
+        first = number_of(request.query_params.get("from", "0"))
+        if path is None or first is None:
             return _refusal(404, "there is no such run; go back to the table")
-        return StreamingResponse(self._follow(path, int(first)), media_type="application/x-ndjson")
+        return StreamingResponse(self._follow(path, first), media_type="application/x-ndjson")
 
     async def _export(self, request: Request) -> Response:
         path, kind = self._asked(request), request.query_params.get("as", "")
-        at = request.query_params.get("at", "")
+        at = number_of(request.query_params.get("at", ""))
         if path is None or kind not in EXPORTS:
             return _refusal(404, f"there is no such run or export; there are {', '.join(EXPORTS)}")
         try:
-            content = await asyncio.to_thread(_exported, path, kind, int(at) if at.isdecimal() else None)
+            content = await asyncio.to_thread(_exported, path, kind, at)
         except UserError as error:
             return _refusal(422, str(error))
         named = f'attachment; filename="run.{EXPORTS[kind].suffix}"'
@@ -163,7 +177,7 @@ class ViewServer:
         if self._steering is None:
             return _refusal(409, "this run is watched only; `reactree run --view` steers")
         try:
-            command = json.loads(await request.body())
+            command = parse_json(await request.body(), halves=True)
             do, run, words = str(command["do"]), str(command.get("run", "")), str(command.get("words", ""))
         except (ValueError, TypeError, KeyError, AttributeError):
             return _refusal(400, 'a command is {"do": …, "run": …}')
@@ -199,8 +213,11 @@ class ViewServer:
                 lines = lines[len(skipped) :]
                 if lines:
                     quiet = 0.0
+                    ended = _ends(lines[-1])
+                    if ended:
+                        lines[-1] = _with_verdict(lines[-1])
                     yield b"".join(line + b"\n" for line in lines)
-                    if _ends(lines[-1]):
+                    if ended:
                         return
                 elif skipped and _ends(skipped[-1]):
                     return
@@ -215,14 +232,27 @@ class ViewServer:
 
 
 def _ends(line: bytes) -> bool:
-    return b'"end"' in line[:40] and bool(json.loads(line).get("e") == "end")
+    return line[:40].replace(b" ", b"").startswith(b'{"e":"end"')
+
+
+def _with_verdict(line: bytes) -> bytes:
+    """Return a record's last line with how the run ended, so that the page need not judge."""
+    verdict = verdict_of(json.loads(line).get("result")).as_dict()
+    return line.rstrip()[:-1] + b',"verdict":' + json.dumps(verdict).encode() + b"}"
 
 
 class _Guard:
-    """Lets nothing through but what this server's own page asks for."""
+    """Lets nothing through but what this server's own page asks for.
 
-    def __init__(self, app: Any, *, token: str, port: int) -> None:
-        self._app, self._token, self._port = app, token, port
+    Args:
+        app: What is guarded.
+        token: What every request carries.
+        cookie: The name of the cookie that it is in.
+        hosts: What the server is called; empty: anything.
+    """
+
+    def __init__(self, app: Any, *, token: str, cookie: str, hosts: Collection[str]) -> None:
+        self._app, self._token, self._cookie, self._hosts = app, token.encode(), cookie, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -240,23 +270,23 @@ class _Guard:
 
     def _objection(self, scope: Scope, headers: Headers) -> tuple[int, str]:
         host, origin = headers.get("host", ""), headers.get("origin")
-        if not self._token and host not in {f"{name}:{self._port}" for name in ("127.0.0.1", "localhost", "[::1]")}:
+        if self._hosts and host not in self._hosts:
             return 403, f"this is not {host[:80]!r}; open the page by the address that was printed"
+        if not self._has_token(Request(scope)):
+            return 401, "the token is missing; open the page by the address that was printed"
         if origin is not None and origin != f"http://{host}":
             return 403, "a page from elsewhere may neither read nor steer a run"
         if scope["method"] not in ("GET", "HEAD"):
             if origin is None or not headers.get("content-type", "").startswith("application/json"):
                 return 403, "commands come from the page, as JSON"
-            if not headers.get("content-length", "").isdecimal() or int(headers["content-length"]) > LONGEST_COMMAND:
+            length = number_of(headers.get("content-length", ""))
+            if length is None or length > LONGEST_COMMAND:
                 return 413, f"a command has at most {LONGEST_COMMAND} bytes"
-        if self._token and not self._has_token(scope):
-            return 401, "the token is missing; open the page by the address that was printed"
         return 0, ""
 
-    def _has_token(self, scope: Scope) -> bool:
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
-        given.append(Request(scope).cookies.get(COOKIE, ""))
-        return any(hmac.compare_digest(one.encode(), self._token.encode()) for one in given)
+    def _has_token(self, request: Request) -> bool:
+        given = (request.query_params.get("token", ""), request.cookies.get(self._cookie, ""))
+        return any(hmac.compare_digest(one.encode(errors="replace"), self._token) for one in given)
 
 
 def _bound(host: str, port: int) -> socket.socket:

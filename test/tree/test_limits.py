@@ -58,13 +58,13 @@ def test_a_limit_is_looked_at_before_each_request(options: dict[str, Any], end: 
     model = Costly(**COUNTS)
     result = run_of(model, **options)
     assert (result.end, model.asked) == (end, asked)
-    assert message in result.message
+    assert message in result.reason
 
 
 def test_tokens_that_the_model_does_not_count_are_estimated_and_that_is_said() -> None:
     result = run_of(Costly(), max_prompt_tokens=500)
     assert (result.end, result.prompt_tokens) == ("out_of_tokens", None)
-    assert result.message.startswith("about ")
+    assert result.reason.startswith("about ")
 
 
 def test_what_a_run_costs_is_known_where_prices_are() -> None:
@@ -161,7 +161,7 @@ def test_when_the_seconds_are_over_what_is_in_flight_is_canceled(of: str) -> Non
     options = TreeOptions(max_seconds=20.0, stuck_after=0)
     run = scripted_episode({}, model=model, world=world, options=options, clock=clock)
     result = timed(run, clock)
-    assert (result.end, result.message) == ("out_of_time", "the 20 seconds are over")
+    assert (result.end, result.reason) == ("out_of_time", "the 20 seconds are over")
     assert 20 <= clock.now <= 24
     assert not isinstance(model, Mute) or model.pending.cancelled()
     assert sum(world.cancelled.values()) == (of == "the world")
@@ -211,7 +211,8 @@ def test_such_an_end_is_recorded_played_again_and_gone_on_with(end: str) -> None
         assert run.scored().end == end
     record = Record(tuple(events))
     assert replay(record).difference == ""
-    assert EpisodeEnd(end) in RESUMED & LIMITED
+    assert EpisodeEnd(end) in LIMITED
+    assert end in RESUMED
     more = more_than(record, {})
     limit = next(limit for limit in Limit if limit.end == end)
     doubled = [name for name in limit.options if name in LIMITS[end]]

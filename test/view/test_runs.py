@@ -52,9 +52,9 @@ def test_a_run_that_goes_on_has_the_counts_that_it_has_come_to(tmp_path: Path) -
 
 
 def test_an_end_that_is_longer_than_what_is_read_at_once_is_found(tmp_path: Path) -> None:
-    Lines(tmp_path / "run.jsonl", "Wash a plate").end(message="x" * 1_000_000, decisions=3)
+    Lines(tmp_path / "run.jsonl", "Wash a plate").end(end="bug", message="x" * 1_000_000, decisions=3)
     (line,) = Runs(tmp_path).table()
-    assert (line["end"], line["decisions"], len(line["cause"])) == ("done", 3, 1_000_000)
+    assert (line["end"], line["decisions"], len(line["cause"])) == ("bug", 3, 7 + 1_000_000)
 
 
 def test_only_what_the_table_names_is_found(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from command_line import Cli
-from view.writing import DEMO, Lines, demo
+from view.writing import DEMO, Lines, cookie_of, demo, origin_of
 
 without_the_page = pytest.mark.skipif(find_spec("uvicorn") is not None, reason="what the page needs is installed")
 
@@ -38,6 +38,12 @@ def start(processes: list[subprocess.Popen[str]], *arguments: object) -> tuple[s
         if found := re.search(r"http://\S+", line):
             return process, found[0]
     raise AssertionError(f"it ended with {process.wait(30)} and named no page")
+
+
+def asked(url: str, path: str, command: bytes | None = None) -> Request:
+    """Return what the page at an address asks for."""
+    headers = {"Cookie": cookie_of(url), "Origin": origin_of(url), "Content-Type": "application/json"}
+    return Request(f"{origin_of(url)}{path}", command, headers)
 
 
 @without_the_page
@@ -76,7 +82,7 @@ def test_a_folder_is_shown_until_it_is_interrupted(started: list[subprocess.Pope
     demo(tmp_path / "run.jsonl").run()
     Lines(tmp_path / "other.jsonl", "Wash a plate")
     process, url = start(started, "view", tmp_path)
-    with urlopen(f"{url}api/runs", timeout=30) as answer:
+    with urlopen(asked(url, "/api/runs"), timeout=30) as answer:
         assert {run["run"] for run in json.load(answer)["runs"]} == {"run.jsonl", "other.jsonl"}
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
@@ -88,12 +94,11 @@ def test_a_run_waits_for_the_page_then_is_carried_out_and_stays_to_be_looked_at(
 ) -> None:
     record = tmp_path / "kept.jsonl"
     process, url = start(started, "run", DEMO, "--view", "--paused", "--save", record, "--json")
-    headers = {"Origin": url.rstrip("/"), "Content-Type": "application/json"}
-    with urlopen(Request(f"{url}api/steering", b'{"do": "go on"}', headers), timeout=30) as answer:
+    with urlopen(asked(url, "/api/steering", b'{"do": "go on"}'), timeout=30) as answer:
         assert answer.status == 200
     assert process.stdout is not None
     assert json.loads(process.stdout.readline())["end"] == "done"
-    with urlopen(f"{url}api/events?run=kept.jsonl", timeout=30) as answer:
+    with urlopen(asked(url, "/api/events?run=kept.jsonl"), timeout=30) as answer:
         told = [line for line in answer.read().splitlines() if not line.startswith(b'{"e": "steering"')]
     assert told == record.read_bytes().splitlines()
     process.send_signal(signal.SIGINT)

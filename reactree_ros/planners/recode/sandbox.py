@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.text import LONGEST_ERROR, bounded
 from reactree_ros.pending import Pending
 from reactree_ros.worker import Worker
@@ -339,7 +340,8 @@ class Sandbox:
             event = self._start(f"{RESERVED}_show({name})", {})
             if isinstance(event, Raised) and "NameError" in event.traceback:
                 return event
-            lines.append(f"- {name}{event.value}" if isinstance(event, Ended) else f"- {name}: too large to be shown")
+            value = event.value if isinstance(event, Ended) else ": too large to be shown"
+            lines.append(in_lines(f"- {name}{value}", first=False))
         return "\n".join(lines)
 
     def _shut(self) -> None:
