@@ -8,7 +8,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -129,40 +129,37 @@ def test_a_tree_has_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 _HEAD = kept().lines[0].encode() + b"\n"
-#: What is packed small and would unpack to gigabytes, or to more values than fit into memory.
-BOMBS: dict[str, Callable[[], Iterator[bytes]]] = {
-    "one line": lambda: (b" " * MIB for _ in range(2048)),
-    "events": lambda: (b'{"e":"x","t":0}\n' * 65536 for _ in range(2048)),
-    "lists": lambda: iter([b'{"e":"x","t":0,"a":[', b"[]," * 5 * MIB, b"0]}\n"]),
-    "numbers": lambda: iter([b'{"e":"x","t":0,"a":[', *[b"1.5," * MIB] * 60, b"0]}\n"]),
-    "deep": lambda: iter([b'{"e":"x","t":0,"a":', b"[" * 9 * MIB, b"\n"]),
-    "text": lambda: (b'{"e":"heard","t":0,"text":"\\ud83d\\ude00' + b"a" * 15 * MIB + b'"}\n' for _ in range(200)),
-    "halves": lambda: iter([b'{"e":"x","t":0,"a":["\\ud83d",', b"[" * 9 * MIB, b"\n"]),
+#: What is packed small and would unpack to gigabytes, or to more values than fit into memory: a part, and how often.
+BOMBS: dict[str, list[tuple[bytes, int]]] = {
+    "one line": [(b" " * 16 * MIB, 128)],
+    "events": [(b'{"e":"x","t":0}\n' * MIB, 128)],
+    "lists": [(b'{"e":"x","t":0,"a":[' + b"[]," * 5 * MIB, 1), (b"0]}\n", 1)],
+    "deep": [(b'{"e":"x","t":0,"a":' + b"[" * 9 * MIB + b"\n", 1)],
+    "text": [(b'{"e":"heard","t":0,"text":"\\ud83d\\ude00' + b"a" * 15 * MIB + b'"}\n', 128)],
+    "halves": [(b'{"e":"x","t":0,"a":["\\ud83d",' + b"[" * 9 * MIB + b"\n", 1)],
 }
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_small_file_that_unpacks_to_gigabytes_takes_no_gigabytes(bomb: str, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl.gz"
-    with gzip.open(path, "wb", 1) as file:
-        file.write(_HEAD)
-        for part in BOMBS[bomb]():
-            file.write(part)
+    parts = [(_HEAD, 1), *BOMBS[bomb]]
+    path.write_bytes(b"".join(gzip.compress(part, 1) * times for part, times in parts))
     program = f"""
 import resource, sys
-from reactree_ros.record.reader import RecordError, follow, read_record
-from pathlib import Path
+from reactree_ros.record import checking
+from reactree_ros.record.reader import RecordError, read_record
+checking.MOST_EVENTS //= 10  # which takes a tenth of the time, and as much memory for each
 resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))
-for read in (read_record, lambda path: [None for _ in follow(path, goes_on=lambda: False)]):
-    try:
-        read(Path(sys.argv[1]))
-    except RecordError as error:
-        print(error)
+try:
+    read_record(sys.argv[1])
+except RecordError as error:
+    print(error)
 """
     ended = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
     said = ended.stdout.splitlines()
-    assert (ended.stderr, len(said)) == ("", 2)
-    assert all(one.startswith(f"{path}: line ") for one in said)
+    assert (ended.stderr, len(said)) == ("", 1)
+    assert said[0].startswith(f"{path}: line ")
 
 
 # ---------------------------------------------------------------------- JSON, YAML, numbers
@@ -180,7 +177,7 @@ def test_json_that_is_none_or_has_no_bounds_is_refused(text: str, halves: bool, 
     with pytest.raises(UserError, match=r"file\.json: is no story: ."):
         read_json(path, "story", lambda values: pytest.fail("it was read"))
     if halves and text not in ("[1e999]", "[" * 150 + "]" * 150):
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"."):
             parse_json(text, halves=True)
 
 
@@ -197,8 +194,8 @@ MERGED = "\n".join(["a0: &a0 {x: 1}", *(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1
 @pytest.mark.parametrize(
     ("text", "message", "line"),
     [
-        (BILLION, "stands for more than", 19),
-        (MERGED, "stands for more than", 17),
+        (BILLION, "stands for more than", 18),
+        (MERGED, "stands for more than", 18),
         ("a: &a [*a]", "a value holds itself", 1),
         ("a: &a {b: *a}", "a value holds itself", 1),
         ("[" * 5000, "deep in one another", None),
@@ -215,7 +212,7 @@ MERGED = "\n".join(["a0: &a0 {x: 1}", *(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1
         ('a: "\\ud83d"', "half a character", 1),
         ("a: [", "expected the node content", 1),
         ("? [a]\n: b", "unhashable key", 1),
-        ("a: \x00", "special characters are not allowed", None),
+        ("a: \x00", "it cannot be read", None),
     ],
 )
 def test_yaml_that_is_none_or_has_no_bounds_is_refused(text: str, message: str, line: int | None) -> None:
@@ -238,8 +235,8 @@ def test_yaml_may_name_a_value_and_use_it_again() -> None:
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("0", 0), ("007", 7), ("9" * 5000, None), ("0" * 5000 + "1", 1), ("", None), ("-1", None), ("²", None), ("٣", None),
-     ("1.0", None), (str(2**53), None), (" 1", None)],
+    [("0", 0), ("007", 7), ("9" * 5000, None), ("0" * 5000 + "1", 1), ("", None), ("-1", None), ("²", None),
+     ("٣", None), ("1.0", None), (str(2**53), None), (" 1", None)],
 )  # fmt: skip
 def test_a_number_that_somebody_wrote_is_read_or_is_none(text: str, number: int | None) -> None:
     assert number_of(text) == number
@@ -276,8 +273,8 @@ def files_of_at_most(size: int) -> Iterator[None]:
 @pytest.mark.parametrize(
     "command",
     ["export RUN --as svg --out OUT", "export RUN --as markdown --out OUT", "export RUN --as sft --out OUT",
-     "export RUN --as experiences --out OUT/e.jsonl", "export RUN --as texts --out OUT", "export RUN RUN --as dot --out OUT",
-     "house --seed 1 --out OUT", "house --seed 1 --as pyrobosim --out OUT"],
+     "export RUN --as experiences --out OUT/e.jsonl", "export RUN --as text --out OUT",
+     "export RUN RUN --as dot --out OUT", "house --seed 1 --out OUT", "house --seed 1 --as pyrobosim --out OUT"],
 )  # fmt: skip
 def test_on_a_full_disk_nothing_half_written_is_left(command: str, cli: Cli, tmp_path: Path) -> None:
     run, out = tmp_path / "run.jsonl", tmp_path / "out"
@@ -299,11 +296,10 @@ def test_on_a_full_disk_nothing_half_written_is_left(command: str, cli: Cli, tmp
 def test_what_was_there_before_stays_until_the_new_file_is_whole(tmp_path: Path) -> None:
     path, folder = tmp_path / "file", tmp_path / "folder"
     write_whole(path, "before")
-    with files_of_at_most(20), pytest.raises(OSError, match="File too large.*file'"):
+    with files_of_at_most(20), pytest.raises(OSError, match=r"File too large.*file'"):
         write_whole(path, "after" * 20)
-    with pytest.raises(KeyboardInterrupt), whole_folder(folder) as new:
-        (new / "one").touch()
-        raise KeyboardInterrupt
+    with pytest.raises(ZeroDivisionError), whole_folder(folder) as new:
+        (new / "one").write_text(str(1 // 0), encoding="ascii")
     assert [(one.name, one.read_text(encoding="utf-8")) for one in tmp_path.iterdir()] == [("file", "before")]
 
 

@@ -149,8 +149,8 @@ def main() -> None:
         except (UserError, WorldError, OSError) as error:
             if ASKED.number:  # it is of what was broken off
                 _fail_by(signal.Signals(ASKED.number))
-            named = isinstance(error, OSError) and error.filename is not None and error.strerror is not None
-            _fail(in_one_line(f"{error.filename}: {error.strerror}" if named else str(error)), BAD_INPUT)
+            named = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else ""
+            _fail(in_one_line(named or str(error)), BAD_INPUT)
 
 
 def _with_nearest(message: str) -> str:

@@ -15,7 +15,7 @@ from reactree_ros.record.events import CHECKS, STATUSES
 from reactree_ros.record.schema import SCHEMA, Event, experience_from_dict
 
 #: Most events of a record, values in all of them, and behaviours of its tree; and how deep they lie.
-MOST_EVENTS, MOST_VALUES, MOST_NODES, DEEPEST_NODE = 1_000_000, 4_000_000, 200_000, 5_000
+MOST_EVENTS, MOST_VALUES, MOST_NODES, DEEPEST_NODE = 500_000, 4_000_000, 200_000, 5_000
 #: Largest picture in a record, and most bytes of all of a run's, before they are written as base64.
 LARGEST_PICTURE, ALL_PICTURES = 4 << 20, 64 << 20
 _LIMITS = f"at most {LARGEST_FILE >> 20} MiB, {MOST_EVENTS:,} events and {MOST_VALUES:,} values in them"
