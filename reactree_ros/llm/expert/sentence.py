@@ -11,6 +11,7 @@ import re
 from collections.abc import Set
 from dataclasses import dataclass, field
 
+from reactree_ros.read_back import said_number
 from reactree_ros.world.virtualhome.lexicon import (
     CONTAINERS,
     TABLE,
@@ -197,9 +198,10 @@ class Sentence:
         self._verb, self._number, self._more, self._towards = "", None, False, False
 
     def _plain(self, word: str) -> None:
-        if word.isdigit() or word in NUMBERS:
+        number = NUMBERS.get(word, said_number(word))
+        if number is not None:
             if word not in ("a", "an") or self._number is None:
-                self._number = int(word) if word.isdigit() else NUMBERS[word]
+                self._number = number
         elif word in ("another", "more"):
             self._number, self._more = self._number or 1, True
         elif word in _THEM:

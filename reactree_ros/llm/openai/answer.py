@@ -8,6 +8,7 @@ from typing import Any
 
 from reactree_ros.llm.engine import Generated, ToolCall
 from reactree_ros.llm.openai.refusal import Refused
+from reactree_ros.read_back import said_number
 
 #: Reasons for which a text ends before its end: vLLM and most, Mistral, Anthropic's gateway, vLLM.
 _CUT = ("length", "model_length", "max_tokens", "repetition")
@@ -49,7 +50,13 @@ def _error(error: Any) -> Refused:
     said = error if isinstance(error, Mapping) else {}
     code = str(said.get("code") or "")
     kind = f"{code} {said.get('type') or ''}"
-    status = int(code) if code.isdigit() else 400 if "invalid" in kind or "context_length" in kind else 0
+    status = (
+        number
+        if (number := said_number(code)) is not None
+        else 400
+        if "invalid" in kind or "context_length" in kind
+        else 0
+    )
     return Refused(status, error, f"with an error ({code})" if code else "with an error")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from reactree_ros.llm.port import LanguageModelError, RequestRejected, ServerUnavailable
+from reactree_ros.read_back import number_of
 
 #: Status codes below 500 that another try may not meet.
 _PASSING = (408, 409, 425, 429)
@@ -86,11 +87,11 @@ class Refused(Exception):
     def context(self) -> int:
         """Find the context's tokens; 0 where it does not say."""
         stated = re.search(r"(?:length|size|limit|n_ctx|<=)\D{0,8}(\d+)", str(self.body))
-        return int(stated[1]) if stated else 0
+        return (number_of(stated[1]) or 0) if stated else 0
 
     def prompt_tokens(self, max_tokens: int, context: int) -> int:
         """Find the prompt's tokens: the largest number, less the reply's where that is a total."""
-        numbers = [int(number) for number in re.findall(r"\d+", str(self.body))]
+        numbers = [number_of(number) or 0 for number in re.findall(r"\d+", str(self.body))]
         largest = max([*numbers, context])
         return largest - max_tokens if largest - max_tokens in numbers else largest
 
