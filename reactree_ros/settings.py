@@ -37,7 +37,7 @@ class Harmless:
         """Return whether that holds for a value, which may be of any type."""
         try:
             return self.when is None or self.when(value)
-        except TypeError:  # it is of another type than such a value has
+        except (AttributeError, TypeError, ValueError):  # it is of another type than such a value has
             return False
 
 
@@ -187,7 +187,7 @@ def read_settings(kind: type[M], values: Mapping[str, Any], *, where: str, besid
             raise UserError(f"{where}: {fault.said}") from None
         if not name:
             raise UserError(f"{where}: {fault.said}") from error
-        raise UserError(f"{where}: {name} is {shown(name, fault.value)}: {fault.said}") from error
+        raise UserError(f"{where}: {name} is {shown(name, fault.value)!r}: {fault.said}") from error
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,10 @@ class Fault:
     @property
     def with_value(self) -> str:
         """What is wrong, with what stands there."""
-        return self.said if self.unknown or self.missing else f"{self.said}, not {str(self.value)[:60]!r}"
+        if self.unknown or self.missing:
+            return self.said
+        name = str(self.path[-1]) if self.path else ""
+        return f"{self.said}, not {shown(name, self.value)[:60]!r}"
 
 
 def fault_of(error: ValidationError, kind: Any, beside: Sequence[str] = ()) -> Fault:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from reactree_ros.cli.opening import progress
 from reactree_ros.errors import UserError
-from reactree_ros.settings import or_nearest
+from reactree_ros.settings import Harmless, or_nearest, plain
 
 app = typer.Typer(add_completion=False)
 
@@ -24,6 +24,7 @@ def import_(
     variant: Annotated[
         str | None,
         typer.Option(help="react, react_wm, reactree or reactree_wm; by default each file's name."),
+        Harmless(plain),
     ] = None,
 ) -> None:
     """Convert recorded trajectories to records, one a run, by carrying each out again in the recorded world."""

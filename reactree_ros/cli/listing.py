@@ -47,10 +47,10 @@ def listing(
     if name == WORDS:
         _list_words(markdown=markdown)
         return
-    kinds = [name] if name in REGISTRIES else list(REGISTRIES)
     if name is not None and name not in REGISTRIES:
         _show_one(name)
         return
+    kinds = list(REGISTRIES) if name is None else [name]
     specs = {kind: list(_specs(REGISTRIES[kind], own=own)) for kind in kinds}
     if markdown:
         print("\n\n".join(markdown_table(REGISTRIES[kind].kind, specs[kind]) for kind in kinds))  # noqa: T201

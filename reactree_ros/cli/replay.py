@@ -15,7 +15,7 @@ from rich.table import Table
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.opening import progress
 from reactree_ros.errors import UserError
-from reactree_ros.settings import or_nearest
+from reactree_ros.settings import Harmless, or_nearest, plain
 
 app = typer.Typer(add_completion=False)
 
@@ -42,6 +42,7 @@ def replay(
     variant: Annotated[
         str | None,
         typer.Option(help="react, react_wm, reactree or reactree_wm; by default the trajectories' file name."),
+        Harmless(plain),
     ] = None,
     world: Annotated[ReplayWorld, typer.Option(help="Where observations come from.")] = ReplayWorld.RECORDED,
     outcomes: Annotated[

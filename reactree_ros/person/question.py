@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reactree_ros.read_back import said_number
 from reactree_ros.world.virtualhome.errands import KINDS
 from reactree_ros.world.virtualhome.lexicon import GLASS_OF_WINE, TABLE, WASHER, Entry, Kind, correct, look_up, word_set
 from reactree_ros.world.virtualhome.vocabulary import CLASSES, class_of_word
@@ -192,7 +191,7 @@ def _read(words: Sequence[str], mentions: Sequence[_Mention], before: Sequence[_
         Form.UNCLEAR,
         things=tuple(one.words for one in own if not one.is_place),
         places=tuple(one.words for one in own if one.is_place),
-        numbers=tuple(_NUMBERS.get(word) or said_number(word) or 0 for word in words if _is_number(word)),
+        numbers=tuple(int(word) if word.isdecimal() else _NUMBERS[word] for word in words if _is_number(word)),
         any_kind=any(one.entry.kind is Kind.GROUP for one in own),
     )
     if _ELSE.search(text) and not _TO_DO.search(text):
@@ -219,7 +218,7 @@ def _is_about_the_house(words: Sequence[str]) -> bool:
 
 
 def _is_number(word: str) -> bool:
-    return word in _NUMBERS or (len(word) < 4 and said_number(word) is not None)
+    return word in _NUMBERS or (word.isdecimal() and len(word) < 4)
 
 
 def _is_about_switches(words: Sequence[str]) -> bool:

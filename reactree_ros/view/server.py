@@ -31,7 +31,7 @@ from starlette.staticfiles import StaticFiles
 
 from reactree_ros.errors import UserError
 from reactree_ros.pending import Pending
-from reactree_ros.read_back import LONGEST_LINE, parse_json
+from reactree_ros.read_back import LONGEST_LINE, number_of, parse_json
 from reactree_ros.record.reader import Reading, RecordError, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.verdict import verdict_of
@@ -51,8 +51,6 @@ PATIENCE = 10.0
 PART = 1 << 20
 #: Longest command of a person, in bytes.
 LONGEST_COMMAND = 100_000
-#: Longest number that is asked for, in digits.
-LONGEST_NUMBER = 16
 LAST_PORT = 65535
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 #: The cookie that holds the token; browsers send a cookie to every port of a host, so each page has one of its own.
@@ -162,7 +160,7 @@ class ViewServer:
 
     async def _events(self, request: Request) -> Response:
         path = await self._asked(request)
-        first = _number(request.query_params.get("from", "0"))
+        first = number_of(request.query_params.get("from", "0"))
         if path is None or first is None:
             return _refusal(404, "there is no such run; go back to the table")
         try:
@@ -173,7 +171,7 @@ class ViewServer:
 
     async def _export(self, request: Request) -> Response:
         path, kind = await self._asked(request), request.query_params.get("as", "")
-        at = _number(request.query_params.get("at", ""))
+        at = number_of(request.query_params.get("at", ""))
         if path is None or kind not in EXPORTS:
             return _refusal(404, f"there is no such run or export; there are {', '.join(EXPORTS)}")
         try:
@@ -187,7 +185,7 @@ class ViewServer:
         if self._steering is None:
             return _refusal(409, "this run is watched only; `reactree run --view` steers")
         try:
-            command = json.loads(await request.body())
+            command = parse_json(await request.body(), halves=True)
             do, run, words = str(command["do"]), str(command.get("run", "")), str(command.get("words", ""))
         except (ValueError, TypeError, KeyError, AttributeError):
             return _refusal(400, 'a command is {"do": …, "run": …}')
@@ -312,7 +310,7 @@ class _Guard:
         if scope["method"] not in ("GET", "HEAD"):
             if origin is None or not headers.get("content-type", "").startswith("application/json"):
                 return 403, "commands come from the page, as JSON"
-            length = _number(headers.get("content-length", ""))
+            length = number_of(headers.get("content-length", ""))
             if length is None or length > LONGEST_COMMAND:
                 return 413, f"a command has at most {LONGEST_COMMAND} bytes"
         return 0, ""
@@ -339,11 +337,6 @@ def _bound(host: str, port: int) -> socket.socket:
 
 def _is_loopback(address: str) -> bool:
     return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-
-
-def _number(text: str) -> int | None:
-    """Read a number that somebody asks for; None for what is none, or is longer than any that is meant."""
-    return int(text) if text.isdecimal() and len(text) < LONGEST_NUMBER else None
 
 
 def _line(event: dict[str, Any]) -> bytes:

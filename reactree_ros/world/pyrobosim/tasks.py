@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import read_yaml
 from reactree_ros.settings import fault_of
 from reactree_ros.world.virtualhome.tasks import GoalCondition
 
@@ -151,12 +152,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    try:
-        document = yaml.load(file.read_text(encoding="utf-8"), Loader=LOADER)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise UserError(f"{file}: is no YAML: {' '.join(str(error).split())}") from None
+    document, _ = read_yaml(file, LOADER)
     if not isinstance(document, dict) or not document.get("rooms"):
         raise UserError(f"{file}: is no world of pyrobosim: it has no rooms")
     return document

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
 
+from reactree_ros import read_back
 from reactree_ros.errors import UserError
 from reactree_ros.settings import fault_of, or_nearest
 from reactree_ros.world.robot.poses import Pose, surrounds
@@ -201,10 +201,8 @@ def read_yaml(path: str | Path) -> Source:
     Raises:
         UserError: It cannot be read or is no YAML.
     """
-    try:
-        return parse_yaml(Path(path).read_text(encoding="utf-8"), where=str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
+    values, node = read_back.read_yaml(Path(path))
+    return Source(values, str(path), node)
 
 
 def parse_yaml(text: str, *, where: str) -> Source:
@@ -213,30 +211,8 @@ def parse_yaml(text: str, *, where: str) -> Source:
     Raises:
         UserError: It is none, or has a key twice; the message begins with `where` and the line.
     """
-    try:
-        loader = yaml.SafeLoader(text)
-        node = loader.get_single_node()
-        if node is not None:
-            _refuse_twice(node, where)
-        return Source(None if node is None else loader.construct_document(node), where, node)
-    except (yaml.YAMLError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f":{mark.line + 1}"
-        raise UserError(f"{where}{line}: is no YAML: {' '.join(str(error).split())}") from None
-
-
-def _refuse_twice(node: yaml.Node, where: str) -> None:
-    """Refuse a key that a mapping has twice: YAML would take the last one without a word."""
-    if isinstance(node, yaml.MappingNode):
-        for name, times in Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)).items():
-            if times > 1:
-                last = [key for key, _ in node.value if key.value == name][-1]
-                raise UserError(f"{where}:{last.start_mark.line + 1}: '{name}' is said {times} times; leave one")
-        for _, value in node.value:
-            _refuse_twice(value, where)
-    elif isinstance(node, yaml.SequenceNode):
-        for value in node.value:
-            _refuse_twice(value, where)
+    values, node = read_back.yaml_of(text, where=where)
+    return Source(values, where, node)
 
 
 def checked(kind: type[D], source: Source) -> D:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import codecs
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import bytes_of, parse_json
 from reactree_ros.settings import fault_of
 from reactree_ros.world.virtualhome.vocabulary import CLASSES
 
@@ -129,12 +130,12 @@ def load_tasks(path: str | Path) -> list[Task]:
         TaskError: The file cannot be read, is no JSON, or a task in it is not usable; the message says where.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TaskError(f"{path}: cannot be read: {error}") from None
+        content = bytes_of(Path(path))
+    except UserError as error:
+        raise TaskError(str(error)) from None
     try:
-        document = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+        document = parse_json(content.removeprefix(codecs.BOM_UTF8))
+    except ValueError as error:
         raise TaskError(f"{path}: is no JSON: {error}") from None
     try:
         return parse_tasks(document)
