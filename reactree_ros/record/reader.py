@@ -70,14 +70,15 @@ class Reading:
     Args:
         path: Where it is, for errors.
         file: The record, opened at its begin; closed at the end of ``with``.
+        read: Reads a line, or raises ValueError; None: each is checked, also against those before it.
 
     Attributes:
         ended: Whether the run's end was read.
     """
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
-        self._path, self._file = path, file
-        self._check, self._rest, self._size = Check(), b"", -1
+    def __init__(self, path: Path, file: BinaryIO, read: Callable[[bytes], Event] | None = None) -> None:
+        self._path, self._file, self._event = path, file, read or Check().event
+        self._lines, self._rest, self._size = 0, b"", -1
         self._problem: RecordError | None = None
         self.ended = False
 
@@ -110,7 +111,7 @@ class Reading:
         except UNREADABLE as error:
             self._problem = _unreadable(self._path, error)
         except ValueError as error:
-            self._problem = _broken(self._path, self._check, error)
+            self._problem = _broken(self._path, self._lines, error)
         if self._problem is not None and not found:
             raise self._problem
         return found
@@ -124,9 +125,9 @@ class Reading:
                 return
             self._rest, left = self._rest + part, left - len(part)
             if self._rest.endswith(b"\n") or len(self._rest) > LONGEST_LINE:
-                event = self._check.event(self._rest)
+                event = self._event(self._rest)
                 found.append((self._rest, event))
-                self._rest, self.ended = b"", event["e"] == "end"
+                self._rest, self._lines, self.ended = b"", self._lines + 1, event["e"] == "end"
 
 
 def read_record(path: str | Path, file: BinaryIO | None = None) -> Record:
@@ -169,7 +170,7 @@ def read_header(path: Path, file: BinaryIO) -> Event:
     except UNREADABLE as error:
         raise _unreadable(path, error) from error
     except ValueError as error:
-        raise _broken(path, Check(), error) from None
+        raise _broken(path, 0, error) from None
 
 
 def follow(path: str | Path, *, goes_on: Callable[[], bool]) -> Iterator[Event]:
@@ -254,10 +255,10 @@ def is_record(path: Path) -> bool:
         return False
 
 
-def _broken(path: Path, check: Check, error: ValueError) -> RecordError:
+def _broken(path: Path, lines: int, error: ValueError) -> RecordError:
     if isinstance(error, NoRecord):
         return RecordError(f"{path}: {error}") if str(error) else _no_record(path)
-    return RecordError(f"{path}: line {check.lines + 1} {error}")
+    return RecordError(f"{path}: line {lines + 1} {error}")
 
 
 def _unreadable(path: Path, error: BaseException) -> RecordError:

@@ -31,7 +31,7 @@ from starlette.staticfiles import StaticFiles
 
 from reactree_ros.errors import UserError
 from reactree_ros.pending import Pending
-from reactree_ros.read_back import number_of, parse_json
+from reactree_ros.read_back import LONGEST_LINE, number_of, parse_json
 from reactree_ros.record.reader import Reading, RecordError, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.verdict import verdict_of
@@ -164,7 +164,7 @@ class ViewServer:
         if path is None or first is None:
             return _refusal(404, "there is no such run; go back to the table")
         try:
-            reading = Reading(path, await _apart(self._runs.open, path))
+            reading = Reading(path, await _apart(self._runs.open, path), _loosely)
         except RecordError as error:
             return _refusal(422, str(error))
         return StreamingResponse(self._follow(reading, path, first), media_type="application/x-ndjson")
@@ -236,11 +236,23 @@ class ViewServer:
                     await asyncio.sleep(LOOK_PERIOD)
 
 
+def _loosely(line: bytes) -> Event:
+    """Read a line as far as the stream has to know it: the page leaves out what makes no sense in the others.
+
+    Raises:
+        ValueError: It is too long, or the last one and no JSON.
+    """
+    if len(line) > LONGEST_LINE:
+        raise ValueError(f"is longer than {LONGEST_LINE >> 20} MiB, the most that a line may have")
+    event = parse_json(line) if b'"end"' in line[:40] else None
+    return event if isinstance(event, dict) and event.get("e") == "end" else {"e": ""}
+
+
 def _told(line: bytes, event: Event) -> bytes:
     """Return a line of a record as the page gets it: the last one with how the run ended, which it need not judge."""
     if event["e"] != "end":
         return line
-    verdict = verdict_of(event["result"]).as_dict()
+    verdict = verdict_of(event.get("result")).as_dict()
     return line.rstrip()[:-1] + b',"verdict":' + json.dumps(verdict).encode() + b"}\n"
 
 
