@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import sqlite3
@@ -21,12 +22,12 @@ from openai_peer import Exchange, Peer, answers, babbles, fails, never_answers
 from reactree_ros.agent.turns import Saw
 from reactree_ros.doctor import engines, package, probe, ros, servers, surroundings
 from reactree_ros.doctor.memory_file import episodic_memory
-from reactree_ros.doctor.secrecy import redacted
 from reactree_ros.findings import Finding, Verdict
 from reactree_ros.memory.embedding import DEFAULT_MODEL
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.store import APPLICATION_ID, SCHEMA_VERSION
+from reactree_ros.secrecy import redacted
 
 ROOT = Path(__file__).parents[1]
 HERE = "cpython-{}{}".format(*sys.version_info[:2])
@@ -286,6 +287,32 @@ def test_an_rclpy_that_cannot_be_imported_is_wrong(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     found = sourced(monkeypatch, prefix_with(tmp_path / "ros"))["rclpy"]
     assert (found.verdict, found.said) == (WRONG, "cannot be imported: ImportError: librcl.so: not there")
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict", "lacks"),
+    [("7.1.5", NOTE, "; the EventsExecutor of rclpy 7.1.5 serves no coroutines; 7.1.11 does"), ("7.1.11", RIGHT, "")],
+)
+def test_an_rclpy_by_which_nodes_are_slow_is_noted_with_the_version_to_get(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, verdict: Verdict, lacks: str
+) -> None:
+    for name, text in {
+        "__init__": "",
+        "context": "Context = object",
+        "executors": "SingleThreadedExecutor = object",
+        "utilities": "def get_rmw_implementation_identifier(): return 'rmw_x_cpp'",
+        "experimental/__init__": "",
+        "experimental/events_executor": "",
+    }.items():
+        (tmp_path / f"rclpy/{name}.py").parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"rclpy/{name}.py").write_text(text, encoding="utf-8")
+    (tmp_path / f"rclpy-{version}.dist-info").mkdir()
+    (tmp_path / f"rclpy-{version}.dist-info/METADATA").write_text(f"Name: rclpy\nVersion: {version}\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(ros.__file__).parents[2])]))
+    found = sourced(monkeypatch, prefix_with(tmp_path / "ros"))["rclpy"]
+    assert found.verdict is verdict
+    assert found.said.endswith(f", over rmw_x_cpp{lacks}")
+    assert ("update ros-jazzy-rclpy" in found.mend) == bool(lacks)
 
 
 def test_an_rmw_that_is_chosen_and_not_installed_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

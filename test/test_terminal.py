@@ -15,6 +15,7 @@ from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.terminal import Terminal, tree_rows
+from reactree_ros.verdict import SCORES
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 \u202e[bold]red[/bold] \ud800 \r\n<b>"
@@ -129,7 +130,7 @@ def test_a_log_file_has_a_plain_line_for_everything_with_seconds_and_decisions(e
 def test_a_run_ends_with_what_came_of_it_and_what_can_be_done_next(cli: Cli, tmp_path: Path) -> None:
     whole, short = tmp_path / "a run.jsonl", tmp_path / "short.jsonl"
     out = cli("run", INSTRUCTION, "--save", whole).out
-    assert "Success (end: done, GSR 1.00, SSR 1.00)\n24 decisions, 16 steps, 8 agent nodes" in out
+    assert f"✓ Goal reached (end: done, GSR 1.00, SSR 1.00)\n{SCORES}\n24 decisions, 16 steps, 8 agent nodes" in out
     assert f"To look at it: reactree view '{whole}'\n" in out
     assert "resume" not in out
     out = cli("run", INSTRUCTION, "--save", short, "--max-decisions", 5).out

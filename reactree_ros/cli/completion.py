@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reactree_ros.planners.spec import WM
-from reactree_ros.registry import PLANNERS, Registry
+from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry
 
 Named = list[tuple[str, str]]
 
@@ -34,3 +34,8 @@ def planners(incomplete: str) -> Named:
     """Complete the last of several planners, with commas between them."""
     before, comma, last = incomplete.rpartition(",")
     return [(f"{before}{comma}{name}", summary) for name, summary in planner(last)]
+
+
+def listed(incomplete: str) -> Named:
+    """Complete what `reactree list` shows: the name of anything that is registered."""
+    return [found for registry in (PLANNERS, WORLDS, MODELS, SUITES) for found in names_of(registry)(incomplete)]

@@ -56,18 +56,18 @@ def export(
     achieved: Annotated[bool, typer.Option("--achieved", help="Only runs that reached their goal.")] = False,
 ) -> None:
     """Write what is in records in another form."""
-    from reactree_ros.episode import EpisodeResult
     from reactree_ros.memory.recorded import export_experiences
     from reactree_ros.record import export as made
     from reactree_ros.record.moment import Moment
     from reactree_ros.record.reader import read_record, records_in
+    from reactree_ros.verdict import verdict_of
     from reactree_ros.view.exports import EXPORTS, write_exports
 
     if out.exists():
         raise UserError(f"--out {out}: is there already; name a new one")
     records = [read_record(path) for path in records_in(runs)]
     if achieved:
-        records = [one for one in records if one.end is not None and EpisodeResult(**one.end["result"]).achieved]
+        records = [one for one in records if one.end is not None and verdict_of(one.end["result"]).achieved]
         if not records:
             raise UserError("--achieved: none of these runs reached its goal")
     if kind.value in EXPORTS:

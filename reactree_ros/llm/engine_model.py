@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, cast
 
 from reactree_ros.errors import UserError
-from reactree_ros.llm.decoding import Method, Noticed, decode, method_for
+from reactree_ros.llm.decoding import Method, Noticed, Usage, decode, method_for
 from reactree_ros.llm.engine import Engine
 from reactree_ros.llm.port import (
     DecisionRequest,
@@ -111,17 +111,20 @@ class EngineModel(LanguageModel):
             self._loop.stop()
 
     async def _answer(self, request: DecisionRequest) -> Reply:
+        usage = Usage(self.engine, self._noticed)
         try:
             if self.engine.loads:
                 await self._open()
-            return cast("Reply", await self._in_time(self._decoded(request), request.patience))
+            return cast("Reply", await self._in_time(self._decoded(request, usage), request.patience))
+        except LanguageModelError as error:
+            error.took = usage.took()
+            raise
         except UserError as error:  # a wrong setting that shows when the engine is opened
             raise RequestRejected(str(error)) from error
 
-    async def _decoded(self, request: DecisionRequest) -> Reply:
+    async def _decoded(self, request: DecisionRequest, usage: Usage) -> Reply:
         await self._open()
-        more: dict[str, Any] = {"method": self._method, "retries": self._retries, "noticed": self._noticed}
-        return await decode(self.engine, request, **more)
+        return await decode(self.engine, request, method=self._method, retries=self._retries, usage=usage)
 
     async def _in_time(self, work: Coroutine[Any, Any, Any], patience: float = float("inf")) -> Any:
         """Do what may take no longer than a reply, nor than somebody waits for it."""

@@ -11,6 +11,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.executors import WithInfo
 from reactree_ros.nodes.goal_templates import check_name, constant, reader, resolve
+from reactree_ros.nodes.offered import topic_unlike
 from reactree_ros.world.robot.config import StopEntry
 
 try:
@@ -96,12 +97,17 @@ class EmergencyStop:
         if entry.fail_open:
             return ""
         if self._engaged is None:
-            return f"the emergency stop's topic {entry.topic} has not been heard yet"
+            unlike = self.unlike()
+            return f"the emergency stop's topic {unlike or f'{entry.topic} has not been heard yet'}"
         if entry.silent_for and steady.now() - self._heard_at > entry.silent_for:
             return f"the emergency stop's topic {entry.topic} has been silent for {entry.silent_for:g} s"
         if not entry.silent_for and not self._node.count_publishers(entry.topic):
             return f"nobody publishes the emergency stop's topic {entry.topic} any more"
         return ""
+
+    def unlike(self) -> str:
+        """Say that its topic is published, and not as the configuration says; empty where that is not so."""
+        return "" if self._entry is None else topic_unlike(self._node, self._entry.topic, self._entry.type)
 
     def in_words(self) -> str:
         """Say how it is, for people."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +29,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 from pydantic.fields import FieldInfo
 
+from reactree_ros.nodes.ending import SIGNALS, this_launch
 from reactree_ros.nodes.parameters import from_text, refuse_foreign
 from reactree_ros.nodes.settings import InferenceNodeSettings, PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import LAST_WATCH
@@ -37,6 +41,8 @@ VIEWER = "py-trees-tree-viewer"
 YES_OR_NO = ("true", "false")
 #: Time between the end of a node and its next life, in seconds.
 RESPAWN_DELAY = 1.0
+#: How alike two names of arguments are, at least, of which one is taken for a slip of the other; at most 1.
+ALMOST = 0.85
 #: Arguments of every launch: name, default, description, choices.
 COMMON: Sequence[tuple[str, str, str, Sequence[str]]] = (
     ("params_file", "", "a parameter file for all nodes; arguments given here outrank it", ()),
@@ -49,7 +55,7 @@ COMMON: Sequence[tuple[str, str, str, Sequence[str]]] = (
 DECIDING: Sequence[tuple[str, str, str, Sequence[str]]] = (
     ("instruction", "", "what to do; empty: wait for goals, or, where a task_id is given, that task's instruction", ()),
     ("start_inference", "true", "start an inference node; false: one runs elsewhere (inference.launch.py)", YES_OR_NO),
-    ("view", "false", "also show the runs on a page in the browser, whose address is logged", YES_OR_NO),
+    ("view", "false", "also show the runs on a page in the browser, whose address is printed", YES_OR_NO),
     ("view_port", "0", "the page's port on 127.0.0.1; 0: a free one", ()),
     ("use_viewer", "false", "also start py_trees_ros_viewer, where it is installed", YES_OR_NO),
 )
@@ -172,6 +178,15 @@ class Arguments:
                 self._of_nodes[name] = node.name, parameter
                 self.declared.append(DeclareLaunchArgument(name, default_value="", description=said))
 
+    def described(self, begin: OpaqueFunction) -> LaunchDescription:
+        """Return a launch of these arguments and no others.
+
+        Args:
+            begin: Starts the nodes.
+        """
+        refuse = OpaqueFunction(function=refuse_unknown, args=[[one.name for one in self.declared]])
+        return LaunchDescription([refuse, *self.declared, begin])
+
     def own(self, context: LaunchContext, name: str) -> str:
         """Return the value of an argument of the launch itself."""
         return str(LaunchConfiguration(name).perform(context))
@@ -263,8 +278,35 @@ class Arguments:
             "package": "reactree_ros",
             "namespace": self.own(context, "namespace"),
             "output": "screen",
+            "additional_env": this_launch(),
+            "prefix": before_ours(),
             "ros_arguments": ["--log-level", self.own(context, "log_level"), *clock],
         }
+
+
+def refuse_unknown(context: LaunchContext, declared: Sequence[str]) -> None:
+    """Refuse arguments that a launch file does not have; to be called before it declares those that it has.
+
+    A file that includes another one shares its own arguments with it. So of those that the command line has not given
+    to this file itself, only one is refused that is written almost like an argument which was not given.
+
+    Raises:
+        ValueError: There is such an argument; the message names the nearest.
+    """
+    given = [name for name in context.launch_configurations if name not in declared]
+    file = str(context.get_locals_as_dict().get("current_launch_file_path", ""))
+    own = {one.partition(":=")[0] for one in context.argv if ":=" in one} if _was_started(file) else set()
+    free = [name for name in declared if name not in context.launch_configurations]
+    for name in given:
+        if name in own or difflib.get_close_matches(name, free, n=1, cutoff=ALMOST):
+            near = difflib.get_close_matches(name, declared, n=1)
+            known = f"did you mean '{near[0]}'?" if near else "--show-args lists those that there are"
+            raise ValueError(f"{name}:={context.launch_configurations[name]}: there is no argument '{name}'; {known}")
+
+
+def _was_started(file: str) -> bool:
+    """Whether it is a launch file that the command line names, by itself or of a package."""
+    return Path(file).name in (Path(word).name for word in sys.argv[1:])
 
 
 @dataclass(frozen=True)
@@ -309,8 +351,7 @@ def describe(
         robots: Says which robots it is for.
     """
     arguments = Arguments([PLANNER, bridge, INFERENCE], [*own, *DECIDING, *COMMON])
-    begin = OpaqueFunction(function=start, args=[arguments, bridge, robots])
-    return LaunchDescription([*arguments.declared, begin])
+    return arguments.described(OpaqueFunction(function=start, args=[arguments, bridge, robots]))
 
 
 def start(
@@ -386,8 +427,25 @@ def page(context: LaunchContext, arguments: Arguments) -> Node:
     return Node(executable="view", arguments=given, **arguments.common(context))
 
 
+def before_ours() -> list[Any]:
+    """Return what stands before the command of a node of ours: signals wait until that has taken them over."""
+    return _before("env", f"--block-signal={','.join(one.name.removeprefix('SIG') for one in SIGNALS)}")
+
+
+def before_others() -> list[Any]:
+    """Return what stands before the command of a node that is not ours, so that it ends with the launch, too."""
+    return _before("setpriv", "--pdeathsig", "TERM")
+
+
+def _before(*command: str) -> list[Any]:
+    """Return a command that carries another one out, after what the user wants there; nothing where it fails here."""
+    there = shutil.which(command[0]) is not None
+    works = there and not subprocess.run([*command, "true"], capture_output=True, check=False).returncode
+    return [LaunchConfiguration("launch-prefix", default=""), " ", " ".join(command) if works else ""]
+
+
 def viewer() -> list[Any]:
     """Start the viewer, or say that it is not there."""
     if shutil.which(VIEWER) is None:
         return [LogInfo(msg=f"use_viewer: there is no {VIEWER}; install the ROS package py_trees_ros_viewer")]
-    return [ExecuteProcess(cmd=[VIEWER], output="screen")]
+    return [ExecuteProcess(cmd=[VIEWER], output="screen", prefix=before_others())]

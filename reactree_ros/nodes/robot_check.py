@@ -22,6 +22,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.emergency_stop import EmergencyStop
 from reactree_ros.nodes.goal_templates import NoValue
+from reactree_ros.nodes.offered import another_type
 from reactree_ros.nodes.robot_readings import Battery, Detector, frame_of
 from reactree_ros.nodes.robot_senses import Senses
 from reactree_ros.nodes.robot_world import MappedSkill, values_of
@@ -133,9 +134,8 @@ class Walk:
         if full not in offered:
             mend = _perhaps(full, [name for name, kinds in offered.items() if kind in kinds])
             self._add(what, WRONG, f"there is no {word} {full} (for {self._patience:g} s)", f"start its server{mend}")
-        elif kind not in offered[full]:
-            other = ", ".join(offered[full])
-            self._add(what, WRONG, f"{full} is of type {other}, not {kind}", f"write type: {other}, with its fields")
+        elif unlike := another_type(full, offered[full], kind):
+            self._add(what, WRONG, unlike, f"write type: {', '.join(offered[full])}, with its fields")
         elif (answering := self._calls.count(f"{full}/_action/send_goal" if action else full)) > 1:
             self._add(what, WRONG, f"{answering} servers answer to {full}", "end all but one, or use namespaces")
         else:
@@ -162,8 +162,7 @@ class Walk:
             return []
         others = sorted({one.topic_type for one in publishers} - {kind})
         if others:
-            said = f"{full} is of type {', '.join(others)}, not {kind}"
-            self._add(what, WRONG, said, f"write type: {others[0]}, with its field")
+            self._add(what, WRONG, another_type(full, others, kind), f"write type: {others[0]}, with its field")
             return []
         return list(publishers)
 

@@ -26,6 +26,7 @@ from reactree_ros.nodes.goal_templates import (
     resolve,
     type_name,
 )
+from reactree_ros.nodes.offered import topic_unlike
 from reactree_ros.world.robot.config import DETECTION_ARRAY, BatteryTopic, DetectionEntry, PoseTopic
 from reactree_ros.world.robot.map_file import TrackingEntry
 from reactree_ros.world.robot.poses import Pose
@@ -207,6 +208,10 @@ def _of_array(msg: Any, frame: str) -> Any:
         yield best.hypothesis.class_id, best.hypothesis.score, "", where, pose
 
 
+def _unlike(node: Node, entry: BatteryTopic | PoseTopic) -> str:
+    return topic_unlike(node, entry.topic, entry.type, qos_profile_sensor_data)
+
+
 class Battery:
     """Says whether there is enough left to go on.
 
@@ -243,11 +248,16 @@ class Battery:
             return ""
         return f"the battery is at {self._level:.3g}, and {self._entry.least:g} is too little to go on"
 
+    def unlike(self) -> str:
+        """Say that its topic is published, and not as the configuration says; empty where that is not so."""
+        return "" if self._entry is None else _unlike(self._node, self._entry)
+
     def in_words(self) -> str:
         """Say how full it is, for people."""
         if self._entry is None:
             return "nobody says"
-        return f"not heard on {self._entry.topic} yet" if math.isnan(self._level) else f"{self._level:.3g}"
+        unheard = self.unlike() or f"not heard on {self._entry.topic} yet"
+        return unheard if math.isnan(self._level) else f"{self._level:.3g}"
 
     def close(self) -> None:
         """Take the subscription out of the node."""
@@ -276,6 +286,10 @@ class Whereabouts:
 
     def _hear(self, msg: Any) -> None:
         self._latest = msg
+
+    def unlike(self) -> str:
+        """Say that its topic is published, and not as the configuration says; empty where that is not so."""
+        return _unlike(self._node, self._entry)
 
     def pose(self, frame: str) -> Pose | None:
         """Return where it is; None where that was not heard.

@@ -13,18 +13,25 @@ from std_msgs.msg import String
 from tf2_ros import Buffer, TransformException, TransformListener
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes.goal_templates import check_name
+from reactree_ros.nodes.goal_templates import check_name, type_name
+from reactree_ros.nodes.offered import topic_unlike
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.robot_readings import Detector, Whereabouts
 from reactree_ros.world.robot.config import RobotConfig
 from reactree_ros.world.robot.map_file import MapDocument, map_of, parse_yaml
 from reactree_ros.world.robot.poses import Pose
 from reactree_ros.world.robot.semantic_map import Detection, SemanticMap
+from reactree_ros.world.robot.stamps import Stamps
 
 #: How long the transform of a detection may be late, in seconds.
 LATE = 1.0
 #: A warning that would be given again and again is given so often, in seconds.
 WARNING_PERIOD = 10.0
+
+
+def stamp_of(msg: Any) -> Time:
+    """Return when something was detected, by the clock of who says so; 0 where nobody does."""
+    return Time.from_msg(msg.header.stamp) if hasattr(msg, "header") else Time()
 
 
 class Senses:
@@ -58,9 +65,12 @@ class Senses:
         self.map: SemanticMap | None = None
         self.detected = float("-inf")
         self._waiting: deque[tuple[float, Any]] = deque(maxlen=20)
+        self._stamps = Stamps()
+        self._looked = float("-inf")
         self._buffer = Buffer()
         self._listener = TransformListener(self._buffer, node)
         self._subscriptions: list[Any] = []
+        self._heard: list[tuple[str, str, QoSProfile]] = []  # topics with their types
         if document is not None:
             self._take_map(document)
         else:
@@ -70,6 +80,14 @@ class Senses:
 
     def _listen(self, kind: Any, topic: str, callback: Any, qos: QoSProfile) -> None:
         self._subscriptions.append(self._node.create_subscription(kind, topic, callback, qos))
+        self._heard.append((topic, type_name(kind), qos))
+
+    def unlike(self) -> list[str]:
+        """Say of each topic that is published, and not as the configuration says, how it is."""
+        told = [topic_unlike(self._node, *heard) for heard in self._heard]
+        if self._whereabouts is not None:
+            told.append(self._whereabouts.unlike())
+        return [one for one in told if one]
 
     def now(self) -> float:
         """Return the time on the node's clock, in seconds."""
@@ -130,7 +148,10 @@ class Senses:
 
     def note(self, msg: Any) -> None:
         """Note what a detector has said; it is taken in with the next look."""
-        self._waiting.append((self.now(), msg))
+        now, stamp = self.now(), stamp_of(msg)
+        if stamp.nanoseconds:
+            self._stamps.heard(stamp.nanoseconds / 1e9, now)
+        self._waiting.append((now, msg))
 
     def looked(self) -> None:
         """Take in that a look has come to its end, also where it has shown nothing."""
@@ -145,6 +166,7 @@ class Senses:
         """
         if self.map is None:
             return
+        self._note_clock(self.map)
         if (robot := self._robot(self.map.frame)) is not None:
             self.map.robot_is_at(robot)
         still_waiting = [(since, msg) for since, msg in self._waiting if not self._taken(self.map, since, msg)]
@@ -152,6 +174,16 @@ class Senses:
         self._waiting.extend(still_waiting)
         if forget:
             self.map.forget(self.now())
+
+    def _note_clock(self, map: SemanticMap) -> None:
+        """Take in a clock that was set back: what was stamped by it before says nothing any more."""
+        before, self._looked = self._looked, self.now()
+        if self._looked < before:
+            self._warn(f"the clock was set back by {before - self._looked:.1f} s; what is seen is seen anew")
+            self._waiting.clear()
+            self._stamps.forget()
+            self.detected = min(self.detected, self._looked)
+            map.clock_was_set_back(self._looked)
 
     def _robot(self, frame: str) -> Pose | None:
         """Return where the robot is in a frame; None where nobody knows."""
@@ -163,9 +195,9 @@ class Senses:
     def _taken(self, map: SemanticMap, since: float, msg: Any) -> bool:
         """Take detections in; returns False where their transform may come yet."""
         assert self.detector is not None  # it has read them
-        source = self.detector.entry.source
-        stamp = Time.from_msg(msg.header.stamp) if hasattr(msg, "header") else Time()
-        seconds = stamp.nanoseconds / 1e9 or since
+        source, stamp, seconds = self.detector.entry.source, stamp_of(msg), since
+        if stamp.nanoseconds and self.detector.entry.topic:  # who is asked looks after that, whatever the stamp is
+            seconds = self._stamps.ours(stamp.nanoseconds / 1e9, since)
         detections = []
         for one in self.detector.found(msg, map.document.objects, frame=map.frame):
             in_map = None if one.pose is None else self.in_frame(map.frame, one.pose, stamp)

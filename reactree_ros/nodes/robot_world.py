@@ -30,6 +30,7 @@ from reactree_ros.nodes.goal_templates import (
     resolve,
 )
 from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.offered import Offered
 from reactree_ros.nodes.robot_goals import ActionOf, Rejected, Server, ServiceOf, Underway
 from reactree_ros.nodes.robot_looks import Looks
 from reactree_ros.nodes.robot_readings import Battery
@@ -290,13 +291,22 @@ class RobotWorld(World):
         return "" if self._dry_run else self._stop.engaged()
 
     def lacks(self) -> str:
-        """Say which of the robot's servers are not there, and whether a map is missing."""
-        away = [f"{name} ({kind}) is not there" for (name, kind), server in self._servers.items() if not server.ready()]
-        if self._looks is not None and not self._looks.server.ready():
-            away.append(f"{self._looks.server.name} (of the detector) is not there")
-        if self._senses.map is None:
+        """Say which of the robot's servers are not there, whether a map is missing, and what is of another type."""
+        offered = Offered(self._node)
+        asked = [(server, name, kind, kind) for (name, kind), server in self._servers.items()]
+        if self._looks is not None and self._senses.detector is not None:
+            asked.append(
+                (self._looks.server, self._looks.server.name, self._senses.detector.entry.type, "of the detector")
+            )
+        away = [
+            offered.unlike(name, kind, action=isinstance(server, ActionOf))
+            or ("" if server.ready() else f"{name} ({told}) is not there")
+            for server, name, kind, told in asked
+        ]
+        unlike = self._senses.unlike()
+        if self._senses.map is None and not any(self._config.map_topic in one for one in unlike):
             away.append(f"there is no semantic map on {self._config.map_topic} yet")
-        return "; ".join(away)
+        return "; ".join(filter(None, [*away, *unlike, self._stop.unlike(), self._battery.unlike()]))
 
     def status(self) -> Mapping[str, str]:
         """Say how emergency stop, battery, servers and map are."""
@@ -521,9 +531,10 @@ class RobotWorld(World):
                 self._contradicted(errand, f"the robot is {away:.1f} m from there")
             return
         if self._config.detections is not None and skill.verb in _LOOKING:
-            if self._senses.detected <= errand.done and since < self._config.look_time:
+            unsure = self._senses.detected <= errand.done or map.not_as_reported(skill)  # what is heard may be old
+            if unsure and since < self._config.look_time:
                 return
-            if seen := map.not_as_reported(skill):
+            if seen := map.settle(skill):
                 self._contradicted(errand, seen)
                 return
         self._finish(errand, Outcome.DONE, errand.words)

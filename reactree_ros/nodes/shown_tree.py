@@ -75,9 +75,9 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
         self._sent = self._cost = 0.0  # when a snapshot was sent last, and how long that took, in seconds
 
     def setup(self, **kwargs: Any) -> None:
-        """Make the endpoints; snapshots are sent from now on."""
-        super().setup(**kwargs)
+        """Make the endpoints; snapshots are sent from now on, by py_trees_ros 2.5 also at the end of this."""
         self.statistics = Statistics()
+        super().setup(**kwargs)
 
     def tick(self, pre_tick_handler: Any = None, post_tick_handler: Any = None) -> None:
         """Tick as py_trees does, without its walk through the whole tree for visitors of which there are none."""
@@ -119,8 +119,9 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
     # ------------------------------------------------------------------ when: what py_trees_ros calls
 
     def _on_tree_update_handler(self) -> None:
-        self.statistics.stamp = Clock().now().to_msg()  # as py_trees_ros does it
-        self._send(changed=True)
+        if self.statistics is not None:  # the tree may change before its setup
+            self.statistics.stamp = Clock().now().to_msg()  # as py_trees_ros does it
+            self._send(changed=True)
 
     def _reconfigure_snapshot_stream(self, request: Any, response: Any) -> Any:
         answer = super()._reconfigure_snapshot_stream(request, response)

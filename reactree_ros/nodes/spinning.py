@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import gc
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, Protocol
 
 import rclpy
@@ -20,6 +19,7 @@ from rclpy.task import Future
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.ending import deaf_when_it_ends, on_signals
 from reactree_ros.nodes.executors import lacking, make_executor
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.strays import cancel_apart
@@ -30,8 +30,6 @@ HEARTBEAT = 0.1
 LAST_WORDS = 3.0
 #: The same of the watchdog, which stays for what others have in flight, longer than they take to end themselves.
 LAST_WATCH = 8.0
-#: What asks for an end: Ctrl-C, launch and ``kill``, a terminal that is closed.
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stoppable(Protocol):
@@ -78,9 +76,8 @@ def interruptible(args: Sequence[str] | None = None) -> Iterator[list[int]]:
         args: Command line arguments with ROS arguments; by default the process's.
     """
     asked: list[int] = []
-    for number in SIGNALS:
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
-            signal.signal(number, lambda number, frame: asked.append(number))
+    on_signals(lambda number, frame: asked.append(number))
+    deaf_when_it_ends()
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     except RCLError as error:  # e.g. a parameter file that is no YAML
@@ -155,7 +152,8 @@ class _Run:
     def _tell(self, what: str, more: str = "") -> None:
         if what not in self._told:  # a timer that raises does so again and again
             self._told.add(what)
-            print(f"error: {more or what}", file=sys.stderr, flush=True)  # noqa: T201
+            with suppress(OSError):  # who has read it may have gone: the launch
+                print(f"error: {more or what}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _refuse(error: Exception) -> NoReturn:

@@ -1,14 +1,12 @@
-"""Where the nodes' processes start: Ctrl-C ends one without a traceback also while it still loads its libraries."""
+"""Where the nodes' processes start; the package has taken signals over by then (:mod:`reactree_ros.nodes.ending`)."""
 
 from __future__ import annotations
 
-import signal
-import sys
 from importlib import import_module
-from pathlib import Path
+
+from reactree_ros.nodes.ending import started
 
 
 def main() -> None:
     """Run the module of this folder that the script has its name from."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until `spinning` takes it over
-    import_module(f"{__package__}.{Path(sys.argv[0]).stem}").main()
+    import_module(f"{__package__}.{started()}").main()

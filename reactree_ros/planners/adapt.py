@@ -18,6 +18,7 @@ from py_trees.composites import Composite
 from pydantic import Field
 
 from reactree_ros.agent.decision import ControlFlow, Expand
+from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Told
 from reactree_ros.llm.port import FreeText, Reply
@@ -30,9 +31,9 @@ from reactree_ros.tree.goal_node import Program, Step
 
 #: How often a plan that cannot be read is asked for.
 PLANS = 3
-_STEP = re.compile(r"^\W*Step +(\d+)[^\w\n]*:[^\w\n]*(\w.*\S|\w)", re.IGNORECASE | re.MULTILINE)
-_ORDER = re.compile(r"^\W*Execution Order\W*:[^\w(]*(.*)", re.IGNORECASE | re.MULTILINE)
-_TOKEN = re.compile(r"\s*(?:(\()|(\))|(AND|OR)\b|Step\s+(\d+))", re.IGNORECASE)
+_STEP = re.compile(r"^[^\w\n]*Step +(\d{1,9})[^\w\n:]*:[^\w\n]*(\w.*\S|\w)", re.IGNORECASE | re.MULTILINE)
+_ORDER = re.compile(r"^[^\w\n]*Execution Order[^\w:]*:[^\w(]*(.*)", re.IGNORECASE | re.MULTILINE)
+_TOKEN = re.compile(r"\s*(?:(\()|(\))|(AND|OR)\b|Step\s+(\d{1,9}))", re.IGNORECASE)
 _FLOWS = {"AND": ControlFlow.SEQUENCE, "OR": ControlFlow.FALLBACK}
 #: Where a base model goes on after its plan.
 _STOPS = ("\nTask:",)
@@ -205,7 +206,7 @@ class AdaptNode(AgentNode):
         asked = f"{prompt(PROMPTS, 'adapt.txt')}\n\n{skills}"
         corrections = ""
         for _ in range(PLANS):
-            turn = Told(f"{asked}\n\nTask: {self.subgoal}\n{corrections}Plan:", About.TASK)
+            turn = Told(f"{asked}\n\nTask: {in_lines(self.subgoal, first=False)}\n{corrections}Plan:", About.TASK)
             reply = yield from self.ask_of([turn], FreeText(_STOPS))
             try:
                 return read_plan(reply.text, cut=reply.cut), reply

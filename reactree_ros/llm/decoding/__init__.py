@@ -14,7 +14,7 @@ from reactree_ros.llm.decoding.usage import Usage
 from reactree_ros.llm.engine import Engine, Generation
 from reactree_ros.llm.port import DecisionRequest, InvalidReply, Reply
 
-__all__ = ["Method", "Noticed", "decode", "method_for"]
+__all__ = ["Method", "Noticed", "Usage", "decode", "method_for"]
 
 _STILL_THINKING = "Your reply ended while you were still thinking. Think less, and then answer."
 
@@ -26,6 +26,7 @@ async def decode(
     method: Method | None = None,
     retries: int = 3,
     noticed: Noticed | None = None,
+    usage: Usage | None = None,
 ) -> Reply:
     """Get a reply that is what may be said.
 
@@ -38,6 +39,7 @@ async def decode(
         method: How a decision is asked for; None: the best that the engine's constraints allow.
         retries: How often to ask again.
         noticed: What was noticed of the engine before; None: nothing.
+        usage: Lets the engine generate; whoever gives it sees what was used without a reply, too.
 
     Raises:
         LanguageModelError: Of the engine; :class:`InvalidReply` where no option of a choice is said; and
@@ -45,7 +47,7 @@ async def decode(
     """
     method = method or method_for(engine.constraints)
     check_method(engine, method)
-    usage, begin = Usage(engine, noticed or Noticed()), time.monotonic()
+    usage, begin = usage or Usage(engine, noticed or Noticed()), time.monotonic()
     refusal: tuple[Turn, ...] = ()
     taken, objection = Taken(""), ""
     for _ in range(retries + 1):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
+from reactree_ros.agent.text import LONGEST
 from reactree_ros.llm.decoding.checking import Taken
 from reactree_ros.llm.decoding.noticed import Noticed, says_nothing
 from reactree_ros.llm.engine import Engine, Generated, Generation
@@ -31,6 +33,7 @@ class Usage:
         self.finish_reason = "stop"
         self.unfinished = False
         self._generated: list[Generated] = []
+        self._tried: list[Generated] = []
 
     async def generate(
         self, generation: Generation, *, thinks: bool = False, may_say: Callable[[str], bool] = lambda text: False
@@ -55,6 +58,8 @@ class Usage:
             reasoning = "\n".join(filter(None, (generated.reasoning, answer.reasoning)))
             tokens = generated.reasoning_tokens or self.engine.count_tokens(reasoning)
             generated = replace(generated, text=answer.text, reasoning=reasoning, reasoning_tokens=tokens)
+        if len(generated.text) > LONGEST:  # before anything reads it
+            generated = replace(generated, text=generated.text[:LONGEST], finish_reason="length")
         cut = generated.finish_reason == "length"
         if says_nothing(generated) and not cut and may_say(generated.reasoning.strip()):
             generated = replace(generated, text=generated.reasoning.strip(), reasoning="")
@@ -78,23 +83,32 @@ class Usage:
 
     def reply(self, taken: Taken, seconds: float, objection: str = "") -> Reply:
         """Return a reply with all that it took."""
-        prompts = [one.prompt_tokens for one in self._generated]
         reasoned = [one for one in self._generated if one.reasoning]
         return Reply(
             text=taken.text,
             said=taken.said,
             finish_reason=self.finish_reason,
-            prompt_tokens=_known(sum, prompts),
-            cached_tokens=_known(sum, [one.cached_tokens for one in self._generated]),
-            output_tokens=_known(sum, [one.output_tokens for one in self._generated]),
-            longest_prompt=_known(max, prompts),
+            longest_prompt=_known(max, [one.prompt_tokens for one in self._generated]),
             reasoning="\n".join(one.reasoning for one in reasoned),
             reasoning_tokens=_known(sum, [one.reasoning_tokens for one in reasoned]) if reasoned else 0,
             seconds=seconds,
             answered_by=self.engine.name,
             objection=objection,
             warning=self._warning,
+            **self._counts(),
         )
+
+    def took(self) -> Reply | None:
+        """Return what was used, where no reply comes of it; None where nothing was."""
+        counts = self._counts()
+        return Reply("", answered_by=self.engine.name, **counts) if self._tried or self._generated else None
+
+    def _counts(self) -> dict[str, Any]:
+        self._tried, self.engine.tried = [*self._tried, *self.engine.tried], ()
+        names = ("prompt_tokens", "cached_tokens", "output_tokens")
+        counts = {name: _known(sum, [getattr(one, name) for one in self._generated]) for name in names}
+        tried = {f"tried_{name}": [getattr(one, name) or 0 for one in self._tried] for name in (names[0], names[2])}
+        return counts | {name: sum(found) for name, found in tried.items()}
 
 
 def _known(combine: Callable[[list[int]], int], counts: list[int | None]) -> int | None:

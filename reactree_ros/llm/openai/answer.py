@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -49,7 +50,7 @@ def _error(error: Any) -> Refused:
     said = error if isinstance(error, Mapping) else {}
     code = str(said.get("code") or "")
     kind = f"{code} {said.get('type') or ''}"
-    status = int(code) if code.isdigit() else 400 if "invalid" in kind or "context_length" in kind else 0
+    status = int(code) if re.fullmatch(r"\d{3}", code) else 400 if "invalid" in kind or "context_length" in kind else 0
     return Refused(status, error, f"with an error ({code})" if code else "with an error")
 
 

@@ -13,6 +13,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.openai.refusal import Refused
 from reactree_ros.llm.openai.way import Proxy, http_client, proxy_to
 from reactree_ros.llm.port import LanguageModelError, ServerUnavailable
+from reactree_ros.secrecy import HIDDEN, redacted, shown_address
 
 #: A server that dies refuses a connection or resets one, as it happens: what is told does not depend on which.
 GONE = "cannot be reached: nothing listens there, or it closed the connection"
@@ -41,7 +42,7 @@ class Connection:
         import openai  # noqa: F401 - it takes a second, which is not to be part of any time limit
 
         self.url = url
-        self.name = f"the server at {url}"
+        self.name = f"the server at {shown_address(url)}"
         self._key = key
         self._retries = retries
         self._timeout = timeout
@@ -132,8 +133,8 @@ class Connection:
         return self._client
 
     def redacted(self, message: str) -> str:
-        """Return a message without the key."""
-        return message.replace(self._key, "***") if self._key else message
+        """Return a message without this key and any other."""
+        return redacted(message.replace(self._key, HIDDEN) if self._key else message)
 
     async def close(self) -> None:
         """Close all connections; the next request opens one again."""

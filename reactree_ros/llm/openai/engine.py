@@ -9,6 +9,7 @@ from typing import Any
 
 from reactree_ros.llm.chat import ChatLayout, Message, Rendering, chat_messages, find_layout
 from reactree_ros.llm.engine import ConstraintKind, Engine, Generated, Generation
+from reactree_ros.llm.markers import broken, spoken_to_server
 from reactree_ros.llm.openai import dialects, trials
 from reactree_ros.llm.openai.address import read_key, read_url
 from reactree_ros.llm.openai.answer import read_answer
@@ -100,7 +101,7 @@ class OpenAIEngine(Engine):
         if self.chat:
             self._layout = await find_layout(self._render)
         if self._configured is None:
-            self._dialect, self.constraints = await trials.find_dialect(self._complete, self._kind)
+            self._dialect, self.constraints = await trials.find_dialect(self._try, self._kind)
             return
         self._dialect = DIALECTS.get(self._kind, DIALECTS["vllm"])
         if unknown := self._configured - frozenset(self._dialect):
@@ -150,13 +151,13 @@ class OpenAIEngine(Engine):
             LanguageModelError: It takes neither a chat, which was not asked for, nor a completion.
         """
         try:
-            await self._complete(trials.HELLO, chat=True)
+            await self._try(trials.HELLO, chat=True)
         except RequestRejected as refused:
             if self._chat:
                 raise
             self._parameters = Parameters()
             try:
-                await self._complete(trials.HELLO, chat=False)
+                await self._try(trials.HELLO, chat=False)
             except RequestRejected:
                 raise refused from None
             return False
@@ -182,7 +183,9 @@ class OpenAIEngine(Engine):
         if refused is not None:
             raise RequestRejected(f"{self.name} answered {refused.how}: {self._connection.redacted(refused.message)}")
         body = {"messages": messages, **self._template()}
-        return (await self._ask("/chat/completions", body, {LIMIT: trials.HELLO.max_tokens})).prompt_tokens
+        answer = await self._ask("/chat/completions", body, {LIMIT: trials.HELLO.max_tokens})
+        self.tried = [*self.tried, answer]
+        return answer.prompt_tokens
 
     def _template(self) -> dict[str, Any]:
         """Return what the chat template is told, as far as the server passes it on; what was set is sent anyway."""
@@ -196,9 +199,16 @@ class OpenAIEngine(Engine):
         """Ask the server; cancelling closes the connection, at which servers stop."""
         return await self._complete(generation, self._dialect)
 
+    async def _try(self, *what: Any, **how: Any) -> Generated:
+        """Ask in order to find out what the server can do; see :meth:`_complete`."""
+        generated = await self._complete(*what, **how)
+        self.tried = [*self.tried, generated]
+        return generated
+
     async def _complete(
         self, generation: Generation, dialect: Dialect | None = None, *, chat: bool | None = None
     ) -> Generated:
+        generation = replace(generation, turns=spoken_to_server(generation.turns), begun=broken(generation.begun))
         values = {"temperature": generation.temperature, "seed": generation.seed, LIMIT: generation.max_tokens}
         if generation.top_p < 1:
             values["top_p"] = generation.top_p

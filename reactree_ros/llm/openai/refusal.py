@@ -90,12 +90,12 @@ class Refused(Exception):
 
     def context(self) -> int:
         """Find the context's tokens; 0 where it does not say."""
-        stated = re.search(r"(?:length|size|limit|n_ctx|<=)\D{0,8}(\d+)", str(self.body))
+        stated = re.search(r"(?:length|size|limit|n_ctx|<=)\D{0,8}(\d{1,12})(?!\d)", str(self.body))
         return int(stated[1]) if stated else 0
 
     def prompt_tokens(self, max_tokens: int, context: int) -> int:
         """Find the prompt's tokens: the largest number, less the reply's where that is a total."""
-        numbers = [int(number) for number in re.findall(r"\d+", str(self.body))]
+        numbers = [int(number) for number in re.findall(r"(?<!\d)\d{1,12}(?!\d)", str(self.body))]
         largest = max([*numbers, context])
         return largest - max_tokens if largest - max_tokens in numbers else largest
 

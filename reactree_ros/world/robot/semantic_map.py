@@ -170,7 +170,8 @@ class Detection:
 class SemanticMap(Scene):
     """Rooms and receptacles of a map, and the objects that were detected.
 
-    What is next to the robot is what it went to, with what is in or on that.
+    What is next to the robot is what it went to, with what is in or on that. What it holds is known by its own grasps
+    and releases: a detection speaks against a grasp only until that is settled.
 
     Args:
         document: The map.
@@ -203,6 +204,8 @@ class SemanticMap(Scene):
         self.robot: Pose | None = None  # where the robot is, in the map's frame
         self._anchor: MapThing | None = None  # what the robot stands at; None: at nothing that is known
         self._changed = float("-inf")  # when the robot changed something: what was detected before is out of date
+        self._grasped: Item | None = None  # what was picked up last, until it is settled whether it was
+        self._doubt: tuple[Detection, float] | None = None  # what speaks against that, and when it was detected
         rooms = {entry.name: Room(next(self._ids), entry, self.frame) for entry in document.rooms}
         self.rooms: list[Thing] = list(rooms.values())
         self.agent_room = rooms[document.start]
@@ -241,6 +244,8 @@ class SemanticMap(Scene):
             if item.name in self.by_name:
                 continue
             self._add(item)
+            if old is before._grasped:
+                self._grasped, self._doubt = item, before._doubt
             if old.id in before.held:
                 self.held.append(item.id)
             elif at is not None and at.name in self.by_name:
@@ -306,16 +311,28 @@ class SemanticMap(Scene):
 
     def not_as_reported(self, skill: Skill) -> str:
         """Say what is seen that speaks against a skill which was reported to be done; empty where nothing does."""
-        thing, item = skill.thing, skill.thing if isinstance(skill.thing, Item) else None
-        if item is None or item.seen is None:  # a grasp or a release that went well leaves it unseen
-            return ""
-        place, target = self.place_of(item), self._stands_at()
-        where = "on the floor" if place is None else f"at the {place.word} ({place.number})"
-        if skill.verb == "pick up" and item.id not in self.held:
-            return f"the {thing.word} is still detected {where}"
-        if skill.verb == "put down" and target is not None and not self._carried(target, item):
-            return f"the {thing.word} is detected {where}"
+        item = skill.thing
+        if skill.verb == "pick up" and item is self._grasped and self._doubt is not None:
+            return f"the {item.word} is still detected {_where(self._receptacle_at(self._doubt[0].pose))}"
+        if skill.verb == "put down" and isinstance(item, Item) and item.seen is not None:  # a release leaves it unseen
+            target = self._stands_at()
+            if target is not None and not self._carried(target, item):
+                return f"the {item.word} is detected {_where(self.place_of(item))}"
         return ""
+
+    def settle(self, skill: Skill) -> str:
+        """Settle whether a skill was done that was reported to be; returns what speaks against it.
+
+        From now on no detection takes out of the hand what is in it.
+        """
+        told, item, doubt = self.not_as_reported(skill), self._grasped, self._doubt
+        self._grasped = self._doubt = None
+        if told and item is not None and doubt is not None:
+            self.held.remove(item.id)
+            item.taken_from = None
+            self._seen(item, *doubt)
+            self.look()
+        return told
 
     def _carried(self, receptacle: Receptacle, item: Item) -> bool:
         own = None if receptacle.pose is None else self.in_map(receptacle.pose)
@@ -341,14 +358,17 @@ class SemanticMap(Scene):
         """Take in what was detected at one time; objects keep their numbers by where they are."""
         if stamp <= self._changed:
             return
-        held, by_word = list(self.held), defaultdict[str, list[Detection]](list)
+        if self._doubt is not None and stamp >= self._doubt[1]:
+            self._doubt = None  # unless it is seen once more
+        by_word = defaultdict[str, list[Detection]](list)
         for detection in detections:
             by_word[detection.word].append(detection)
         for word, found in by_word.items():
             for detection, item in self._matched(word, found):
-                self._seen(item, detection, stamp)
-        if self.held != held:  # what was not held after all is next to the robot
-            self.look()
+                if item.id not in self.held:
+                    self._seen(item, detection, stamp)
+                elif item is self._grasped and self._lies(item, detection):
+                    self._doubt = detection, stamp
 
     def _matched(self, word: str, found: list[Detection]) -> Iterator[tuple[Detection, Item]]:
         """Yield every detection of a word with the object that it is: by its own name, or the nearest ones first."""
@@ -356,9 +376,7 @@ class SemanticMap(Scene):
         held = {item for item in free if item.id in self.held}
         for index, item in (*self._known_again(left, free), *self._not_taken(left, held)):
             free.discard(item)
-            detection = left.pop(index)
-            if item.id not in self.held or self._lost(item, detection):
-                yield detection, item
+            yield left.pop(index), item
         free -= held
         for index, item in self._nearest(left, free):
             free.remove(item)
@@ -394,13 +412,10 @@ class SemanticMap(Scene):
         within = self.document.objects.still_within
         return item.taken_from is not None and item.taken_from.distance(detection.pose) <= within
 
-    def _lost(self, item: Item, detection: Detection) -> bool:
-        """Take in that something which is taken to be held was detected; returns whether it is not held after all."""
-        lost = self._lies_where_it_lay(item, detection) or not self._in_hand(detection.pose)
-        if lost:
-            self.held.remove(item.id)
-            item.taken_from = None
-        return lost
+    def _lies(self, item: Item, detection: Detection) -> bool:
+        """Whether something that is taken to be held is detected where it lay, or far from the hand."""
+        away = self.robot is not None and not self._in_hand(detection.pose)
+        return away or self._lies_where_it_lay(item, detection)
 
     def _nearest(self, found: Mapping[int, Detection], items: Iterable[Item]) -> Iterator[tuple[int, Item]]:
         pairs = sorted(
@@ -467,6 +482,12 @@ class SemanticMap(Scene):
                 if self._anchor is item:
                     self.leave()
 
+    def clock_was_set_back(self, now: float) -> None:
+        """Take in that the time begins anew, as where a simulation is started again: what was known is of now."""
+        self._changed = min(self._changed, now)
+        for item in self.items():
+            item.since, item.seen = min(item.since, now), None
+
     # ------------------------------------------------------------------ skills
 
     def skills(self, verbs: Iterable[str]) -> list[str]:
@@ -523,12 +544,14 @@ class SemanticMap(Scene):
     def apply(self, skill: Skill, now: float) -> None:
         """Change the map as a skill that went well has changed the house."""
         thing, receptacle = skill.thing, self.target(skill)
+        self._grasped = self._doubt = None
         if skill.verb == "go to":
             self._arrive(thing)
             return
         self._changed = now
         if skill.verb == "pick up" and isinstance(thing, Item):
             self.take(thing)
+            self._grasped = thing
             thing.taken_from = thing.pose
             thing.pose = thing.seen = None
         elif skill.verb == "put down" and isinstance(thing, Item) and receptacle is not None:
@@ -588,6 +611,10 @@ class SemanticMap(Scene):
             if pose is not None and (at := self.in_map(pose)) is not None:
                 spots.append(_spot(thing, at))
         return replace(observation, spots=tuple(spots))
+
+
+def _where(place: Receptacle | None) -> str:
+    return "on the floor" if place is None else f"at the {place.word} ({place.number})"
 
 
 def _spot(thing: Thing, at: Pose) -> Spot:

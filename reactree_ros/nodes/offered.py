@@ -1,0 +1,70 @@
+"""What the graph offers under a name, where that is not what somebody wants to hear or to ask.
+
+ROS connects nobody whose types or qualities of service differ, and says nothing: whoever waits then waits for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rclpy.action import get_action_names_and_types
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+
+
+def another_type(full: str, kinds: Iterable[str], wanted: str) -> str:
+    """Say that a name is there under other types only; empty where that is not so."""
+    kinds = sorted(set(kinds))
+    return f"{full} is of type {', '.join(kinds)}, not {wanted}" if kinds and wanted not in kinds else ""
+
+
+def topic_unlike(node: Node, topic: str, wanted: str, hearing: QoSProfile | None = None) -> str:
+    """Say why nobody who publishes a topic is heard; empty where somebody is, or nobody publishes it.
+
+    Args:
+        node: By whose graph it is looked up.
+        topic: Name of the topic, as the node says it.
+        wanted: The type that is heard.
+        hearing: How it is heard; None: in every way.
+    """
+    full = node.resolve_topic_name(topic)
+    publishers = node.get_publishers_info_by_topic(full)
+    if unlike := another_type(full, (one.topic_type for one in publishers), wanted):
+        return unlike
+    offers = [one.qos_profile for one in publishers if one.topic_type == wanted]
+    whys = sorted({_unheard(offer, hearing) for offer in offers}) if hearing is not None else [""]
+    return f"{full} {' and '.join(whys)}" if offers and all(whys) else ""
+
+
+def _unheard(offer: QoSProfile, hearing: QoSProfile) -> str:
+    reliable = hearing.reliability is ReliabilityPolicy.RELIABLE
+    if reliable and offer.reliability is ReliabilityPolicy.BEST_EFFORT:
+        return "is published best effort, and is heard only where it is reliable"
+    latched = hearing.durability is DurabilityPolicy.TRANSIENT_LOCAL
+    if latched and offer.durability is DurabilityPolicy.VOLATILE:
+        return "is published volatile, and is heard only where it is transient local"
+    return ""
+
+
+class Offered:
+    """The actions and services of the graph as they are now.
+
+    Args:
+        node: By whose graph they are looked up.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._actions = dict(get_action_names_and_types(node))
+        self._services = dict(node.get_service_names_and_types())
+
+    def unlike(self, name: str, wanted: str, *, action: bool) -> str:
+        """Say that an action or a service is there under another type; empty where that is not so.
+
+        Args:
+            name: Its name, as the node says it.
+            wanted: The type that is asked.
+            action: Whether it is an action.
+        """
+        full = self._node.resolve_topic_name(name) if action else self._node.resolve_service_name(name)
+        return another_type(full, (self._actions if action else self._services).get(full, ()), wanted)
