@@ -123,7 +123,7 @@ def test_an_extra_is_installed_or_named_with_the_line_that_installs_it(monkeypat
     assert "(6.1 is there)" in found["pyrobosim"].said
     assert found["view"].verdict is NOTE
     assert "lacks mcap, resvg-py, uvicorn" in found["view"].said
-    assert found["view"].mend.endswith("-m pip install 'mcap>=1' resvg-py uvicorn")
+    assert found["view"].mend.endswith("-m pip install 'mcap>=1' 'resvg-py>=0.2.4' 'uvicorn>=0.22'")
     assert "reactree_ros" not in found["all"].mend.partition("pip install")[2]
 
 
