@@ -19,7 +19,7 @@ ON_THE_GPU_MACHINE = replace(INFERENCE, hosts="vllm")
 def generate_launch_description() -> LaunchDescription:
     """Describe the launch."""
     arguments = Arguments([ON_THE_GPU_MACHINE], COMMON)
-    return LaunchDescription([*arguments.declared, OpaqueFunction(function=start, args=[arguments])])
+    return arguments.described(OpaqueFunction(function=start, args=[arguments]))
 
 
 def start(context: LaunchContext, arguments: Arguments) -> list:

@@ -136,6 +136,6 @@ class Bootstrap:
         cut_torn_line(self._record)
         if not self._record.exists():
             return []
-        attempts = read_lines(self._record, lambda line: Attempt(**json.loads(line)))
+        attempts = read_lines(self._record, Attempt)
         known = {end.value for end in EpisodeEnd}
         return [one for one in attempts if one.end in known]  # "error" of earlier versions was none of the planner's

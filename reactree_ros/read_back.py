@@ -5,6 +5,7 @@ Whatever is in such a file, reading it ends with a value or with one line that s
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
+from reactree_ros.agent.text import well_formed
 from reactree_ros.errors import UserError
 
 T = TypeVar("T")
@@ -23,6 +25,8 @@ T = TypeVar("T")
 LARGEST_FILE, LONGEST_LINE = 160 << 20, 16 << 20
 #: How deep lists and mappings may lie in one another.
 DEEPEST = 100
+#: Most characters of YAML, and most values that they may stand for.
+LARGEST_YAML, MOST_YAML = 8 << 20, 500_000
 #: Most digits of a whole number that is written out; Python takes no more than 4,300.
 MOST_DIGITS = 300
 
@@ -63,8 +67,12 @@ def text_of(path: Path, *, most: int = LARGEST_FILE) -> str:
         raise UserError(f"{path}: is no text in UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def parse_json(text: str | bytes) -> Any:
-    """Read JSON. Half a character in a text, as an operating system's file name may have, is left as it is.
+def parse_json(text: str | bytes, *, halves: bool = False) -> Any:
+    """Read JSON.
+
+    Args:
+        text: The JSON; bytes are UTF-8.
+        halves: Whether a text may hold half a character, as what a model or a world said may.
 
     Raises:
         ValueError: It is none, lies too deep in itself, or a number of it is too long or none; says what is wrong.
@@ -72,7 +80,7 @@ def parse_json(text: str | bytes) -> Any:
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:
-        if rb"\u" not in (text if isinstance(text, bytes) else text.encode(errors="replace")):
+        if not halves or rb"\u" not in (text if isinstance(text, bytes) else text.encode(errors="replace")):
             raise
         problem = error
     try:
@@ -110,16 +118,22 @@ def check_values(values: Any) -> None:
             raise ValueError(f"a number of {value.bit_length()} bits is too long; it may have 64")
 
 
-def checked(kind: Any, values: Any) -> Any:
+def checked(kind: type[T], values: Any) -> T:
     """Make a value of what was read from JSON, such as a dataclass, and check the type of each of its fields.
 
     Raises:
         ValueError: A field lacks or is wrong; says which, and what was there.
     """
+    if dataclasses.is_dataclass(kind) and isinstance(values, dict):
+        named = {field.name for field in dataclasses.fields(kind)}
+        if strange := [name for name in values if name not in named]:
+            raise ValueError(f"there is no field {shown(strange[0])}")
+    declared: Any = kind
     try:
-        return _adapter(kind).validate_json(json.dumps(values), strict=True)
+        made: T = _adapter(declared).validate_json(json.dumps(values), strict=True)
     except ValidationError as error:
         raise ValueError(problem_of(error)) from None
+    return made
 
 
 @cache
@@ -161,8 +175,8 @@ def read_json(path: Path, what: str, make: Callable[[Any], T] = lambda values: v
         values = parse_json(content)
         check_values(values)
         return make(values)
-    except UserError:
-        raise
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         raise UserError(f"{path}: is no {what}: {in_a_line(error)}") from error
 
@@ -171,3 +185,126 @@ def in_a_line(error: BaseException) -> str:
     """Return what an error says, in one line of bounded length."""
     said = " ".join(str(error).split())[:200]
     return f"{said} lacks" if isinstance(error, KeyError) else said or type(error).__name__
+
+
+class NoYaml(ValueError):
+    """A text is no YAML that is read here.
+
+    Attributes:
+        line: Where, from 1; None where that is not known.
+    """
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+def parse_yaml(text: str, loader: Any = None) -> tuple[Any, Any]:
+    """Read YAML; return its values, and the nodes that say where in the text each stands.
+
+    Values that stand in several places by their name (``*name``) count as often as they stand there.
+
+    Args:
+        text: The text.
+        loader: One of PyYAML's loaders that makes nothing but plain values; None: its ``SafeLoader``.
+
+    Raises:
+        NoYaml: It is none, has a key twice, or is not bounded; repeats no value, because there may be a key in it.
+    """
+    import yaml
+
+    if len(text) > LARGEST_YAML:
+        raise NoYaml(f"is longer than {LARGEST_YAML >> 20} MiB, the most that is read")
+    reading = None
+    try:
+        reading = (loader or yaml.SafeLoader)(text)
+        node = reading.get_single_node()
+        if node is None:
+            return None, None
+        _bound(node)
+        return reading.construct_document(node), node
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        said = ": ".join(part for name in ("context", "problem") if (part := getattr(error, name, None)))
+        raise NoYaml(said or "it cannot be read", None if mark is None else mark.line + 1) from None
+    except RecursionError:
+        raise NoYaml(f"lists and mappings lie more than {DEEPEST} deep in one another") from None
+    except NoYaml:
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:  # of a value with a tag
+        raise NoYaml(f"a value is not what its tag says ({type(error).__name__})") from None
+    finally:
+        if reading is not None:
+            reading.dispose()
+
+
+def _bound(root: Any) -> None:
+    """Refuse YAML that stands for too much: too deep, too many values, numbers too long; or a key that stands twice."""
+    import yaml
+
+    sizes: dict[int, int] = {}  # of each node with all below it, once that is known
+    waiting = [(root, 0, False)]
+    inside: set[int] = set()
+    while waiting:
+        node, depth, done = waiting.pop()
+        line, below = node.start_mark.line + 1, _below(node)
+        if done:
+            inside.discard(id(node))
+            sizes[id(node)] = 1 + sum(sizes[id(one)] for one in below)
+            if sizes[id(node)] > MOST_YAML:
+                raise NoYaml(f"stands for more than {MOST_YAML:,} values", line)
+            continue
+        if id(node) in inside:
+            raise NoYaml("a value holds itself", line)
+        if depth > DEEPEST:
+            raise NoYaml(f"lists and mappings lie more than {DEEPEST} deep in one another", line)
+        if isinstance(node.value, str) and not node.value.isascii() and well_formed(node.value) != node.value:
+            raise NoYaml("a text holds half a character", line)
+        if node.tag.endswith((":int", ":float")) and len(node.value) > MOST_DIGITS:
+            raise NoYaml(f"a number of {len(node.value)} characters is too long", line)
+        if id(node) not in sizes:
+            inside.add(id(node))
+            waiting.append((node, depth, True))
+            waiting += [(one, depth + 1, False) for one in below]
+            if isinstance(node, yaml.MappingNode):
+                _refuse_twice(node)
+
+
+def _below(node: Any) -> list[Any]:
+    if isinstance(node.value, str):
+        return []
+    return [one for each in node.value for one in (each if isinstance(each, tuple) else (each,))]
+
+
+def _refuse_twice(mapping: Any) -> None:
+    """Refuse a key that a mapping has twice: YAML would take the last one without a word."""
+    lines: dict[str, list[int]] = {}
+    for key, _ in mapping.value:
+        if isinstance(key.value, str):
+            lines.setdefault(key.value, []).append(key.start_mark.line + 1)
+    for name, found in lines.items():
+        if len(found) > 1:
+            raise NoYaml(f"'{name[:60]}' is said {len(found)} times; leave one", found[-1])
+
+
+def read_yaml(path: Path, loader: Any = None) -> tuple[Any, Any]:
+    """Read a file of YAML; see :func:`parse_yaml`.
+
+    Raises:
+        UserError: It cannot be read, or is no YAML that is read here; names the file, and the line where that is known.
+    """
+    return yaml_of(text_of(path, most=LARGEST_YAML), where=str(path), loader=loader)
+
+
+def yaml_of(text: str, *, where: str, loader: Any = None) -> tuple[Any, Any]:
+    """Read YAML; see :func:`parse_yaml`.
+
+    Raises:
+        UserError: It is none that is read here; the message begins with `where`, and the line where that is known.
+    """
+    try:
+        return parse_yaml(text, loader)
+    except NoYaml as error:
+        line = "" if error.line is None else f":{error.line}"
+        said = str(error)
+        raise UserError(f"{where}{line}: {said if 'times; leave one' in said else f'is no YAML: {said}'}") from None

@@ -94,18 +94,6 @@ class RunLine(EpisodeResult):
         """Return the line, without its end."""
         return json.dumps(dataclasses.asdict(self), ensure_ascii=False)
 
-    @classmethod
-    def from_json(cls, line: str) -> RunLine:
-        """Read a line back.
-
-        Raises:
-            ValueError: It is none.
-        """
-        try:
-            return cls(**json.loads(line))
-        except TypeError as error:
-            raise ValueError(str(error)) from error
-
 
 def line_of(
     job: Job, result: EpisodeResult, events: Iterable[Event], sizes: Sequence[Size], *, needless: int = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 from pydantic.fields import FieldInfo
 
-from reactree_ros.nodes.ending import this_launch
+from reactree_ros.nodes.ending import SIGNALS, this_launch
 from reactree_ros.nodes.parameters import from_text, refuse_foreign
 from reactree_ros.nodes.settings import InferenceNodeSettings, PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import LAST_WATCH
@@ -166,7 +167,7 @@ class Arguments:
     def __init__(self, nodes: Sequence[NodeArguments], own: Sequence[tuple[str, str, str, Sequence[str]]]) -> None:
         self._own = {name for name, _, _, _ in own}
         self._of_nodes: dict[str, tuple[str, str]] = {}  # an argument's node and parameter
-        declared = [
+        self.declared = [
             DeclareLaunchArgument(name, default_value=default, description=said, choices=list(few) or None)
             for name, default, said, few in own
         ]
@@ -175,9 +176,16 @@ class Arguments:
                 taken = parameter in self._of_nodes or parameter in self._own
                 name = f"{node.chosen_by}_{parameter}" if taken else parameter
                 self._of_nodes[name] = node.name, parameter
-                declared.append(DeclareLaunchArgument(name, default_value="", description=said))
-        refuse = OpaqueFunction(function=refuse_unknown, args=[[one.name for one in declared]])
-        self.declared: list[Any] = [refuse, *declared]
+                self.declared.append(DeclareLaunchArgument(name, default_value="", description=said))
+
+    def described(self, begin: OpaqueFunction) -> LaunchDescription:
+        """Return a launch of these arguments and no others.
+
+        Args:
+            begin: Starts the nodes.
+        """
+        refuse = OpaqueFunction(function=refuse_unknown, args=[[one.name for one in self.declared]])
+        return LaunchDescription([refuse, *self.declared, begin])
 
     def own(self, context: LaunchContext, name: str) -> str:
         """Return the value of an argument of the launch itself."""
@@ -271,6 +279,7 @@ class Arguments:
             "namespace": self.own(context, "namespace"),
             "output": "screen",
             "additional_env": this_launch(),
+            "prefix": before_ours(),
             "ros_arguments": ["--log-level", self.own(context, "log_level"), *clock],
         }
 
@@ -342,8 +351,7 @@ def describe(
         robots: Says which robots it is for.
     """
     arguments = Arguments([PLANNER, bridge, INFERENCE], [*own, *DECIDING, *COMMON])
-    begin = OpaqueFunction(function=start, args=[arguments, bridge, robots])
-    return LaunchDescription([*arguments.declared, begin])
+    return arguments.described(OpaqueFunction(function=start, args=[arguments, bridge, robots]))
 
 
 def start(
@@ -419,13 +427,25 @@ def page(context: LaunchContext, arguments: Arguments) -> Node:
     return Node(executable="view", arguments=given, **arguments.common(context))
 
 
-def ending_with_launch() -> str:
+def before_ours() -> list[Any]:
+    """Return what stands before the command of a node of ours: signals wait until that has taken them over."""
+    return _before("env", f"--block-signal={','.join(one.name.removeprefix('SIG') for one in SIGNALS)}")
+
+
+def before_others() -> list[Any]:
     """Return what stands before the command of a node that is not ours, so that it ends with the launch, too."""
-    return "setpriv --pdeathsig TERM" if shutil.which("setpriv") else ""
+    return _before("setpriv", "--pdeathsig", "TERM")
+
+
+def _before(*command: str) -> list[Any]:
+    """Return a command that carries another one out, after what the user wants there; nothing where it fails here."""
+    there = shutil.which(command[0]) is not None
+    works = there and not subprocess.run([*command, "true"], capture_output=True, check=False).returncode
+    return [LaunchConfiguration("launch-prefix", default=""), " ", " ".join(command) if works else ""]
 
 
 def viewer() -> list[Any]:
     """Start the viewer, or say that it is not there."""
     if shutil.which(VIEWER) is None:
         return [LogInfo(msg=f"use_viewer: there is no {VIEWER}; install the ROS package py_trees_ros_viewer")]
-    return [ExecuteProcess(cmd=[VIEWER], output="screen", prefix=ending_with_launch())]
+    return [ExecuteProcess(cmd=[VIEWER], output="screen", prefix=before_others())]

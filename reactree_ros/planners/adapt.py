@@ -31,9 +31,9 @@ from reactree_ros.tree.goal_node import Program, Step
 
 #: How often a plan that cannot be read is asked for.
 PLANS = 3
-_STEP = re.compile(r"^\W*Step +(\d+)[^\w\n]*:[^\w\n]*(\w.*\S|\w)", re.IGNORECASE | re.MULTILINE)
-_ORDER = re.compile(r"^\W*Execution Order\W*:[^\w(]*(.*)", re.IGNORECASE | re.MULTILINE)
-_TOKEN = re.compile(r"\s*(?:(\()|(\))|(AND|OR)\b|Step\s+(\d+))", re.IGNORECASE)
+_STEP = re.compile(r"^[^\w\n]*Step +(\d{1,9})[^\w\n:]*:[^\w\n]*(\w.*\S|\w)", re.IGNORECASE | re.MULTILINE)
+_ORDER = re.compile(r"^[^\w\n]*Execution Order[^\w:]*:[^\w(]*(.*)", re.IGNORECASE | re.MULTILINE)
+_TOKEN = re.compile(r"\s*(?:(\()|(\))|(AND|OR)\b|Step\s+(\d{1,9}))", re.IGNORECASE)
 _FLOWS = {"AND": ControlFlow.SEQUENCE, "OR": ControlFlow.FALLBACK}
 #: Where a base model goes on after its plan.
 _STOPS = ("\nTask:",)

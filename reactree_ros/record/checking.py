@@ -54,8 +54,10 @@ class Check:
         if len(line) > LONGEST_LINE:
             raise ValueError(f"is longer than {LONGEST_LINE >> 20} MiB, the most that a line may have")
         try:
-            event = parse_json(line)
+            event = parse_json(line, halves=True)
             kind = event["e"]
+            if type(kind) is not str:
+                raise TypeError
             check = CHECKS[kind]
         except (ValueError, TypeError, KeyError) as error:
             why = f" ({error})" if type(error) is ValueError else ""

@@ -449,7 +449,8 @@ class Finished(Timed):
     failures: list[FailureOf]
 
 
-_KINDS: Mapping[str, Any] = {
+#: What each kind of event holds.
+KINDS_OF_EVENTS: Mapping[str, Any] = {
     "run": Run,
     "grow": Grow,
     "robot": Robot,
@@ -482,8 +483,8 @@ class _Checks(dict[str, Any]):
     """The check of each kind of event, made when the first of its kind is read; of others the time is looked at."""
 
     def __missing__(self, kind: str) -> Any:
-        check = TypeAdapter(_KINDS.get(kind, Timed)).validator
-        if kind in _KINDS:
+        check = TypeAdapter(KINDS_OF_EVENTS.get(kind, Timed)).validator
+        if kind in KINDS_OF_EVENTS:
             self[kind] = check
         return check
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import in_a_line, read_json
 from reactree_ros.training.allowed import Vocabulary
 from reactree_ros.training.dataset import Decision, NodeText
 from reactree_ros.training.vocabulary import END, token_texts
@@ -87,10 +88,20 @@ class Prepared:
 
     @classmethod
     def load(cls, folder: Path) -> Prepared:
-        """Read a folder; its arrays stay on the disk until they are looked at."""
-        about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
-        return cls(**arrays, kinds=tuple(about["kinds"]), refused=about["refused"])
+        """Read a folder; its arrays stay on the disk until they are looked at.
+
+        Raises:
+            UserError: It is broken.
+        """
+        try:
+            arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
+        except (OSError, ValueError, EOFError) as error:
+            raise UserError(f"{folder}: is broken: {in_a_line(error)}; remove it to have it made again") from error
+        return read_json(
+            folder / _ABOUT,
+            "description of a dataset as tokens; remove the folder to have it made again",
+            lambda about: cls(**arrays, kinds=tuple(about["kinds"]), refused=about["refused"]),
+        )
 
 
 def prepare(texts: Iterable[NodeText], tokenizer: str, *, context: int, masked: bool, processes: int) -> Prepared:
@@ -156,6 +167,7 @@ def _begin(tokenizer: str, context: int, masked: bool) -> None:
     from tokenizers import Tokenizer
 
     read = Tokenizer.from_str(tokenizer)
+    read.encode_special_tokens = True  # in what is learnt, the marker of the end is text like any other
     _worker.update(tokenizer=read, context=context, texts=token_texts(read), vocabulary=None)
     if masked:
         _worker["vocabulary"] = Vocabulary(_worker["texts"], read.token_to_id(END))

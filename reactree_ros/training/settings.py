@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import Field, field_validator
 
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import read_yaml
 from reactree_ros.settings import Harmless, Settings, plain, read_settings
 
 
@@ -113,10 +113,7 @@ def read_recipe(path: Path, given: Mapping[str, Any]) -> TrainSettings:
     Raises:
         UserError: The file cannot be read, or a setting is wrong.
     """
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"--recipe {path}: {' '.join(str(error).split())}") from error
+    values = read_yaml(path)[0] or {}
     if not isinstance(values, dict):
         raise UserError(f"--recipe {path}: holds no settings; they look like 'preset: small', one a line")
     return read_settings(TrainSettings, {**values, **given}, where=str(path))

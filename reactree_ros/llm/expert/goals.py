@@ -146,15 +146,15 @@ def describe(goals: Sequence[Goal]) -> str:
     return " and ".join(texts)
 
 
-_SOME = r"(?:the|(?P<count>\d+) of the)"
-_OF_ROOM = r"(?: of the (?P<room>[^,]+))?"
-_MOVE = re.compile(rf"move {_SOME} (?P<things>[^,]+) (?:on|in) the (?P<place>[^,]+?){_OF_ROOM}")
+_SOME = r"(?:the|(?P<count>\d{1,9}) of the)"
+_OF_ROOM = r"(?: of the (?P<room>[^,]{1,200}))?"
+_MOVE = re.compile(rf"move {_SOME} (?P<things>[^,]{{1,200}}) (?:on|in) the (?P<place>[^,]{{1,200}}?){_OF_ROOM}")
 _TAKE = re.compile(
-    rf"find and pick up (?:{_SOME}|(?P<another>another)) (?P<thing>\D+?)"
+    rf"find and pick up (?:{_SOME}|(?P<another>another)) (?P<thing>\D{{1,200}}?)"
     r"(?: in (?P<room>[a-z ]+ \d+))?(?P<closer> by a closer look)?"
 )
-_PUT_DOWN = re.compile(rf"find the (?P<place>[^,]+?){_OF_ROOM} and put down {_SOME} (?P<thing>[^,]+)")
-_OPERATE = re.compile(rf"(?:find|close) and (?P<action>open|close|turn on) the (?P<thing>[^,]+?){_OF_ROOM}")
+_PUT_DOWN = re.compile(rf"find the (?P<place>[^,]{{1,200}}?){_OF_ROOM} and put down {_SOME} (?P<thing>[^,]{{1,200}})")
+_OPERATE = re.compile(rf"(?:find|close) and (?P<action>open|close|turn on) the (?P<thing>[^,]{{1,200}}?){_OF_ROOM}")
 
 
 @lru_cache(maxsize=256)

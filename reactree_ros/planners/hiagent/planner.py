@@ -25,7 +25,7 @@ from reactree_ros.tree.goal_node import GoalNode, Program, Step
 from reactree_ros.world.port import Observation
 
 PROMPTS = "reactree_ros.planners.hiagent:prompts"
-_RETRIEVE = re.compile(r"retrieve\((\d+)\)")
+_RETRIEVE = re.compile(r"retrieve\((\d{1,9})\)")
 
 
 class HiAgentSettings(PlannerSettings):

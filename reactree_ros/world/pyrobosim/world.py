@@ -8,7 +8,8 @@ from typing import Annotated
 from pydantic import Field, field_validator
 
 from reactree_ros.errors import UserError
-from reactree_ros.settings import Harmless, plain
+from reactree_ros.read_back import number_of
+from reactree_ros.settings import Harmless, or_nearest, plain
 from reactree_ros.world.pyrobosim.export import tasks_as_pyrobosim
 from reactree_ros.world.pyrobosim.robot import HOUSEHOLD, PyrobosimRobot
 from reactree_ros.world.pyrobosim.simulator import House
@@ -53,8 +54,8 @@ def tasks_of(settings: PyrobosimSettings) -> dict[int, PyrobosimTask]:
     Raises:
         UserError: There is no such house, or its file cannot be used.
     """
-    if settings.house.isdecimal():
-        return tasks_as_pyrobosim(seed=int(settings.house), robots=settings.robots)
+    if (seed := number_of(settings.house)) is not None:
+        return tasks_as_pyrobosim(seed=seed, robots=settings.robots)
     if not settings.house:
         raise UserError("house is empty; name a world file of pyrobosim, a folder with some, or a seed")
     return load_tasks(Path(settings.house))
@@ -64,7 +65,8 @@ def _make(settings: PyrobosimSettings, task: PyrobosimTask | None, *, scored: bo
     source = Source(file=str(Path(settings.house).resolve())) if task is None else task.source
     first, *others = robots = source.robots()
     if settings.robot and settings.robot not in robots:
-        raise UserError(f"house {settings.house}: there is no robot {settings.robot}; there are {', '.join(robots)}")
+        there = f"{', '.join(robots)}{or_nearest(settings.robot, robots)}"
+        raise UserError(f"house {settings.house}: there is no robot {settings.robot}; there are {there}")
     return PyrobosimRobot(
         House(source, realtime_factor=settings.realtime_factor, failures=settings.failures),
         settings.robot or first,
