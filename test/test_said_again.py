@@ -292,7 +292,7 @@ def test_a_household_of_a_record_imports_and_formats_nothing_of_its_own(
     monkeypatch.setattr(builtins, "__import__", watched)
     ended = cli(command, changed_header(record, tmp_path / "h.jsonl", changes), "--json")
     assert ended.code == 2
-    assert "its household cannot be used" in ended.err
+    assert "household" in ended.err
     assert "Traceback" not in ended.err
     assert "antigravity" not in imported
 
