@@ -132,7 +132,10 @@ def shown(name: str, value: Any) -> str:
     """Return the value of a setting as a message or a table may show it."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(shown(name, one) for one in value)}]"
-    own, equals, rest = str(value).partition("=")  # of --llm-option and the like
+    try:
+        own, equals, rest = str(value).partition("=")  # of --llm-option and the like
+    except ValueError:  # more digits than Python writes
+        return "a very long number"
     if is_key_name(name) or isinstance(value, Mapping):
         return "(not shown)"
     if equals and (is_key_name(own) or rest.lstrip()[:1] in ("{", "[")):
