@@ -149,8 +149,10 @@ def main() -> None:
         except (UserError, WorldError, OSError) as error:
             if ASKED.number:  # it is of what was broken off
                 _fail_by(signal.Signals(ASKED.number))
-            named = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else ""
-            _fail(in_one_line(named or str(error)), BAD_INPUT)
+            said = str(error)
+            if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
+                said = f"{error.filename}: {error.strerror}"
+            _fail(in_one_line(said), BAD_INPUT)
 
 
 def _with_nearest(message: str) -> str:
