@@ -42,7 +42,9 @@ _OWN_LINES = re.compile(
     re.IGNORECASE,
 )
 #: Lines between the parts of a prompt.
-_FRAMES = re.compile(r"^(?=\s*(?:source|target)[ _]domain\b|\s*\(end of the examples\))", re.IGNORECASE | re.MULTILINE)
+_FRAMES = re.compile(
+    r"^(?=[^\S\n]*(?:source|target)[ _]domain\b|[^\S\n]*\(end of the examples\))", re.IGNORECASE | re.MULTILINE
+)
 #: Those that say of a whole observation what it is.
 _HEADINGS = re.compile(r"(?:Observation|run): ?")
 

@@ -18,7 +18,8 @@ _TASK = "Your task is to: "
 _START = re.compile(r"You are in the house, and there are \d+ rooms?: (?P<rooms>.*?)\. You are in the middle of an? ")
 _LISTED = re.compile(r"(?<![A-Za-z ]) *([A-Za-z][A-Za-z ]*?) \((\d[\d, ]*)\)")
 _RECALLED = re.compile(
-    r"You saw (?P<instance>[A-Za-z ]+ \d+)(?: near (?P<near>[A-Za-z ]+ \d+))?(?: in (?P<room>[a-z ]+ \d+))?\."
+    r"You saw (?P<instance>[A-Za-z ]{1,100} \d+)(?: near (?P<near>[A-Za-z ]{1,100} \d+))?"
+    r"(?: in (?P<room>[a-z ]{1,100} \d+))?\."
 )
 _EFFECTS = tuple(
     f"You {verb} " for verb in ("are in", "move", "arrive", "pick up", "put down", "open", "close", "turn on")
@@ -31,9 +32,10 @@ _INTRODUCED = re.compile(
 )
 _STANDS_IN = re.compile(r"(?:^|\. )You are (?P<me>[^,.]+) now\.$")
 #: What other robots tell of what they have done meanwhile, at the end of a line.
-_LOOKED = re.compile(r" [^.,\s]+ has looked at (?P<spot>[A-Za-z ]+ \d+)\.")
+_LOOKED = re.compile(r" [^.,\s]+ has looked at (?P<spot>[A-Za-z ]{1,100} \d+)\.")
 _SEEN = re.compile(
-    r" [^.,\s]+ saw (?P<instance>[A-Za-z ]+ \d+) near (?P<near>[A-Za-z ]+ \d+) in (?P<room>[a-z ]+ \d+)\."
+    r" [^.,\s]+ saw (?P<instance>[A-Za-z ]{1,100} \d+) near (?P<near>[A-Za-z ]{1,100} \d+)"
+    r" in (?P<room>[a-z ]{1,100} \d+)\."
 )
 _FULL = "You do not have an empty hand."
 #: How it is told that a robot tried something and did not succeed.
@@ -41,7 +43,7 @@ _FAILED = ("You could not ", "You tried to ")
 #: How it is told which subgoals of an expansion that failed succeeded.
 _SUCCEEDED, _NOT_BEGUN, _OTHERWISE = " Succeeded: ", ". Not begun: ", " Go on otherwise."
 #: How it is told what was searched in a room.
-_SEARCHED = re.compile(r"(?:^| )Searched(?: in [a-z ]+ \d+)?: (?P<places>[^;.]*)")
+_SEARCHED = re.compile(r"(?:^| )Searched(?: in [a-z ]{1,100} \d+)?: (?P<places>[^;.]*)")
 #: How often it is worth trying what a robot does not succeed in.
 TRIES = 3
 _CONTROL_FLOWS = ("sequence", "fallback", "parallel")
