@@ -201,7 +201,7 @@ def _last_events(file: BinaryIO) -> Iterator[Event]:
     lines = tail.split(b"\n")[1:-1]
     for line in reversed(lines):
         try:
-            event = parse_json(line)
+            event = parse_json(line, halves=True)
             CHECKS[event["e"]].validate_python(event, strict=True)
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{shown(line)} is no event") from error

@@ -662,6 +662,7 @@ def test_hostile_words_are_shown_as_words(tmp_path: Path, serve: Serve, open_pag
     lines.add("observation", node=0, of="observe", **look)
     lines.add("turn", node=0, saw=HOSTILE)
     lines.add("turn", node=0, saw="x" * 1_000_000)
+    lines.add("request", node=0, id="0.1", turns=[0, 2], may_say={"kind": "text", "stops": []})
     lines.add("reply", node=0, id="0.1", text=HOSTILE, reasoning=HOSTILE, answered_by=HOSTILE)
     lines.add("refused", node=0, said=HOSTILE, reason=HOSTILE, decisions=1, steps=0)
     lines.add("turn", node=0, said=HOSTILE)
