@@ -154,7 +154,7 @@ def _descriptor(folder: Path, parts: Sequence[str]) -> int:
 def _is_another(file: BinaryIO) -> bool:
     """Whether a file of JSON lines is one of something else than events."""
     try:
-        first = parse_json(file.readline(LONGEST_LINE))
+        first = parse_json(file.readline(LONGEST_LINE), halves=True)
     except ValueError:
         first = None
     file.seek(0)
