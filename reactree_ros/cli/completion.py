@@ -38,7 +38,7 @@ def planners(incomplete: str) -> Named:
 
 def listed(incomplete: str) -> Named:
     """Complete what `reactree list` shows: a kind, or the name of anything that is registered."""
-    registries = {"planners": PLANNERS, "worlds": WORLDS, "models": MODELS, "suites": SUITES}
+    registries: dict[str, Registry[Any]] = {"planners": PLANNERS, "worlds": WORLDS, "models": MODELS, "suites": SUITES}
     kinds = [
         (kind, f"all {kind}, with their settings") for kind in (*registries, "words") if kind.startswith(incomplete)
     ]

@@ -154,7 +154,7 @@ def _descriptor(folder: Path, parts: Sequence[str]) -> int:
 def _is_another(file: BinaryIO) -> bool:
     """Whether a file of JSON lines is one of something else than events."""
     try:
-        first = parse_json(file.readline(LONGEST_LINE))
+        first = parse_json(file.readline(LONGEST_LINE), halves=True)
     except ValueError:
         first = None
     file.seek(0)
@@ -201,7 +201,7 @@ def _last_events(file: BinaryIO) -> Iterator[Event]:
     lines = tail.split(b"\n")[1:-1]
     for line in reversed(lines):
         try:
-            event = parse_json(line)
+            event = parse_json(line, halves=True)
             CHECKS[event["e"]].validate_python(event, strict=True)
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{shown(line)} is no event") from error

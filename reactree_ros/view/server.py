@@ -244,7 +244,7 @@ def _loosely(line: bytes) -> Event:
     """
     if len(line) > LONGEST_LINE:
         raise ValueError(f"is longer than {LONGEST_LINE >> 20} MiB, the most that a line may have")
-    event = parse_json(line) if b'"end"' in line[:40] else None
+    event = parse_json(line, halves=True) if b'"end"' in line[:40] else None
     return event if isinstance(event, dict) and event.get("e") == "end" else {"e": ""}
 
 
