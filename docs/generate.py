@@ -15,7 +15,7 @@ import typer
 from sphinx.ext.autodoc.mock import mock
 
 from reactree_ros.cli import COMMANDS, app
-from reactree_ros.cli.listing import REGISTRIES, markdown_table, words_table
+from reactree_ros.cli.listing import markdown_table, words_table
 from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.nodes.settings import (
     BridgeSettings,
@@ -26,6 +26,7 @@ from reactree_ros.nodes.settings import (
     TaskSettings,
     WatchdogSettings,
 )
+from reactree_ros.registry import REGISTRIES
 from reactree_ros.settings import Settings
 from reactree_ros.world.virtualhome.vocabulary import CLASSES
 

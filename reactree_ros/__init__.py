@@ -1,7 +1,16 @@
 """Household instructions carried out by a behaviour tree of LLM agent nodes that grows while it runs."""
 
+from typing import TYPE_CHECKING, Any
 
-def __getattr__(name: str) -> str:
+if TYPE_CHECKING:
+    from reactree_ros.start import run as run
+
+
+def __getattr__(name: str) -> Any:
+    if name == "run":  # what it needs is loaded when it is asked for
+        from reactree_ros.start import run
+
+        return run
     if name != "__version__":
         raise AttributeError(f"module 'reactree_ros' has no attribute '{name}'")
     from importlib import metadata

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from reactree_ros.episode import BROKEN, Episode, EpisodeEnd
+from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.json_lines import append_line, cut_torn_line, read_lines
 from reactree_ros.llm.port import LanguageModel
@@ -20,6 +20,7 @@ from reactree_ros.record.export import experiences_of
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.verdict import BROKEN, EpisodeEnd
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Task
 
@@ -33,7 +34,7 @@ class Attempt:
         planner: Name of the planner, with its options.
         achieved: Whether the goal was reached.
         added: Experiences that the memory gained.
-        end: How the run ended, a value of :class:`~reactree_ros.episode.EpisodeEnd`.
+        end: How the run ended, a value of :class:`~reactree_ros.verdict.EpisodeEnd`.
     """
 
     task_id: int
@@ -135,6 +136,6 @@ class Bootstrap:
         cut_torn_line(self._record)
         if not self._record.exists():
             return []
-        attempts = read_lines(self._record, lambda line: Attempt(**json.loads(line)))
+        attempts = read_lines(self._record, Attempt)
         known = {end.value for end in EpisodeEnd}
         return [one for one in attempts if one.end in known]  # "error" of earlier versions was none of the planner's

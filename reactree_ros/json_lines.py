@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import bytes_of, checked, in_a_line, parse_json, shown
 
 T = TypeVar("T")
 
@@ -29,24 +29,21 @@ def cut_torn_line(path: Path) -> None:
         os.truncate(path, whole)
 
 
-def read_lines(path: Path, read: Callable[[str], T]) -> list[T]:
+def read_lines(path: Path, kind: type[T]) -> list[T]:
     """Read a file line by line; a last line without its end, which may still be written, is left out.
 
     Args:
         path: The file.
-        read: Reads a line; raises ValueError or TypeError where it is broken.
+        kind: What a line is, a dataclass; the types of its fields are looked at.
 
     Raises:
         UserError: The file cannot be read, or a line is broken.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
     found = []
-    for number, line in enumerate(content.decode(errors="replace").split("\n")[:-1], 1):
+    for number, line in enumerate(bytes_of(path).split(b"\n")[:-1], 1):
         try:
-            found.append(read(line))
-        except (ValueError, TypeError) as error:
-            raise UserError(f"{path}: line {number} is broken: {line[:60]!r}; take it out to run it again") from error
+            found.append(checked(kind, parse_json(line)))
+        except ValueError as error:
+            said = f"{path}: line {number} is broken: {in_a_line(error)}: {shown(line)}; take it out to run it again"
+            raise UserError(said) from error
     return found

@@ -6,6 +6,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -17,10 +18,14 @@ from rich.text import Text
 
 from reactree_ros.agent.decision import Act, Ask, Expand
 from reactree_ros.agent.turns import decision_from_dict
-from reactree_ros.episode import BROKEN, EpisodeEnd, EpisodeResult
+from reactree_ros.episode import EpisodeResult
+from reactree_ros.llm.port import LanguageModel
+from reactree_ros.llm.waiting import kept_out_of_the_log, words_of
 from reactree_ros.record.moment import Moment, Node
+from reactree_ros.record.reader import RecordError, read_record
 from reactree_ros.record.schema import Event
-from reactree_ros.view.words import in_one_line
+from reactree_ros.verdict import BROKEN, LIMITED, SCORES, EpisodeEnd
+from reactree_ros.view.words import COUNTS, FLOWS, STATUSES, in_one_line
 from reactree_ros.world.port import Outcome
 
 #: How often the live tree is drawn, a second.
@@ -30,10 +35,17 @@ LONGEST = 2000
 #: Levels by which a line of the tree is indented at most; what is deeper says how deep.
 DEEPEST = 16
 #: Ends after which a run can be gone on with.
-RESUMED = BROKEN | {EpisodeEnd.INTERRUPTED, EpisodeEnd.OUT_OF_DECISIONS, EpisodeEnd.OUT_OF_STEPS}
-_STYLES = {"success": "green", "failure": "red", "running": "blue", "interrupted": "yellow", "": "dim"}
-_MARKS = {"success": "✓", "failure": "✗", "running": "●", "interrupted": "◌", "": "○"}
-_FLOWS = {"sequence": "→ ", "fallback": "? ", "parallel": "⇉ "}
+RESUMED = {end.value for end in BROKEN | LIMITED | {EpisodeEnd.INTERRUPTED}}
+_STYLES = {
+    "success": "green",
+    "claimed": "cyan",
+    "failure": "red",
+    "running": "blue",
+    "interrupted": "yellow",
+    "": "dim",
+}
+_MARKS = {status: mark for status, (mark, _) in STATUSES.items()}
+_FLOWS = {kind: f"{sign} " for kind, (sign, _) in FLOWS.items()}
 _ENDED = ("success", "failure")
 
 
@@ -64,15 +76,23 @@ class Terminal:
         console: Where to print.
         record: Where the run is written down, for what can be done next; None: nowhere.
         clock: Seconds, never going back.
+        model: What decides; what it waits for is shown. None: it is not known.
     """
 
     def __init__(
-        self, console: Console, *, record: Path | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        console: Console,
+        *,
+        record: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        model: LanguageModel | None = None,
     ) -> None:
         self._console = console
         self._record = record
         self._gone = False  # nobody reads any more what is printed
         self._clock = clock
+        self._model = model
+        self._otherwise = ExitStack()
         self._moment = Moment()
         self._came = clock()  # when the last event did
         self._lock = threading.Lock()  # the tree is drawn in a thread of its own
@@ -83,10 +103,12 @@ class Terminal:
     def __enter__(self) -> Terminal:
         if self._live is not None:
             self._live.start()
+            self._otherwise.enter_context(kept_out_of_the_log())
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._stop_drawing()
+        self._otherwise.close()
 
     def _stop_drawing(self) -> None:
         if self._live is not None:
@@ -144,7 +166,9 @@ class Terminal:
             moment, most = self._moment, max(3, self._console.height // 2 - 3)
             rows = _window(list(tree_rows(moment, folded=True)), most)
             held = [Text(f"it holds: {_cut(moment.held)}", style="yellow", no_wrap=True)] if moment.held else []
-            return Group("", *rows, *held, self._budgets())
+            words = words_of(self._model.waits_for()) if self._model else ""
+            waits = [Text(words, style="yellow", no_wrap=True)] if words else []
+            return Group("", *rows, *held, *waits, self._budgets())
 
     def _budgets(self) -> Text:
         moment, seconds = self._moment, self._moment.time + self._clock() - self._came
@@ -187,7 +211,9 @@ def tree_rows(moment: Moment, *, folded: bool) -> Iterator[Row]:
         below = [moment.nodes[number] for number in node.children if moment.nodes[number].kind != "skill"]
         hidden = folded and bool(below) and node.status in _ENDED
         active = node.number in path and moment.result is None
-        yield Row(f"{_indented(depth)}{_told(node)}{' …' if hidden else ''}", _STYLES[node.status], active=active)
+        status = moment.status_of(node)
+        text = f"{_indented(depth)}{_told(node, status)}{' …' if hidden else ''}"
+        yield Row(text, _STYLES[status], active=active)
         if not hidden:
             waiting += [(child, depth + 1) for child in reversed(below)]
 
@@ -197,9 +223,9 @@ def _indented(depth: int) -> str:
     return "  " * depth if depth <= DEEPEST else f"{'  ' * DEEPEST}({depth}) "
 
 
-def _told(node: Node) -> str:
+def _told(node: Node, status: str) -> str:
     why = f": {node.failure['message']}" if node.failure else ""
-    return f"{_MARKS[node.status]} {_FLOWS.get(node.kind, '')}{_by(node.robot)}{_cut(node.name + why)}"
+    return f"{_MARKS[status]} {_FLOWS.get(node.kind, '')}{_by(node.robot)}{_cut(node.name + why)}"
 
 
 def _by(robot: str) -> str:
@@ -286,6 +312,11 @@ def _refused(moment: Moment, event: Event) -> Iterator[Line]:
     yield Line(f"✗ {event['reason']}", "yellow")
 
 
+def _reply(moment: Moment, event: Event) -> Iterator[Line]:
+    if event.get("warning"):
+        yield Line(f"! {event['warning']}", "yellow")
+
+
 def _shortened(moment: Moment, event: Event) -> Iterator[Line]:
     too_long = f"the prompt was {event['excess']} tokens too long"
     yield Line(f"{too_long}: {event['dropped']} examples dropped", "yellow")
@@ -316,6 +347,7 @@ _LINES: dict[str, Callable[[Moment, Event], Iterator[Line]]] = {
     "failed": _failed,
     "heard": _heard,
     "refused": _refused,
+    "reply": _reply,
     "shortened": _shortened,
     "observation": _observation,
     "held": _held,
@@ -328,13 +360,17 @@ _LINES: dict[str, Callable[[Moment, Event], Iterator[Line]]] = {
 
 def show_result(result: EpisodeResult, console: Console) -> None:
     """Print what came of a run in a few lines."""
-    word, style = ("Success", "bold green") if result.achieved else ("Not achieved", "bold red")
-    score = "" if result.gsr is None else f", GSR {result.gsr:.2f}, SSR {result.ssr:.2f}"
-    console.print(Text(f"{word} (end: {result.end}{score})", style=style))
+    verdict = result.verdict
+    console.print(
+        Text(f"{verdict.judgement.mark} {_cut(str(verdict))}", style=f"bold {_STYLES[verdict.judgement.status]}")
+    )
+    if verdict.score:
+        console.print(Text(SCORES, style="dim"))
     most = f" by {result.robots} robots ({result.makespan} one after the other)" if result.robots > 1 else ""
     questions = f", {_number(result.questions, 'question')}" if result.questions else ""
     console.print(
-        f"{result.decisions} decisions, {result.steps} steps{most}{questions}, {result.agent_nodes} agent nodes, "
+        f"{result.decisions} {COUNTS['decisions']}, {result.steps} {COUNTS['steps']}{most}{questions}, "
+        f"{result.agent_nodes} {COUNTS['agent_nodes']}, "
         f"depth {result.max_depth}, {result.seconds:.2f} s",
         highlight=False,
     )
@@ -346,8 +382,10 @@ def show_result(result: EpisodeResult, console: Console) -> None:
             f"{result.model_seconds:.2f} s of the language model",
             highlight=False,
         )
-    if result.message:
-        console.print(Text(_cut(result.message), style="red"))
+    if result.cost is not None:
+        console.print(f"cost: {result.cost:.6g}, by the prices that were set", highlight=False)
+    if result.message and result.message not in verdict.because:
+        console.print(Text(f"On the way: {_cut(result.message)}", style="red"))
 
 
 def _number(count: int, what: str) -> str:
@@ -363,6 +401,10 @@ def next_steps(result: EpisodeResult, record: Path | None) -> str:
     """
     if record is None:
         return "To look at a run: reactree run … --save FILE.jsonl, then reactree view FILE.jsonl"
+    try:
+        read_record(record)
+    except RecordError as error:
+        return f"The run is not recorded: {error}"
     file = shlex.quote(str(record))
-    go_on = f"\nTo go on with it: reactree resume {file}" if EpisodeEnd(result.end) in RESUMED else ""
+    go_on = f"\nTo go on with it: reactree resume {file}" if result.end in RESUMED else ""
     return f"To look at it: reactree view {file}{go_on}"

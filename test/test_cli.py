@@ -44,6 +44,9 @@ KEYS = [
     "robots",
     "makespan",
     "questions",
+    "cost",
+    "reason",
+    "verdict",
 ]
 
 
@@ -55,7 +58,7 @@ def test_the_demo_reaches_its_goal_and_shows_the_tree(cli: Cli) -> None:
         "⊕ parallel",
         "Act: ",
         "You arrive at the",
-        "Success (end: done, GSR 1.00, SSR 1.00)",
+        "Goal reached (end: done, GSR 1.00, SSR 1.00)",
         "decisions",
     ):
         assert text in ended.out
@@ -103,7 +106,7 @@ def test_a_saved_run_is_a_record_that_is_replayed_identically(cli: Cli, tmp_path
     result = cli("run", INSTRUCTION, "--json", "--save", tmp_path / "run.jsonl").json
     record = read_record(tmp_path / "run.jsonl")
     assert record.end is not None
-    assert record.end["result"] == result
+    assert {**record.end["result"], "verdict": result["verdict"]} == result
     assert (record.run["instruction"], record.run["planner"]["name"]) == (INSTRUCTION, "reactree_wm")
     ended = cli("replay", tmp_path, "--json")
     assert (ended.code, ended.json) == (0, {"runs": 1, "runs_identical": 1, "differences": {}})
@@ -242,16 +245,33 @@ def test_list_prints_a_table_that_the_reference_is_made_from(cli: Cli, registry:
         assert all(f"`{one}" in row or f"`{one}" in rows[-1] for one in registry.get(name).settings.model_fields)
 
 
-def test_list_says_what_can_be_named_and_set(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_is_a_line_for_each_that_can_be_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = cli("list").out.splitlines()
+    specs = [spec for registry in (PLANNERS, WORLDS, MODELS, SUITES) for spec in registry]
+    assert len(lines) == len(specs) + 4 + 1
+    for spec in specs:
+        assert any(line.split()[0].rstrip(",") == spec.name and spec.summary[:30] in line for line in lines)
+
+
+def test_list_says_the_settings_of_what_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    out = " ".join(cli("list").out.split())
-    for registry in (PLANNERS, WORLDS, MODELS, SUITES):
+    for kind, registry in (("planners", PLANNERS), ("worlds", WORLDS), ("models", MODELS), ("suites", SUITES)):
+        of_kind = " ".join(cli("list", kind).out.split())
         for spec in registry:
-            assert f"{spec.name}: " in out or f"{spec.name}, {spec.name}_wm: " in out
-            assert not spec.extra or f"({install_line(spec.extra)})" in out
-            assert all(name in out for name in spec.settings.model_fields)
+            one = " ".join(cli("list", spec.name).out.split())
+            for out in (of_kind, one):
+                assert f"{spec.name}: " in out or f"{spec.name}, {spec.name}_wm: " in out
+                assert not spec.extra or f"({install_line(spec.extra)})" in out
+                assert all(name in out for name in spec.settings.model_fields)
+    out = "".join(cli("list", kind).out for kind in ("planners", "models", "suites"))
     for text in ("control_flow │ all │ all, seq+fb, seq │", "top_p │ 0.95 │ > 0, ≤ 1 │", "houses │ 10 │ ≥ 1 │"):
-        assert text in out
+        assert text in " ".join(out.split())
+
+
+@pytest.mark.parametrize("name", ["reactree_wm", "reactree:questions=2", "virtualhome"])
+def test_list_takes_a_name_as_it_is_given_to_a_run(cli: Cli, name: str) -> None:
+    assert cli("list", name).code == 0
 
 
 def test_list_says_the_words_of_the_vocabulary(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -393,7 +413,7 @@ def test_a_server_is_named_by_the_environment_and_shown_in_the_terminal(
     monkeypatch.setenv("OPENAI_BASE_URL", peer.base_url)
     ended = cli("run", INSTRUCTION, "--llm", "openai", "--model", "tiny")
     assert ended.code == 0
-    assert "Success (end: done, GSR 1.00, SSR 1.00)" in ended.out
+    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in ended.out
 
 
 def test_settings_come_from_a_file(cli: Cli, peer: Peer, tmp_path: Path) -> None:
@@ -596,7 +616,7 @@ BAD: dict[str, tuple[list[str], str]] = {
         ["bench", "--suite", "generated", "--tasks", "x.json", "--planner", "react", "--out", "x"],
         "--tasks: the task suite 'generated' takes none; name another --suite (wah_nl",
     ),
-    "list of nothing": (["list", "robots"], "'robots' is not one of"),
+    "list of nothing": (["list", "worldz"], "'worldz' is none of what can be named; did you mean 'worlds'?"),
     "memory not there": (["memory", "show", "--memory", "{nowhere}/m.db"], "there is no such memory"),
     "search not there": (["memory", "search", "x", "--memory", "{nowhere}/m.db"], "there is no such memory"),
     "export not there": (["memory", "export", "x.jsonl", "--memory", "{nowhere}/m.db"], "there is no such memory"),

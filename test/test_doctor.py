@@ -22,12 +22,12 @@ from openai_peer import Exchange, Peer, answers, babbles, fails, never_answers
 from reactree_ros.agent.turns import Saw
 from reactree_ros.doctor import engines, package, probe, ros, servers, surroundings
 from reactree_ros.doctor.memory_file import episodic_memory
-from reactree_ros.doctor.secrecy import redacted
 from reactree_ros.findings import Finding, Verdict
 from reactree_ros.memory.embedding import DEFAULT_MODEL
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.store import APPLICATION_ID, SCHEMA_VERSION
+from reactree_ros.secrecy import redacted
 
 ROOT = Path(__file__).parents[1]
 HERE = "cpython-{}{}".format(*sys.version_info[:2])
@@ -123,7 +123,7 @@ def test_an_extra_is_installed_or_named_with_the_line_that_installs_it(monkeypat
     assert "(6.1 is there)" in found["pyrobosim"].said
     assert found["view"].verdict is NOTE
     assert "lacks mcap, resvg-py, uvicorn" in found["view"].said
-    assert found["view"].mend.endswith("-m pip install 'mcap>=1' resvg-py uvicorn")
+    assert found["view"].mend.endswith("-m pip install 'mcap>=1' 'resvg-py>=0.2.4' 'uvicorn>=0.22'")
     assert "reactree_ros" not in found["all"].mend.partition("pip install")[2]
 
 
@@ -403,6 +403,41 @@ def test_an_answer_that_is_none_is_told(
     found = only(servers.servers(peer.base_url, None))
     assert found.verdict is verdict
     assert said in found.said
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [fails(401), fails(403), fails(404), fails(405), fails(500), babbles, answers([1]), answers({"data": []})],
+    ids=["401", "403", "404", "405", "500", "no JSON", "a list", "no models"],
+)
+@pytest.mark.parametrize("chats", [True, False])
+def test_a_model_that_is_named_need_not_be_listed(
+    peer: Peer, tmp_path: Path, behaviour: Callable[[Exchange], None], chats: bool
+) -> None:
+    peer.on_models, peer.chats = behaviour, chats
+    models = tmp_path / "models.yaml"
+    models.write_text(f"llm: openai\nbase_url: {peer.base_url}\nmodel: tiny\n", encoding="utf-8")
+    *_, found = servers.servers("", models)
+    assert found.verdict is RIGHT
+    assert found.said == f"{peer.base_url} answers; it takes requests for the model tiny, which it does not list"
+    models.write_text(f"llm: openai\nbase_url: {peer.base_url}\nmodel: other\n", encoding="utf-8")
+    *_, found = servers.servers("", models)
+    assert found.verdict is not RIGHT
+
+
+def test_without_a_list_it_is_said_how_the_model_is_named(peer: Peer) -> None:
+    peer.on_models = fails(404)
+    assert "--model NAME" in only(servers.servers(peer.base_url, None)).mend
+
+
+def test_what_is_waited_for_is_said_soon(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(servers, "PATIENCE", 1.0)
+    monkeypatch.setattr(servers, "SOON", 0.05)
+    peer.on_models = never_answers
+    assert only(servers.servers(peer.base_url, None)).verdict is WRONG
+    assert [record.message for record in caplog.records] == [f"waiting for {peer.base_url}, 0 s"]
 
 
 def test_a_server_that_does_not_answer_is_given_up(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,25 +57,6 @@ def test_a_score_that_does_not_come_is_named(monkeypatch: pytest.MonkeyPatch) ->
     assert scripted_episode({"root": ["Act: done"]}, world=Silent()).run().message == "no score: TimeoutError"
 
 
-@pytest.mark.parametrize(
-    ("script", "score", "options", "reason"),
-    [
-        (["Act: done"], None, TreeOptions(), ""),
-        (["Act: done"], Score(0.0, 0.5), TreeOptions(), "the planner says that it is done, but"),
-        (["Act: failure"], None, TreeOptions(), "the planner gave up: failure"),
-        (["Act: failure"], Score(1.0, 1.0), TreeOptions(), ""),
-        (["Think: a"] * 3, None, TreeOptions(max_decisions=2), "all of the 2 decisions are used up"),
-        (["Act: go to kitchen 1"] * 3, None, TreeOptions(max_steps=1), "all of the 1 steps are used up"),
-    ],
-)
-def test_whatever_was_not_reached_has_a_reason(
-    script: list[str], score: Score | None, options: TreeOptions, reason: str
-) -> None:
-    episode = scripted_episode({"root": script}, world=ScriptedWorld(score=score), options=options)
-    said = episode.reason(episode.run())
-    assert said.startswith(reason) if reason else said == ""
-
-
 class Counting(ScriptedModel):
     """Answers with counts of its own."""
 

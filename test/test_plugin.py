@@ -129,6 +129,80 @@ def reactree(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def distribution(folder: Path, name: str, entry_points: str, **modules: str) -> None:
+    """Install a distribution into a folder."""
+    info = folder / f"{name}-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(entry_points, encoding="utf-8")
+    for module, code in modules.items():
+        (folder / f"{module}.py").write_text(code, encoding="utf-8")
+
+
+A_WORLD = """
+import dataclasses
+from reactree_ros.world.virtualhome.symbolic import SPEC as OTHER
+SPEC = dataclasses.replace(OTHER, name="{name}", summary="{summary}")
+"""
+WRONG = {
+    "ends": ("import sys; sys.exit(3)", "world 'ends' of ends cannot be loaded: SystemExit 3"),
+    "quits": ("raise SystemExit", "world 'quits' of quits cannot be loaded: SystemExit"),
+    "own": (
+        "class Odd(BaseException): pass\nraise Odd('no way')",
+        "world 'own' of own cannot be loaded: Odd no way",
+    ),
+    "empty": ("", "world 'empty' of empty cannot be loaded: module 'empty' has no attribute 'SPEC'"),
+    "syntax": ("def", "world 'syntax' of syntax cannot be loaded: invalid syntax"),
+    "other": (
+        A_WORLD.format(name="another", summary=""),
+        "world 'other' of other: other:SPEC is no world of that name",
+    ),
+    "react": (
+        "from reactree_ros.planners.react import SPEC",
+        "world 'react' of react: react:SPEC is no world of that name",
+    ),
+    "nothing": ("SPEC = None", "world 'nothing' of nothing: nothing:SPEC is no world of that name"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_whatever_a_plug_in_does_when_it_is_loaded_is_told_by_list_and_doctor(tmp_path: Path, name: str) -> None:
+    code, message = WRONG[name]
+    distribution(tmp_path, name, f"[reactree_ros.worlds]\n{name} = {name}:SPEC\n", **{name: code})
+    listed, looked = reactree(tmp_path, "list", "worlds"), reactree(tmp_path, "doctor", "--json")
+    assert (listed.returncode, "virtualhome: " in listed.stdout) == (0, True)
+    (said,) = listed.stderr.splitlines()
+    assert said.startswith(message)
+    found = [one["said"] for one in json.loads(looked.stdout)["sections"]["Plug-ins"] if one["verdict"] == "wrong"]
+    assert found == [said]
+
+
+def test_a_plug_in_that_is_called_as_ours_is_told_and_ours_is_used(tmp_path: Path) -> None:
+    code = A_WORLD.format(name="virtualhome", summary="not ours")
+    distribution(tmp_path, "imposter", "[reactree_ros.worlds]\nvirtualhome = imposter:SPEC\n", imposter=code)
+    said = "world 'virtualhome' of imposter is not used: this package has one of that name"
+    listed = reactree(tmp_path, "list", "worlds")
+    assert (listed.stderr.splitlines(), "not ours" in listed.stdout) == ([said], False)
+    looked = json.loads(reactree(tmp_path, "doctor", "--json").stdout)
+    assert said in [one["said"] for one in looked["sections"]["Plug-ins"]]
+
+
+def test_of_two_plug_ins_of_one_name_the_first_on_the_path_is_used_and_the_other_is_told(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        code = A_WORLD.format(name="double", summary=f"of {name}")
+        distribution(tmp_path / name, name, f"[reactree_ros.worlds]\ndouble = {name}:SPEC\n", **{name: code})
+    listed = reactree(Path(f"{tmp_path / 'one'}{os.pathsep}{tmp_path / 'two'}"), "list", "worlds")
+    assert listed.stderr.splitlines() == ["world 'double' of two is not used: one has one of that name"]
+    assert "double: of one" in listed.stdout
+
+
+def test_what_a_plug_in_prints_when_it_is_loaded_is_no_part_of_a_commands_output(tmp_path: Path) -> None:
+    code = f"print('hello')\n{A_WORLD.format(name='loud', summary='')}"
+    distribution(tmp_path, "loud", "[reactree_ros.worlds]\nloud = loud:SPEC\n", loud=code)
+    assert json.loads(reactree(tmp_path, "run", "--json").stdout)["end"] == "done"
+
+
 TORN = "planner 'torn' of broken cannot be loaded: out of order"
 RUIN = "world 'ruin' of broken cannot be loaded: No module named 'no_such_module'"
 
@@ -137,7 +211,7 @@ def test_what_cannot_be_loaded_is_told_where_it_is_listed(broken: Path) -> None:
     ended = reactree(broken, "list")
     assert ended.returncode == 0
     assert ended.stderr.splitlines() == [TORN, RUIN]
-    assert "reactree, reactree_wm: " in ended.stdout
+    assert "reactree, reactree_wm " in ended.stdout
 
 
 @pytest.mark.parametrize(("option", "name", "message"), [("--planner", "torn", TORN), ("--world", "ruin", RUIN)])

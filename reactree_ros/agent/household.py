@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.text import check_template
 
 #: How the starting observation of an agent node begins in the recordings.
 START_LINE = "You are in the house"
@@ -58,9 +59,22 @@ class Household:
     max_steps: int = 200
     prompts: str = ""
 
+    def __post_init__(self) -> None:
+        """Look whether its naming can be used, which a record or a bridge may bring.
+
+        Raises:
+            ValueError: It has other place-holders than these two.
+        """
+        check_template(self.naming, ("word", "instance"))
+
     def name_of(self, word: str, instance: int) -> str:
         """Return what one thing is called."""
         return (self.naming or "{word}{instance}").format(word=word, instance=instance)
+
+    def waits(self, skill: str) -> bool:
+        """Whether a skill only lets time pass, such as ``wait`` or ``wait for 5 s``, so that it may come many times."""
+        waiting = [action for action in self.actions if action.startswith("wait")]
+        return any(skill == action or skill.startswith(f"{action} ") for action in waiting)
 
     def split_skill(self, skill: str) -> tuple[str, str]:
         """Split a skill into its verb, empty where it begins with none of the actions, and what it is done to."""

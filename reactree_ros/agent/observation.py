@@ -6,6 +6,9 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from reactree_ros.agent.foreign import as_seen
+from reactree_ros.agent.text import LONGEST_TOLD, bounded
+
 
 class Outcome(enum.Enum):
     """How a skill ended."""
@@ -87,7 +90,8 @@ class Observation:
     """What came back from a skill, or what an agent node starts with.
 
     Attributes:
-        text: The observation in words, as it goes into the prompt.
+        text: The observation in words, as it goes into the prompt: a line that would read as a decision, as a person's
+            words or as a line of the prompt's own is quoted; of a very long text there are the beginning and the end.
         outcome: How the skill ended; ``DONE`` for a plain look.
         seen: Objects seen, in the order in which working memory takes them in.
         looked_into: The open receptacle whose inside the observation shows, e.g. ``fridge 1``.
@@ -104,3 +108,6 @@ class Observation:
     rooms: tuple[str, ...] = ()
     picture: bytes | None = field(default=None, repr=False)
     spots: tuple[Spot, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", as_seen(bounded(self.text, LONGEST_TOLD)))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.foreign import framed, in_lines
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.turns import About, Told
 
@@ -72,17 +73,17 @@ def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:
     if siblings is not None:
         *first, last = siblings.subgoals
         names = f"{', '.join(first)}, and {last}" if first else last
-        lines.append(f"Your primary goal is to: {siblings.goal}")
+        lines.append(f"Your primary goal is to: {in_lines(siblings.goal, first=False)}")
         lines.append(
             f"To achieve this, you should perform your sibling tasks {_PHRASES[siblings.control_flow]}. "
-            f"At this level, your sibling tasks are: {names}."
+            f"At this level, your sibling tasks are: {in_lines(names, first=False)}."
         )
-    return Told("\n".join([*lines, f"Your task is to: {subgoal}"]), About.TASK)
+    return Told("\n".join([*lines, f"Your task is to: {in_lines(subgoal, first=False)}"]), About.TASK)
 
 
 def start_turn(system: str, examples: Sequence[str]) -> Told:
     """Return what stands before a node's own turns: system text and in-context examples, as far as there are any."""
-    source = ["Source domain:", "\n".join(examples)] if system or examples else []
+    source = ["Source domain:", "\n".join(map(framed, examples))] if system or examples else []
     return Told("\n".join([*([system] if system else []), *source, "Target_domain:"]), About.SYSTEM)
 
 

@@ -20,5 +20,5 @@ def prompt(place: str, name: str) -> str:
     package, _, folder = place.partition(":")
     try:
         return (files(package) / folder / name).read_text(encoding="utf-8").removesuffix("\n")
-    except (FileNotFoundError, NotADirectoryError, ModuleNotFoundError, ValueError) as error:
+    except (FileNotFoundError, NotADirectoryError, ModuleNotFoundError, TypeError, ValueError) as error:
         raise FileNotFoundError(f"there is no prompt file {name} in {place or 'no folder at all'}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Told, Turn, render
 
@@ -27,7 +28,9 @@ def summary_request(trajectory: Sequence[Turn], subgoal: str) -> Told:
         subgoal: What it was done for.
     """
     asked = prompt("reactree_ros.agent:prompts", "summary.txt")
-    return Told(f"{asked}\n\n##Trajectory\n{render(trajectory)}\n\n##Subgoal:\n{subgoal}\n\n###Output:", About.TASK)
+    return Told(
+        f"{asked}\n\n##Trajectory\n{render(trajectory)}\n\n##Subgoal:\n{in_lines(subgoal)}\n\n###Output:", About.TASK
+    )
 
 
 def without_oldest(trajectory: Sequence[Turn], excess: int, *, count: Callable[[str], int]) -> list[Turn]:

@@ -12,7 +12,7 @@ from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 
 TASK_LINE = "Your task is to: "
-_LIMITS = {limit.value: limit for limit in Limit}
+_LIMITS = {limit.line: limit for limit in Limit}
 _OK = "OK."
 
 
@@ -82,7 +82,7 @@ def parse_transcript(text: str, *, start_line: str = START_LINE) -> Transcript:
     turns: list[Turn] = [Told("\n".join(lines[:start])), Saw(lines[start])]
     turns += _turns(lines[start + 1 : -1 if limit else None], start + 2)
     if limit:
-        turns.append(Told(limit.value, About.LIMIT))
+        turns.append(Told(limit.line, About.LIMIT))
     return Transcript(tuple(turns), limit)
 
 

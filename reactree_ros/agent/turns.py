@@ -1,4 +1,7 @@
-"""Turns: what a goal node was told, said and saw. A prompt is turns; text is a rendering of them."""
+"""Turns: what a goal node was told, said and saw. A prompt is turns; text is a rendering of them.
+
+Whatever a text comes from, a turn holds only so much of it, and says how much is left out.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ from reactree_ros.agent.decision import (
     Think,
     WriteCode,
 )
+from reactree_ros.agent.foreign import as_seen, cleaned, in_lines
 from reactree_ros.agent.observation import Observation
+from reactree_ros.agent.text import LONGEST, LONGEST_TOLD, bounded
 
 
 class About(enum.Enum):
@@ -46,12 +51,25 @@ class About(enum.Enum):
     """What was searched and what was not."""
 
 
+#: What is told in one line; everything else is put together of several, each of which is looked at where that is done.
+_OF_ONE_LINE = frozenset({About.SUMMARY, About.PERSON, About.LIMIT, About.FAILED, About.SEARCHED})
+
+
 @dataclass(frozen=True)
 class Told:
-    """Something that a goal node was told."""
+    """Something that a goal node was told.
+
+    Where it is told in one line, nothing that others have put into that can begin another line of the prompt's own.
+    """
 
     text: str
     about: About = About.TASK
+
+    def __post_init__(self) -> None:
+        text = self.text if self.about is About.SYSTEM else bounded(self.text, LONGEST_TOLD)  # as many examples as fit
+        if self.about in _OF_ONE_LINE:
+            text = in_lines(cleaned(text), first=False)
+        object.__setattr__(self, "text", text)
 
 
 @dataclass(frozen=True)
@@ -66,6 +84,10 @@ class Said:
     text: str
     decision: Decision | None = None
 
+    def __post_init__(self) -> None:
+        if len(self.text) > LONGEST:
+            object.__setattr__(self, "text", bounded(self.text, LONGEST))
+
 
 @dataclass(frozen=True)
 class Saw:
@@ -78,6 +100,9 @@ class Saw:
 
     text: str
     observation: Observation | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", as_seen(bounded(self.text, LONGEST)))
 
 
 Turn = Told | Said | Saw

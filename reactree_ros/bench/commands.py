@@ -16,14 +16,16 @@ from reactree_ros.bench.jobs import BenchSettings, Job
 from reactree_ros.bench.results import RunLine, grouped_by_end
 from reactree_ros.bench.workers import Died, Workers, carry_out
 from reactree_ros.errors import UserError
+from reactree_ros.verdict import Judgement
 
 
 @dataclass
 class _Tally:
-    """How many runs are done and reached their goal, and what this session has added."""
+    """How many runs are done, reached their goal, or claim it unchecked, and what this session has added."""
 
     done: int
     achieved: int
+    claimed: int = 0
     broken: list[RunLine] = field(default_factory=list)
     new: int = 0
     elapsed: float = 0.0
@@ -38,11 +40,13 @@ class _Tally:
         else:
             self.done += 1
             self.achieved += line.achieved
+            self.claimed += line.verdict.judgement is Judgement.CLAIMED
 
     @property
     def text(self) -> str:
         broken = f", {len(self.broken)} broke off ({grouped_by_end(self.broken)})" if self.broken else ""
-        return f"GSR {self.achieved / self.done:.2f}{broken}" if self.done else f"GSR –{broken}"
+        claimed = f" ({self.claimed} claimed, not checked)" if self.claimed else ""
+        return f"GSR {self.achieved / self.done:.2f}{claimed}{broken}" if self.done else f"GSR –{broken}"
 
 
 def bench(settings: BenchSettings, out: Path, *, workers: int, ray: str | None, console: Console) -> bool:
@@ -66,7 +70,8 @@ def bench(settings: BenchSettings, out: Path, *, workers: int, ray: str | None, 
     tasks = settings.tasks()
     runs = len(tasks) * len(settings.planners) * settings.seeds
     with closing(BenchFolder(out, settings)) as folder:
-        tally = _Tally(len(folder.done), sum(line.achieved for line in folder.done.values()))
+        claimed = sum(line.verdict.judgement is Judgement.CLAIMED for line in folder.done.values())
+        tally = _Tally(len(folder.done), sum(line.achieved for line in folder.done.values()), claimed)
         if left := runs - tally.done:
             folder.begin(workers=workers, where=ray or "processes", runs=runs)
             jobs = settings.jobs(tasks, done=folder.done)

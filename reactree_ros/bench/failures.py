@@ -9,7 +9,7 @@ from itertools import groupby
 
 from reactree_ros.bench.events import Event, EventKind
 from reactree_ros.bench.goal import Condition, Goal
-from reactree_ros.episode import EpisodeEnd
+from reactree_ros.verdict import EpisodeEnd
 from reactree_ros.world.virtualhome.household import WAH_NL
 from reactree_ros.world.virtualhome.lexicon import named
 from reactree_ros.world.virtualhome.vocabulary import RECALLABLE

@@ -15,11 +15,13 @@ from reactree_ros.bench.jobs import BenchSettings, Key
 from reactree_ros.bench.results import RunLine
 from reactree_ros.errors import UserError
 from reactree_ros.json_lines import append_line, cut_torn_line, read_lines
+from reactree_ros.read_back import checked, read_json
+from reactree_ros.whole_file import write_whole
 
 SETTINGS, RESULTS, SESSIONS = "settings.json", "results.jsonl", "sessions.jsonl"
 #: Where what is no result is noted: the run broke off, because model or world were gone, or by a bug.
 BROKEN = "broken.jsonl"
-_NEW_SETTINGS = f"{SETTINGS}.new"
+_NEW_SETTINGS = f"{SETTINGS}.unfinished"
 #: What the name of a folder that is being written ends in.
 _UNFINISHED = ".unfinished"
 
@@ -122,9 +124,7 @@ class BenchFolder:
     def _check(self, settings: BenchSettings) -> None:
         file, now = self.path / SETTINGS, _flat(settings.as_dict())
         if not file.exists():
-            new = file.with_name(_NEW_SETTINGS)
-            new.write_text(json.dumps(settings.as_dict(), indent=1) + "\n", encoding="utf-8")
-            new.replace(file)
+            write_whole(file, json.dumps(settings.as_dict(), indent=1) + "\n")
             return
         before = _flat(read_settings(self.path).as_dict())
         paths = {f"suite_settings.{name}" for name in settings.digests or ()}  # what a file holds matters, not its name
@@ -147,13 +147,16 @@ def read_settings(path: Path) -> BenchSettings:
         UserError: There are none, or they cannot be read.
     """
     file = path / SETTINGS
-    try:
-        values = json.loads(file.read_text(encoding="utf-8"))
-        return BenchSettings(**{**values, "planners": tuple(values["planners"])})
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: holds no {SETTINGS}; name the --out folder of `reactree bench`") from error
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise UserError(f"{file}: cannot be used: {error}") from error
+    if not file.exists():
+        raise UserError(f"{path}: holds no {SETTINGS}; name the --out folder of `reactree bench`")
+    return read_json(file, "settings of a bench", _settings)
+
+
+def _settings(values: Any) -> BenchSettings:
+    """Make them; what a folder says opens no file to take its digest."""
+    if isinstance(values, Mapping):
+        values = {**values, "digests": values.get("digests") or {}}
+    return checked(BenchSettings, values)
 
 
 def read_results(path: Path) -> list[RunLine]:
@@ -162,7 +165,7 @@ def read_results(path: Path) -> list[RunLine]:
     Raises:
         UserError: There are none, or a line is broken.
     """
-    return list({line.key: line for line in read_lines(path / RESULTS, RunLine.from_json)}.values())
+    return list({line.key: line for line in read_lines(path / RESULTS, RunLine)}.values())
 
 
 def read_broken(path: Path) -> list[RunLine]:
@@ -173,7 +176,7 @@ def read_broken(path: Path) -> list[RunLine]:
     """
     if not (path / BROKEN).exists():
         return []
-    last = {line.key: line for line in read_lines(path / BROKEN, RunLine.from_json)}
+    last = {line.key: line for line in read_lines(path / BROKEN, RunLine)}
     done = {line.key for line in read_results(path)}
     return [line for key, line in last.items() if key not in done]
 
@@ -184,7 +187,7 @@ def read_sessions(path: Path) -> list[Session]:
     Raises:
         UserError: They cannot be read.
     """
-    return read_lines(path / SESSIONS, lambda text: Session(**json.loads(text)))
+    return read_lines(path / SESSIONS, Session)
 
 
 def _flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:

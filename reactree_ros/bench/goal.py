@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from reactree_ros.errors import UserError
+from reactree_ros.read_back import checked, read_json
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,4 @@ def read_goal(path: Path) -> Goal:
     Raises:
         UserError: The file cannot be read or holds no goal.
     """
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        conditions = tuple(Condition(**one) for one in values["conditions"])
-        return Goal(conditions, tuple(values["rooms"]), values["start_room"])
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, TypeError, KeyError) as error:
-        raise UserError(f"{path}: holds no goal of a run: {error}") from error
+    return read_json(path, "goal of a run", lambda values: checked(Goal, values))

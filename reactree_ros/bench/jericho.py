@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 from pydantic import Field
 
 from reactree_ros.bench import published
 from reactree_ros.bench.spec import SuiteSpec
-from reactree_ros.settings import Settings
+from reactree_ros.settings import Harmless, Settings
 from reactree_ros.world.jericho.story import StoryTask, numbered, stories_in
 from reactree_ros.world.jericho.world import JerichoWorld
 
@@ -17,7 +18,7 @@ class JerichoSuiteSettings(Settings):
     """What can be set of ``jericho``."""
 
     stories: str = Field(default="", description="folder of story files of the Z-machine (.z1 to .z8), a task each")
-    instruction: str = Field(
+    instruction: Annotated[str, Harmless()] = Field(
         default="", description="what is asked for, {name} being the story's; empty: to play it in full score"
     )
     seed: int = Field(default=0, ge=0, description="of what is random in the games; 0: that of jericho's walkthroughs")

@@ -14,7 +14,7 @@ from reactree_ros.bench.events import told_by
 from reactree_ros.bench.goal import goal_as_json
 from reactree_ros.bench.jobs import BenchSettings, Job
 from reactree_ros.bench.results import RunLine, broken_line, line_of
-from reactree_ros.episode import Episode, EpisodeEnd
+from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel, LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
@@ -24,6 +24,7 @@ from reactree_ros.planners.spec import planner
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder, encoded
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.verdict import EpisodeEnd
 from reactree_ros.world.port import WorldError
 from reactree_ros.world.spec import in_house
 

@@ -16,7 +16,8 @@ from reactree_ros.llm.trained import strange
 from reactree_ros.person.simulated import person_from_dict, person_to_dict
 from reactree_ros.planners.spec import planner
 from reactree_ros.registry import MODELS, SUITES
-from reactree_ros.settings import read_settings
+from reactree_ros.secrecy import without_credentials
+from reactree_ros.settings import nearest, read_settings
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.spec import Task, TasksOnDemand
 
@@ -167,8 +168,14 @@ class BenchSettings:
                     yield from (Job(key, task) for key in left)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the settings as they are written into the bench's folder."""
-        return {**asdict(self), "planners": list(self.planners)}
+        """Return the settings as they are written into the bench's folder, without keys."""
+        contenders = {name: without_credentials(one) for name, one in self.contenders.items()}
+        written = {
+            "suite_settings": without_credentials(self.suite_settings),
+            "llm": without_credentials(self.llm),
+            "contenders": contenders,
+        }
+        return {**asdict(self), "planners": list(self.planners), **written}
 
 
 def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
@@ -187,7 +194,11 @@ def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
     for name, one in values.items():
         where = f"--contenders {path}: '{name}'"
         if not isinstance(one, Mapping) or not isinstance(one.get("planner"), str):
-            raise UserError(f"{where} names no planner; it looks like '{{planner: react, llm: small, …}}'")
+            slip = nearest("planner", map(str, one)) if isinstance(one, Mapping) else ""
+            meant = (
+                f"did you mean 'planner' by '{slip}'?" if slip else "it looks like '{planner: react, llm: small, …}'"
+            )
+            raise UserError(f"{where} names no planner; {meant}")
         if str(name).startswith(".") or "/" in str(name):
             raise UserError(f"{where}: a name with a slash or a dot in front cannot be a folder's; write another")
         found[str(name)] = dict[str, Any](planner=one["planner"])

@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import multiprocessing
-import os
 import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from multiprocessing import connection, resource_tracker
+from multiprocessing import connection
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
@@ -20,6 +17,7 @@ from reactree_ros.bench.job_runner import Finished, JobRunner
 from reactree_ros.bench.jobs import BenchSettings, Job
 from reactree_ros.bench.workers import Died, Slot
 from reactree_ros.errors import UserError
+from reactree_ros.worker_process import deaf_to_the_terminal, serve_the_parent
 
 #: Longest time that workers have to end by themselves, in seconds, before they are killed.
 CLOSING_TIME = 5.0
@@ -126,7 +124,7 @@ class LocalWorkers:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(theirs, self._settings), name=f"worker {self._started}")
-        with _interrupts_blocked():
+        with deaf_to_the_terminal():
             process.start()
         theirs.close()
         self._processes.append(_Process(name=process.name, process=process, connection=ours))
@@ -147,21 +145,10 @@ class LocalWorkers:
         return died
 
 
-@contextlib.contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Start processes that Ctrl-C does not reach: this process ends them in order."""
-    resource_tracker.ensure_running()  # the first process starts it otherwise, and it unblocks what is blocked here
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _serve(jobs: Connection, settings: BenchSettings) -> None:
     """Carry out what comes, until there is nobody who sends it."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what is in flight is cancelled on the way out
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    serve_the_parent()
     try:
         runner = JobRunner(settings)
     except (UserError, OSError) as error:
@@ -171,10 +158,3 @@ def _serve(jobs: Connection, settings: BenchSettings) -> None:
         jobs.send("")
         while True:
             jobs.send(runner.carry_out(jobs.recv()))
-
-
-def _end_with_the_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        connection.wait([parent.sentinel])
-        os._exit(1)

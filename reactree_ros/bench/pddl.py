@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
 from reactree_ros.bench import published
 from reactree_ros.bench.spec import SuiteSpec
-from reactree_ros.settings import Settings, check_names
+from reactree_ros.settings import Harmless, Settings, check_names, plain
 from reactree_ros.world.pddl.problems import MAKERS
 from reactree_ros.world.pddl.world import PddlTask, PddlWorld, made_up
 from reactree_ros.world.spec import TasksOnDemand
@@ -20,7 +21,9 @@ DOMAIN_STRIDE = 1_000_000
 class PddlSuiteSettings(Settings):
     """What can be set of ``pddl``."""
 
-    domains: str = Field(default=",".join(MAKERS), description="which domains, with commas between them")
+    domains: Annotated[str, Harmless(plain)] = Field(
+        default=",".join(MAKERS), description="which domains, with commas between them"
+    )
     problems: int = Field(default=15, ge=1, lt=DOMAIN_STRIDE // 2, description="problems of each domain")
     first_seed: int = Field(default=1, ge=1, lt=DOMAIN_STRIDE // 2, description="seed of the first problem")
 

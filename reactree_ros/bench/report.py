@@ -52,9 +52,13 @@ from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 from reactree_ros.planners import spec as planners
 from reactree_ros.record.reader import read_record
+from reactree_ros.verdict import Judgement
+from reactree_ros.whole_file import write_whole
 
 HTML, MARKDOWN = "report.html", "report.md"
 _UNKNOWN = "–"
+#: Said of runs that had no goal to be judged by.
+UNCHECKED = "Claimed, not checked: {} runs count as done by the planner's word, as they had no goal to be judged by"
 
 _METHOD = (
     "Each figure is a mean with its 95 % interval. The unit is the task: runs of one task with several seeds are "
@@ -204,6 +208,11 @@ class BenchReport:
         """Whether some tokens were not counted by the model's tokenizer."""
         return any(run.approximate_tokens for runs in self.runs.values() for run in runs)
 
+    @property
+    def claimed(self) -> int:
+        """How many runs count as done by the planner's word alone."""
+        return sum(run.verdict.judgement is Judgement.CLAIMED for runs in self.runs.values() for run in runs)
+
     def _events(self, run: RunLine) -> Sequence[Event]:
         path = next((self.folder / run.folder).glob(f"{Path(RECORD).stem}*"), None)  # packed or not
         return told_by(read_record(path).events).events if path else ()
@@ -221,6 +230,7 @@ class BenchReport:
             f"Tasks: {tasks} of {one.suite} ({_shown(one.suite_settings)})",
             f"Seeds: {one.seeds}",
             *self._language_models(),
+            *([UNCHECKED.format(self.claimed)] if self.claimed else []),
             f"Episodic memory: {memory}",
             f"Options: {_shown(one.options)}",
         ]
@@ -361,7 +371,7 @@ class BenchReport:
             Paragraph(_CAUSES),
             Bullets([f"{cause.value}: {rule}" for cause, rule in RULES.items()]),
             Table(["cause", *self.runs], [*rows, sums]),
-            Table(["run", "cause", "why", "SSR", "ended by", "instruction"], [_row(one) for one in self.failures]),
+            Table(["run", "cause", "why", "SSR", "how it ended", "instruction"], [_row(one) for one in self.failures]),
         ]
 
     def _time(self) -> list[Block]:
@@ -410,9 +420,9 @@ def write_report(folder: Path, console: Console, prices: Prices | None = None) -
     blocks = report.blocks()
     for block in blocks:
         if isinstance(block, Picture):
-            (folder / block.file).write_bytes(block.svg)
-    (folder / HTML).write_text(as_html(blocks), encoding="utf-8")
-    (folder / MARKDOWN).write_text(as_markdown(blocks), encoding="utf-8")
+            write_whole(folder / block.file, block.svg)
+    write_whole(folder / HTML, as_html(blocks))
+    write_whole(folder / MARKDOWN, as_markdown(blocks))
     _print(report, console)
 
 
@@ -425,6 +435,8 @@ def _print(report: BenchReport, console: Console) -> None:
     console.print(f"{report.done} of {report.planned} runs done, {len(report.failures)} failed", highlight=False)
     if report.broken:
         console.print(_broke_off(report.broken), style="red", highlight=False, markup=False, soft_wrap=True)
+    if report.claimed:
+        console.print(UNCHECKED.format(report.claimed), style="yellow", highlight=False, soft_wrap=True)
     if report.approximate:
         console.print(_APPROXIMATE, style="dim")
     console.print(f"{report.folder / HTML}, {report.folder / MARKDOWN}", highlight=False, soft_wrap=True)
@@ -485,6 +497,6 @@ def _row(one: Failure) -> list[Cell]:
         one.verdict.cause.value,
         one.verdict.reason,
         _UNKNOWN if run.ssr is None else f"{run.ssr:.2f}",
-        run.end,
+        str(run.verdict),
         run.instruction,
     ]

@@ -12,7 +12,8 @@ from typing import Any
 
 from reactree_ros.bench.events import Event, Size
 from reactree_ros.bench.jobs import Job, Key
-from reactree_ros.episode import EpisodeEnd, EpisodeResult
+from reactree_ros.episode import EpisodeResult
+from reactree_ros.verdict import EpisodeEnd
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,18 +93,6 @@ class RunLine(EpisodeResult):
     def as_json(self) -> str:
         """Return the line, without its end."""
         return json.dumps(dataclasses.asdict(self), ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, line: str) -> RunLine:
-        """Read a line back.
-
-        Raises:
-            ValueError: It is none.
-        """
-        try:
-            return cls(**json.loads(line))
-        except TypeError as error:
-            raise ValueError(str(error)) from error
 
 
 def line_of(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
 from reactree_ros.bench import published
 from reactree_ros.bench.spec import SuiteSpec
-from reactree_ros.settings import Settings, check_names
+from reactree_ros.settings import Harmless, Settings, check_names, plain
 from reactree_ros.world.scienceworld.engine import check_java
 from reactree_ros.world.scienceworld.tasks import VARIATIONS, ScienceTask, described, split
 from reactree_ros.world.scienceworld.world import ScienceWorld, check_simplifications
@@ -22,10 +22,14 @@ TYPE_STRIDE = 10_000
 class ScienceWorldSuiteSettings(Settings):
     """What can be set of ``scienceworld``."""
 
-    task_types: str = Field(default="", description="which types of tasks, with commas between; empty: all thirty")
+    task_types: Annotated[str, Harmless(plain)] = Field(
+        default="", description="which types of tasks, with commas between; empty: all thirty"
+    )
     part: Literal["train", "dev", "test"] = Field(default="test", description="which part of the variations")
     variations: int = Field(default=1, ge=1, description="variations of each type, the first of the part")
-    simplifications: str = Field(default="", description="what is easier, with commas between, e.g. easy")
+    simplifications: Annotated[str, Harmless(plain)] = Field(
+        default="", description="what is easier, with commas between, e.g. easy"
+    )
 
     _known = field_validator("simplifications")(check_simplifications)
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
@@ -13,7 +14,7 @@ from reactree_ros.bench import published
 from reactree_ros.bench.goal import Condition, Goal
 from reactree_ros.bench.spec import SuiteSpec
 from reactree_ros.errors import UserError
-from reactree_ros.settings import Settings
+from reactree_ros.settings import Harmless, Settings, plain
 from reactree_ros.world.spec import TasksOnDemand
 from reactree_ros.world.virtualhome import rules
 from reactree_ros.world.virtualhome.generator import check_subjects, generate_house
@@ -45,12 +46,12 @@ class HousesSettings(Settings):
 class GeneratedSettings(HousesSettings):
     """What can be set of ``generated``."""
 
-    without: str = Field(
+    without: Annotated[str, Harmless(plain)] = Field(
         default="",
         description="object classes and types of task that no task is about, with commas between, e.g. "
         "pudding,prepare_snack",
     )
-    about: str = Field(
+    about: Annotated[str, Harmless(plain)] = Field(
         default="", description="likewise, and each task is about at least one of them; empty: about anything"
     )
 

@@ -13,8 +13,8 @@ from reactree_ros.bench.folder import BenchFolder
 from reactree_ros.bench.job_runner import Finished
 from reactree_ros.bench.jobs import Job, Key
 from reactree_ros.bench.results import RunLine
-from reactree_ros.episode import EpisodeEnd
 from reactree_ros.errors import UserError
+from reactree_ros.verdict import EpisodeEnd
 
 #: Runs in a row whose language model is gone, after which no more are begun: the others would find it gone, too.
 OUTAGE = 5

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
+import re
+import signal
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from reactree_ros.cli.defaults import check_files, default_map
+from reactree_ros.cli.defaults import check_files, check_trust, default_map, leaves, told_at_start
+from reactree_ros.cli.signals import ASKED
 from reactree_ros.errors import UserError
+from reactree_ros.secrecy import redacted
+from reactree_ros.settings import or_nearest
 from reactree_ros.view.words import in_one_line
 from reactree_ros.world.port import WorldError
 
-NOT_ACHIEVED, BAD_INPUT, INTERRUPTED, NOBODY_READS = 1, 2, 130, 141
+NOT_ACHIEVED, BAD_INPUT, NOBODY_READS = 1, 2, 141
+#: Added to the number of the signal that ended a command, as shells do.
+BY_SIGNAL = 128
 #: The commands, each with the module that it is in.
 COMMANDS = {
     "run": "run",
@@ -43,7 +52,7 @@ COMMANDS = {
 }
 EXIT_CODES = (
     "Exit codes: 0 all is well; 1 a goal was not reached, or something is wrong, as the command's own help says; 2 bad "
-    "usage or input; 130 interrupted; 141 what was printed into was closed, as `| head` does."
+    "usage or input; 129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM; 141 what is printed is not read, as by `| head`."
 )
 
 # Of the click that this typer uses: its own in newer versions.
@@ -68,14 +77,27 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is called, with its defaults from files."""
         name, command, rest = super().resolve_command(ctx, args)
+        if ctx.resilient_parsing:  # the shell completes a word: nobody is asked
+            return name, command, rest
         if name is not None and command is not None and name != "config" and "--help" not in rest:
             try:
+                if name != "doctor":
+                    check_trust()
                 check_files([one for one in COMMANDS if one != "config"])
                 ctx.default_map = {name: default_map((name,), command)}
+                _tell_defaults(name, command, rest)
             except UserError:
                 if name != "doctor":  # which says what is wrong in them
                     raise
         return name, command, rest
+
+
+def _tell_defaults(name: str, command: Any, rest: Sequence[str]) -> None:
+    """Say which files set what of the command that is called, on stderr."""
+    path = (name, *rest[:1]) if hasattr(command, "commands") else (name,)
+    called = dict(leaves((name,), command)).get(path)
+    if called is not None and (said := told_at_start(path, called)):
+        print(in_one_line(f"defaults: {said}"), file=sys.stderr)  # noqa: T201
 
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, epilog=EXIT_CODES)
@@ -99,27 +121,49 @@ def _household(
 
 
 def main() -> None:
-    """Run the command line; bad input ends in one line and exit code 2."""
+    """Run the command line; bad input ends in one line and exit code 2, a signal in 128 and its number."""
     if sys.stdout is None:  # it was closed before the start, which not every library takes
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    try:
-        code = app(standalone_mode=False, prog_name="reactree")
-        sys.stdout.flush()  # here, where it is caught that nobody reads
-        sys.exit(code)
-    except SystemExit as ended:
-        if isinstance(ended.__context__, BrokenPipeError):  # rich and typer end with a 1 of their own
+    for stream in (sys.stdout, sys.stderr):  # what a terminal's encoding lacks must not end a run
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    with ASKED.taken():
+        try:
+            code = app(standalone_mode=False, prog_name="reactree")
+            sys.stdout.flush()  # here, where it is caught that nobody reads
+            if ASKED.number:  # typer makes a 130 of every interrupt
+                _fail_by(signal.Signals(ASKED.number))
+            sys.exit(code)
+        except SystemExit as ended:
+            if isinstance(ended.__context__, BrokenPipeError):  # rich and typer end with a 1 of their own
+                _stop_writing()
+            raise
+        except (KeyboardInterrupt, typer.Abort):
+            _fail_by(signal.Signals(ASKED.number or signal.SIGINT))
+        except UsageError as error:
+            if message := _with_nearest(error.format_message()):  # there is none where the help was printed instead
+                _fail(message, BAD_INPUT)
+            sys.exit(BAD_INPUT)
+        except BrokenPipeError:
             _stop_writing()
-        raise
-    except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted", INTERRUPTED)
-    except UsageError as error:
-        if message := error.format_message():  # there is none where the help was printed instead
-            _fail(message, BAD_INPUT)
-        sys.exit(BAD_INPUT)
-    except BrokenPipeError:
-        _stop_writing()
-    except (UserError, WorldError, OSError) as error:
-        _fail(in_one_line(str(error)), BAD_INPUT)
+        except (UserError, WorldError, OSError) as error:
+            if ASKED.number:  # it is of what was broken off
+                _fail_by(signal.Signals(ASKED.number))
+            named = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else ""
+            _fail(in_one_line(named or str(error)), BAD_INPUT)
+
+
+def _with_nearest(message: str) -> str:
+    """Add the nearest command, or the nearest value of an option, to what typer says of another one."""
+    said = message.replace("Value error, ", "").removesuffix(".")
+    command, value = (re.search(p, said) for p in ("^No such command '([^']*)'$", "'([^']*)' is not one of (.*)$"))
+    if command:
+        return said + or_nearest(command[1], COMMANDS)
+    return said + or_nearest(value[1], re.findall("'([^']*)'", value[2])) if value else message
+
+
+def _fail_by(one: signal.Signals) -> NoReturn:
+    _fail("interrupted" if one == signal.SIGINT else f"ended by {one.name}", BY_SIGNAL + one)
 
 
 def _stop_writing() -> NoReturn:
@@ -129,5 +173,7 @@ def _stop_writing() -> NoReturn:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    Console(stderr=True, soft_wrap=True).print(f"error: {message}", style="red", markup=False, highlight=False)
+    Console(stderr=True, soft_wrap=True).print(
+        f"error: {redacted(message)}", style="red", markup=False, highlight=False
+    )
     sys.exit(code)

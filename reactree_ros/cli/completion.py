@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reactree_ros.planners.spec import WM
-from reactree_ros.registry import PLANNERS, Registry
+from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry
 
 Named = list[tuple[str, str]]
 
@@ -34,3 +34,12 @@ def planners(incomplete: str) -> Named:
     """Complete the last of several planners, with commas between them."""
     before, comma, last = incomplete.rpartition(",")
     return [(f"{before}{comma}{name}", summary) for name, summary in planner(last)]
+
+
+def listed(incomplete: str) -> Named:
+    """Complete what `reactree list` shows: a kind, or the name of anything that is registered."""
+    registries = {"planners": PLANNERS, "worlds": WORLDS, "models": MODELS, "suites": SUITES}
+    kinds = [
+        (kind, f"all {kind}, with their settings") for kind in (*registries, "words") if kind.startswith(incomplete)
+    ]
+    return kinds + [found for registry in registries.values() for found in names_of(registry)(incomplete)]

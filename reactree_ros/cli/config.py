@@ -12,19 +12,27 @@ from rich.table import Table
 
 from reactree_ros.cli import COMMANDS, Commands
 from reactree_ros.cli.defaults import (
-    NAME,
+    PROJECT,
     Default,
+    DefaultsFile,
     check_files,
     default_of_option,
     defaults_of,
     files,
     leaves,
     user_file,
+    why_not,
 )
+from reactree_ros.cli.trusted import NAME, Standing, remember
 from reactree_ros.errors import UserError
-from reactree_ros.settings import did_you_mean, without_secrets
+from reactree_ros.secrecy import shown
+from reactree_ros.settings import did_you_mean
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
+ProjectFile = Annotated[
+    Path,
+    typer.Argument(help="The project's file or its folder; by default this folder, or the next above that has one."),
+]
 
 
 @app.callback()
@@ -48,6 +56,8 @@ def show(
     names = {file.path: file.whose for file in files()}
     for path, name in names.items():
         console.print(f"{name}: {path}", style="dim", soft_wrap=True, markup=False, highlight=False)
+    for why in filter(None, map(why_not, files())):
+        console.print(why, style="yellow", soft_wrap=True, markup=False, highlight=False)
     if not names:
         console.print(
             f"There is no {NAME} here, in a folder above, or at {user_file()}.", soft_wrap=True, highlight=False
@@ -59,6 +69,40 @@ def show(
                 table.add_row(*row)
     if table.row_count:
         console.print(table)
+
+
+@app.command()
+def trust(
+    file: ProjectFile = Path(),
+) -> None:
+    """Let a project's file count as it is now; once it changes, it counts no more."""
+    chosen = _project(file)
+    for fault in chosen.faults({name: _command((name,)) for name in COMMANDS if name != "config"}):
+        raise UserError(fault)
+    remember(chosen.path, chosen.content, Standing.TRUSTED)
+    typer.echo(f"{chosen.path}: counts as it is now; it sets {chosen.sets() or 'nothing'}")
+
+
+@app.command()
+def distrust(
+    file: ProjectFile = Path(),
+) -> None:
+    """Pass a project's file over as it is now; `reactree config trust` takes that back."""
+    chosen = _project(file)
+    remember(chosen.path, chosen.content, Standing.PASSED_OVER)
+    typer.echo(f"{chosen.path}: is passed over as it is now")
+
+
+def _project(file: Path) -> DefaultsFile:
+    """Return the project's file that is meant.
+
+    Raises:
+        UserError: There is none.
+    """
+    found = [one for one in files(None if file == Path() else file) if one.whose == PROJECT]
+    if not found:
+        raise UserError(f"{file.absolute()}: there is no project's {NAME} here or in a folder above")
+    return found[0]
 
 
 def _command(path: tuple[str, ...]) -> Any:
@@ -75,7 +119,7 @@ def _rows(path: tuple[str, ...], command: Any, names: Mapping[Path, str], *, all
     for option, builtin in default_of_option(command):
         default: Default | None = set_here.get(option.name)
         if default is not None:
-            value = without_secrets({option.name: default.value}).get(option.name, "(a secret)")
+            value = shown(option.name, default.value)
             yield [" ".join(path), option.opts[0], str(value), f"{names[default.file]}: {default.key}"]
         elif all_of_it:
             yield [" ".join(path), option.opts[0], builtin, "built in"]

@@ -1,5 +1,8 @@
 """Defaults of options from files: ``reactree.toml`` of the project, then that of the user.
 
+The user's own file may set every option. A project's file may come from somebody else: it counts once its content was
+trusted (see :mod:`reactree_ros.cli.trusted`), and never for what starts, opens, loads or sends something.
+
 A file has a table for each command, ``[run]`` or ``[llm.check]``, and ``[all]`` for every command that has an option::
 
     [all]
@@ -13,6 +16,7 @@ A file has a table for each command, ``[run]`` or ``[llm.check]``, and ``[all]``
 from __future__ import annotations
 
 import importlib.util
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,11 +25,17 @@ from typing import Any
 
 import typer
 
+from reactree_ros.cli.asking import agreed
+from reactree_ros.cli.trusted import NAME, Standing, own_content, remember, standing_of
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
-from reactree_ros.settings import did_you_mean
+from reactree_ros.secrecy import shown
+from reactree_ros.settings import did_you_mean, is_harmless
 
-NAME = "reactree.toml"
+#: Whose a file is.
+PROJECT, USER = "project", "user"
+NOT_BY_A_PROJECT = "what starts, opens, loads or sends something is not set by a project's file"
+WAYS = "`reactree config trust` lets it count as it is now, `reactree config distrust` passes it over"
 #: The table of what holds for every command that has the option.
 ALL = "all"
 
@@ -58,6 +68,18 @@ class DefaultsFile:
         self.whose = whose
 
     @cached_property
+    def content(self) -> bytes:
+        """What is in it, read once: what was trusted is what is used.
+
+        Raises:
+            UserError: It cannot be read, or a stranger could have put it there.
+        """
+        try:
+            return self.path.read_bytes() if self.whose == USER else own_content(self.path)
+        except OSError as error:
+            raise UserError(f"{self.path}: cannot be read: {error.strerror or error}") from None
+
+    @cached_property
     def tables(self) -> Mapping[str, Any]:
         """What it says.
 
@@ -66,12 +88,22 @@ class DefaultsFile:
         """
         toml = _toml(self.path)
         try:
-            tables: Mapping[str, Any] = toml.loads(self.path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
+            tables: Mapping[str, Any] = toml.loads(self.content.decode())
+        except UnicodeDecodeError as error:
             raise UserError(f"{self.path}: cannot be read: {error}") from None
         except toml.TOMLDecodeError as error:
             raise UserError(f"{self.path}: is no TOML: {error}") from None
+        except RecursionError:
+            raise UserError(f"{self.path}: is no TOML: its values lie too deep in one another") from None
         return tables
+
+    def sets(self) -> str:
+        """Say what it sets, in one line, e.g. ``run.max_steps = 3``.
+
+        Raises:
+            UserError: It cannot be read, or is no TOML.
+        """
+        return _listed(self.tables)
 
     def check(self, commands: Sequence[str]) -> None:
         """Look whether all its tables are of commands.
@@ -149,7 +181,11 @@ class DefaultsFile:
         options, where = dict(_options(command)), f"{table}.{key}"
         one = options.get(key.replace("-", "_"))
         if one is not None and (table != ALL or one.name not in getattr(command.callback, "own_only", ())):
-            return {one.name: Default(self._converted(command, one, value, where), self.path, where)}
+            converted = self._converted(command, one, value, where)
+            if self.whose != USER and not _harmless_option(command, one, value):
+                way_out = f"say it on the command line, or in your own {user_file()}"
+                raise UserError(f"{self.path}: {where}: {NOT_BY_A_PROJECT}; {way_out}")
+            return {one.name: Default(converted, self.path, where)}
         if one is None and table != ALL:
             named = [name.replace("_", "-") for name in options]
             hint = did_you_mean(key.replace("_", "-"), named)
@@ -186,6 +222,14 @@ class DefaultsFile:
         return values if option.multiple else values[0]
 
 
+def _listed(tables: Mapping[str, Any], within: str = "") -> str:
+    said = (
+        _listed(value, f"{within}{name}.") if isinstance(value, Mapping) else f"{within}{name} = {shown(name, value)}"
+        for name, value in tables.items()
+    )
+    return ", ".join(one for one in said if one)
+
+
 def _toml(path: Path) -> Any:
     """Return what reads TOML: Python's own, before 3.11 the package tomli."""
     for name in ("tomllib", "tomli"):
@@ -201,29 +245,136 @@ def _is_path(option: Any, value: Any) -> bool:
     return kind in ("path", "file", "directory") or any(isinstance(one, Path) for one in values)
 
 
+def _harmless_option(command: Any, one: Any, value: Any) -> bool:
+    """Return whether an option may be set by a project's file; what it may be is declared where it is made."""
+    declared = inspect.signature(command.callback, eval_str=True).parameters[one.name].annotation
+    values = value if isinstance(value, list) else [value]
+    return all(is_harmless(declared, each) for each in values)
+
+
 def user_file() -> Path:
     """Return where the user's file is, if there is one."""
     return Path(typer.get_app_dir("reactree")) / NAME
 
 
-def files() -> list[DefaultsFile]:
-    """Return the files that there are, those that count first: the project's, and the user's."""
-    here, user = Path.cwd(), user_file()
+def files(place: Path | None = None) -> list[DefaultsFile]:
+    """Return the files that there are, those that count first: the project's, and the user's.
+
+    Args:
+        place: A project's folder, or its file; None: this folder.
+    """
+    here, user = Path.cwd() if place is None else place.resolve(), user_file()
+    here = here.parent if here.name == NAME else here
     project = next((folder / NAME for folder in (here, *here.parents) if (folder / NAME).is_file()), None)
-    found = [DefaultsFile(user, "user")] if user.is_file() else []
-    return [DefaultsFile(project, "project"), *found] if project not in (None, user) else found
+    found = [DefaultsFile(user, USER)] if user.is_file() else []
+    if project is None or (found and project.samefile(user)):
+        return found
+    return [DefaultsFile(project, PROJECT), *found]
+
+
+def used_files() -> list[DefaultsFile]:
+    """Return those that count: the user's, and before it the project's, once it is trusted."""
+    return [file for file in files() if file.whose == USER or standing(file) is Standing.TRUSTED]
+
+
+def standing(file: DefaultsFile) -> Standing:
+    """Return how a project's file stands with the user; strange where nobody can trust it."""
+    try:
+        return standing_of(file.path, file.content)
+    except UserError:
+        return Standing.STRANGE
+
+
+def check_trust() -> None:
+    """Ask whether a project's file of which the user has said nothing yet is to count.
+
+    Raises:
+        UserError: Nobody can be asked, or said no; the message says how it is trusted, or passed over.
+    """
+    for file in files():
+        if file.whose == USER or standing(file) is not Standing.UNKNOWN:
+            continue
+        told = f"{file.path}: would set {file.sets() or 'nothing'}"
+        yes = agreed(told, "Whoever wrote that file decides this. Do you trust it as it is now?")
+        if yes is None:
+            raise UserError(f"{told}, and was not trusted yet; {WAYS}")
+        if not yes:
+            raise UserError(f"{file.path}: nothing was done; {WAYS}")
+        remember(file.path, file.content, Standing.TRUSTED)
+
+
+def told_at_start(path: Sequence[str], command: Any) -> str:
+    """Say in one line which files set what of a command differs from the built-in defaults; empty where none does."""
+    builtin = {option.name: text for option, text in default_of_option(command)}
+    said: dict[Path, list[str]] = {}
+    for name, default in defaults_of(path, command).items():
+        if str(default.value) != builtin[name]:
+            said.setdefault(default.file, []).append(f"{default.key} = {shown(name, default.value)}")
+    lines = [f"{file} sets {', '.join(one)}" for file, one in said.items()]
+    return "; ".join([*lines, *(why for file in files() if (why := why_not(file)))])
+
+
+def why_not(file: DefaultsFile) -> str:
+    """Say why a project's file does not count; empty where it does."""
+    if file.whose == USER:
+        return ""
+    try:
+        now = standing_of(file.path, file.content)
+    except UserError as error:
+        return f"{error}; it is passed over"
+    return {
+        Standing.TRUSTED: "",
+        Standing.PASSED_OVER: f"{file.path}: is passed over, as you said; `reactree config trust` lets it count",
+    }.get(now, f"{file.path}: was not trusted yet")
+
+
+def said_by_user(name: str, value: Any) -> bool:
+    """Return whether the user's own file sets an option, or a setting by a ``NAME=VALUE``, to the same value."""
+    return any(one == name and (text == value or _read(text) == value) for one, text in _of_user())
+
+
+def _read(text: Any) -> Any:
+    """Return what a text of a ``NAME=VALUE`` stands for."""
+    from reactree_ros.llm.settings import read_yaml
+
+    try:
+        return read_yaml(text) if isinstance(text, str) else text
+    except ValueError:
+        return text
+
+
+def policy_of_user() -> Path | None:
+    """Return the skill policy that the user's own file has for ``reactree run``; None where it has none."""
+    file = DefaultsFile(user_file(), USER)
+    run = file.tables.get("run", {}) if file.path.is_file() else {}
+    policy = run.get("policy") if isinstance(run, Mapping) else None
+    return None if policy is None else file.path.parent / str(policy)
+
+
+def _of_user() -> Iterator[tuple[str, Any]]:
+    file = DefaultsFile(user_file(), USER)
+    waiting: list[Any] = [file.tables] if file.path.is_file() else []
+    while waiting:
+        for name, value in waiting.pop().items():
+            if isinstance(value, Mapping):
+                waiting.append(value)
+                continue
+            yield name.replace("-", "_"), value
+            for text in value if isinstance(value, list) else ():
+                own, _, rest = str(text).partition("=")
+                yield own, rest
 
 
 def check_files(commands: Sequence[str]) -> None:
     """Look whether all that the files set is of commands; see :meth:`DefaultsFile.check`."""
-    for file in files():
+    for file in used_files():
         file.check(commands)
 
 
 def defaults_of(path: Sequence[str], command: Any) -> dict[str, Default]:
     """Return what the files set of a command's options; see :meth:`DefaultsFile.defaults`."""
     found: dict[str, Default] = {}
-    for file in reversed(files()):
+    for file in reversed(used_files()):
         found |= file.defaults(path, command)
     return found
 

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 from reactree_ros.cli import COMMANDS, NOT_ACHIEVED, Commands
-from reactree_ros.cli.defaults import NAME, files, user_file
+from reactree_ros.cli.defaults import WAYS, files, standing, user_file, why_not
+from reactree_ros.cli.trusted import NAME, Standing
 from reactree_ros.findings import Finding, Verdict
 
 app = typer.Typer(add_completion=False)
@@ -66,12 +67,16 @@ def _defaults() -> Iterator[Finding]:
     group = Commands(name="reactree")
     commands = {name: group.get_command(None, name) for name in COMMANDS if name != "config"}
     for file in there:
+        if why := why_not(file):
+            verdict = Verdict.WRONG if standing(file) is Standing.UNKNOWN else Verdict.NOTE
+            yield Finding(file.whose, verdict, why, "" if verdict is Verdict.NOTE else WAYS)
+            continue
         faults = list(file.faults(commands))
         for said in faults:
             mend = "correct that; `reactree config show` then says what each option gets"
             yield Finding(file.whose, Verdict.WRONG, said, mend)
         if not faults:
-            yield Finding(file.whose, Verdict.RIGHT, str(file.path))
+            yield Finding(file.whose, Verdict.RIGHT, f"{file.path} sets {file.sets() or 'nothing'}")
 
 
 def _told(one: Finding) -> dict[str, str]:

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from reactree_ros.cli.going_on import go_on_from
-from reactree_ros.cli.options import Chosen, OtherModel, takes
+from reactree_ros.cli.options import Chosen, ModelAgain, WorldAgain, are_planners, takes
 from reactree_ros.errors import UserError
+from reactree_ros.settings import Harmless
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
-@takes(llm=OtherModel())
+@takes(world_option=WorldAgain(), llm=ModelAgain())
 def fork(
     run: Annotated[Path, typer.Argument(help="The record of a run.")],
     at: Annotated[int, typer.Option(help="The decision that is to be another one, from 1.")],
     say: Annotated[str, typer.Option(help="What is said instead, e.g. 'Act: go to kitchen 1'.")] = "",
-    planner: Annotated[str, typer.Option(help="Another planner, which begins anew where the run was then.")] = "",
+    planner: Annotated[
+        str, typer.Option(help="Another planner, which begins anew where the run was then."), Harmless(are_planners)
+    ] = "",
     save: Annotated[Path | None, typer.Option(help="Write the new run's record into this new file.")] = None,
     memory: Annotated[Path | None, typer.Option(help="An episodic memory that examples come from.")] = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="A skill policy, which holds instead of the record's own one.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     *,
-    llm: Chosen | None,
+    world_option: Mapping[str, Any],
+    llm: Chosen | Mapping[str, Any],
 ) -> None:
     """Go on from a decision of a run otherwise: its skills up to there are carried out again.
 
@@ -38,4 +46,15 @@ def fork(
         raise UserError("--say and --planner exclude each other: another planner makes its own decisions")
     record = read_record(run)
     until = decision_of(record, at)
-    go_on_from(record, until, llm=llm, says=say, planner=planner, memory=memory, save=save, as_json=as_json)
+    go_on_from(
+        record,
+        until,
+        llm=llm,
+        world_option=world_option,
+        policy=policy,
+        says=say,
+        planner=planner,
+        memory=memory,
+        save=save,
+        as_json=as_json,
+    )

@@ -12,17 +12,15 @@ from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.opening import (
+    Again,
+    carried_out,
     flush_of,
     guarded,
-    model_of,
     open_memory,
     open_model,
     open_record,
     person_at,
-    policy_of,
-    print_json,
     shown_events,
-    world_of,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +34,9 @@ def go_on_from(
     record: Record,
     until: int,
     *,
-    llm: Chosen | None,
+    llm: Chosen | Mapping[str, Any],
+    world_option: Mapping[str, Any],
+    policy: Path | None,
     memory: Path | None,
     save: Path | None,
     as_json: bool,
@@ -49,7 +49,9 @@ def go_on_from(
     Args:
         record: The record.
         until: How many of its events.
-        llm: The language model; None: the recorded one.
+        llm: Another language model, or what the user says of the recorded one.
+        world_option: What the user says of the recorded world.
+        policy: The user's skill policy, which outranks the recorded one; None: there is none.
         memory: An episodic memory that examples come from; None: there are none.
         save: Where the new record is written; None: nowhere.
         as_json: Whether the result is printed as JSON, and nothing else.
@@ -57,7 +59,6 @@ def go_on_from(
         says: What is said first.
         planner: Another planner, which begins anew; empty: the recorded one.
     """
-    from reactree_ros.llm.settings import model_to_dict
     from reactree_ros.memory.examples import EpisodicExamples
     from reactree_ros.record.going_on import begin_otherwise, go_on, options_of
 
@@ -67,32 +68,29 @@ def go_on_from(
         text = f"'{what}' came to something else when it was carried out again: {now!r}, recorded {recorded!r}"
         errors.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
 
-    chosen = llm or model_of(record)
+    again = Again.of(record, llm=llm, world_option=world_option, policy=policy)
     with (
-        open_model(chosen) as model,
+        open_model(again.llm) as model,
         open_memory(memory) if memory else nullcontext() as episodic,
         open_record(save) as file,
-        world_of(record) as made,
+        again.world() as made,
         person_at(console, None, page=False) as desk,
-        shown_events(file, save, as_json=as_json, console=console) as events,
+        shown_events(file, save, as_json=as_json, console=console, model=model) as events,
     ):
-        world = guarded(made, policy_of(record), desk, options_of(record).answer_timeout)
+        world = guarded(made, again.policy, desk, options_of(record).answer_timeout)
         given: dict[str, Any] = {
             "world": world,
             "model": model,
             "person": desk,
             "write": events or _nowhere,
             "flush": flush_of(file),
-            "about": {
-                "world": record.run["world"],
-                "llm": model_to_dict(chosen.spec, chosen.settings),
-            },
+            "about": again.about(),
             "differs": differs,
         }
         if planner:
             episode = begin_otherwise(record, until, planner, memory=episodic, **given)
             _let_speak(desk, episode)
-            result = episode.run()
+            result = carried_out(episode, as_json=as_json)
         else:
             options = options_of(record)
             count, most = _count(model), options.max_examples
@@ -100,9 +98,7 @@ def go_on_from(
             with closing(found) if found else nullcontext():
                 episode = go_on(record, until, limits=limits, says=says, examples=found, **given)
                 _let_speak(desk, episode)
-                result = episode.run()
-    if as_json:
-        print_json(result)
+                result = carried_out(episode, as_json=as_json)
     if not result.achieved:
         raise typer.Exit(NOT_ACHIEVED)
 

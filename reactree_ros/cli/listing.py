@@ -2,58 +2,98 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 from pydantic.fields import FieldInfo
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from reactree_ros.cli import completion
 from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
-from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry, Spec
-from reactree_ros.settings import choices
+from reactree_ros.registry import REGISTRIES, Registry, Spec
+from reactree_ros.settings import choices, or_nearest
 from reactree_ros.world.virtualhome.vocabulary import word_groups
 
 app = typer.Typer(add_completion=False)
-REGISTRIES: dict[str, Registry[Any]] = {"planners": PLANNERS, "worlds": WORLDS, "models": MODELS, "suites": SUITES}
+#: What is listed beside what is registered.
+WORDS = "words"
 _WORDS_HEAD = ("what it is for", "properties", "words")
-
-
-class Kind(str, enum.Enum):
-    """What is listed."""
-
-    PLANNERS = "planners"
-    WORLDS = "worlds"
-    MODELS = "models"
-    SUITES = "suites"
-    WORDS = "words"
 
 
 @app.command("list")
 def listing(
-    kind: Annotated[Kind | None, typer.Argument(help="What is listed; by default all but words.")] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print tables in Markdown.")] = False,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="A planner, world, language model or suite by name, or a kind: planners, worlds, models, suites, "
+            "words. By default everything, a line each.",
+            autocompletion=completion.listed,
+        ),
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print tables in Markdown, with the settings.")] = False,
     own: Annotated[bool, typer.Option("--own", help="Without what other packages bring.")] = False,
 ) -> None:
-    """Say what can be named: planners, worlds, language models and task suites, each with its settings.
+    """Say what can be named: planners, worlds, language models and task suites; of one that is named, its settings.
 
     A setting is given as --world-option, --llm-option or --suite-option NAME=VALUE, those of a planner as
     --planner NAME:OPTION=VALUE. `words` are what a semantic map calls furniture and objects, and the expert knows.
     """
-    if kind is Kind.WORDS:
+    if name == WORDS:
         _list_words(markdown=markdown)
         return
-    listed = {name: REGISTRIES[name] for name in (REGISTRIES if kind is None else [kind.value])}
-    specs = {name: list(_specs(registry, own=own)) for name, registry in listed.items()}
+    if name is not None and name not in REGISTRIES:
+        _show_one(name)
+        return
+    kinds = list(REGISTRIES) if name is None else [name]
+    specs = {kind: list(_specs(REGISTRIES[kind], own=own)) for kind in kinds}
     if markdown:
-        print("\n\n".join(markdown_table(registry.kind, specs[name]) for name, registry in listed.items()))  # noqa: T201
+        print("\n\n".join(markdown_table(REGISTRIES[kind].kind, specs[kind]) for kind in kinds))  # noqa: T201
+    elif name is None:
+        _show_all(specs, Console())
     else:
-        for name in listed:
-            _show(name, specs[name], Console())
+        _show(name, specs[name], Console())
+
+
+def _show_one(name: str) -> None:
+    """Print all that is registered by a name, with its settings.
+
+    Raises:
+        UserError: Nothing is.
+    """
+    found = {kind: registry for kind, registry in REGISTRIES.items() if _plain(name) in registry.names}
+    if not found:
+        known = [*REGISTRIES, WORDS, *(one for registry in REGISTRIES.values() for one in registry.names)]
+        hint = or_nearest(name, known) or "; `reactree list` says what there is"
+        raise UserError(f"'{name}' is none of what can be named{hint}")
+    for kind, registry in found.items():
+        _show(kind, [registry.get(_plain(name))], Console())
+
+
+def _plain(name: str) -> str:
+    """Return a planner's name without its options and its memory."""
+    return name.partition(":")[0].removesuffix("_wm")
+
+
+def _show_all(specs: Mapping[str, Sequence[Spec]], console: Console) -> None:
+    """Print a line of each: its name and what it is, cut where the line ends."""
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(
+        no_wrap=True, min_width=max((len(_named(spec)) for found in specs.values() for spec in found), default=1)
+    )
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    for kind, found in specs.items():
+        table.add_row(Text(kind.capitalize(), style="bold underline"), "")
+        for spec in found:
+            table.add_row(Text(_named(spec)), Text(spec.summary))
+    console.print(table)
+    one = next((spec.name for found in specs.values() for spec in found), "NAME")
+    console.print(f"Settings of one: reactree list NAME, e.g. reactree list {one}", style="dim", markup=False)
 
 
 def _list_words(*, markdown: bool) -> None:
@@ -76,12 +116,13 @@ def words_table() -> str:
 
 
 def _specs(registry: Registry[Any], *, own: bool) -> Iterator[Any]:
-    """Yield what can be loaded; what cannot be is told on stderr."""
-    for name in registry.own if own else registry.names:
-        try:
-            yield registry.get(name)
-        except UserError as error:
-            Console(stderr=True, soft_wrap=True).print(str(error), style="yellow", markup=False, highlight=False)
+    """Yield what can be loaded; what is wrong with plug-ins is told on stderr."""
+    if own:
+        yield from map(registry.get, registry.own)
+        return
+    for problem in registry.problems():
+        Console(stderr=True, soft_wrap=True).print(problem, style="yellow", markup=False, highlight=False)
+    yield from registry
 
 
 def _show(title: str, specs: Sequence[Spec], console: Console) -> None:

@@ -25,8 +25,8 @@ from pydantic.fields import FieldInfo
 from reactree_ros.cli.completion import names_of
 from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import load_models_file
-from reactree_ros.registry import MODELS, Registry, Spec
-from reactree_ros.settings import Settings, choices, read_settings
+from reactree_ros.registry import MODELS, WORLDS, Registry, Spec
+from reactree_ros.settings import Harmless, Reaching, Settings, choices, declared_of, is_harmless, read_settings
 
 S = TypeVar("S", bound=Settings)
 
@@ -117,12 +117,19 @@ def _plain(value: Any) -> Any:
 
 
 def option(
-    name: str, kind: Any, help: str, *, panel: str, shown: str | None = None, **others: Any
+    name: str,
+    kind: Any,
+    help: str,
+    *,
+    panel: str,
+    shown: str | None = None,
+    declared: Harmless | Reaching | None = None,
+    **others: Any,
 ) -> inspect.Parameter:
     """Return an option as a parameter of a command; others of typer's arguments are e.g. its bounds."""
     info = typer.Option(help=help, rich_help_panel=panel, show_default=shown or False, **others)
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, info]
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, info, declared]
     )
 
 
@@ -133,7 +140,8 @@ def setting(name: str, field: FieldInfo, *, panel: str, of: str = "") -> inspect
         limits = {"min": _bound(field, "ge"), "max": _bound(field, "le")}
         bounds = {side: kind(limit) for side, limit in limits.items() if limit is not None}
     help = f"{field.description}{f' ({of})' if of else ''}"
-    return option(name, kind, help, panel=panel, shown=None if of else default_text(field), **bounds)
+    shown = None if of else default_text(field)
+    return option(name, kind, help, panel=panel, shown=shown, declared=declared_of(field), **bounds)
 
 
 def _kind(name: str, field: FieldInfo) -> Any:
@@ -215,13 +223,22 @@ class Named(Options):
                 flags.setdefault(flag, []).append(spec)
         help = f"The {self._registry.kind}: {', '.join(self._registry.names)}; `reactree list` says more."
         return [
-            option(self._name, str, help, panel=panel, shown=self._default, autocompletion=names_of(self._registry)),
+            option(
+                self._name,
+                str,
+                help,
+                panel=panel,
+                shown=self._default,
+                declared=Harmless(self._registry.names.__contains__),
+                autocompletion=names_of(self._registry),
+            ),
             *(self._flag(flag, of, panel=panel) for flag, of in flags.items()),
             option(
                 self._other,
                 list[str],
                 "A setting, NAME=VALUE, see `reactree list`; may be given several times.",
                 panel=panel,
+                declared=Harmless(self._is_harmless),
             ),
         ]
 
@@ -232,7 +249,15 @@ class Named(Options):
             said.setdefault(field.description or "", []).append(name)
         help = "; ".join(f"{', '.join(names)}: {text}" for text, names in said.items())
         kinds = {_kind(flag, field) for field in fields.values()}
-        return option(flag, kinds.pop() if len(kinds) == 1 else str, help, panel=panel)
+        harmless = Harmless(lambda value: self._is_harmless(f"{flag}={value}"))
+        kind = kinds.pop() if len(kinds) == 1 else str
+        return option(flag, kind, help, panel=panel, declared=harmless)
+
+    def _is_harmless(self, text: str) -> bool:
+        """Return whether ``NAME=VALUE`` is harmless for all that have such a setting."""
+        name, _, value = text.partition("=")
+        fields = [spec.settings.model_fields[name] for spec in self._registry if name in spec.settings.model_fields]
+        return bool(fields) and all(is_harmless(field.annotation, value, field.metadata) for field in fields)
 
     def without_overridden(self, given: Mapping[str, Any], of_files: Collection[str]) -> Mapping[str, Any]:
         """Whoever names another one by hand does not want the settings of the one in a file."""
@@ -257,15 +282,13 @@ class Named(Options):
                 f"{dashed(foreign)}: the {self._registry.kind} '{name}' takes none; "
                 f"name another {dashed([self._name])}{f' ({_or(others)})' if others else ''}"
             )
-        others_given = dict(self._named_value(one) for one in given.get(self._other, ()))
         where = f"{self._registry.kind} '{name}'"
-        return Chosen(spec, read_settings(spec.settings, flags | others_given, where=where))
+        return Chosen(spec, read_settings(spec.settings, self._settings(given), where=where))
 
-    def _named_value(self, text: str) -> tuple[str, str]:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise UserError(f"{dashed([self._other])} {text}: write it as NAME=VALUE")
-        return name, value
+    def _settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings that are given, by flags of their own or by ``--NAME-option``."""
+        flags = {flag: value for flag, value in given.items() if flag not in (self._name, self._other)}
+        return flags | dict(named_value(one, dashed([self._other])) for one in given.get(self._other, ()))
 
 
 class NamedModel(Named):
@@ -307,6 +330,54 @@ class OtherModel(NamedModel):
     def read(self, given: Mapping[str, Any]) -> Chosen | None:  # type: ignore[override]
         """Return the language model with its settings; None where nothing of it is given."""
         return super().read(given) if given else None
+
+
+class ModelAgain(OtherModel):
+    """Another language model than a record's where one is named; else what is said of the record's own one."""
+
+    def read(self, given: Mapping[str, Any]) -> Chosen | Mapping[str, Any]:  # type: ignore[override]
+        """Return the language model that is named, or those settings that are given."""
+        return NamedModel.read(self, given) if self._names & set(given) else self._settings(given)
+
+
+class WorldAgain(Options):
+    """``--world-option``: what is said of the world, or the task suite, that a record names."""
+
+    own_only = True
+
+    def parameters(self) -> list[inspect.Parameter]:
+        """Return the one option."""
+        help = (
+            "A setting of the record's world or task suite, NAME=VALUE; may be given several times. A record alone "
+            "decides nothing that starts, opens, loads or sends something."
+        )
+        return [option("world_option", list[str], help, panel=WORLDS.kind.capitalize())]
+
+    def read(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the settings that are given."""
+        return dict(named_value(text, "--world-option") for text in given.get("world_option", ()))
+
+
+def named_value(text: str, option: str) -> tuple[str, str]:
+    """Split ``NAME=VALUE``.
+
+    Raises:
+        UserError: It is written otherwise.
+    """
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UserError(f"{option} {text}: write it as NAME=VALUE")
+    return name, value
+
+
+def are_planners(text: str) -> bool:
+    """Return whether a text names planners, with commas between, whose options are harmless."""
+    from reactree_ros.planners.spec import planner
+
+    try:
+        return not any(planner(name.strip()).reaching() for name in text.split(",") if name.strip())
+    except UserError:
+        return False
 
 
 def dashed(names: Iterable[str], between: str = "/") -> str:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED, completion
 from reactree_ros.cli.opening import (
+    carried_out,
     chosen_planner,
     described,
     flush_of,
@@ -19,13 +20,13 @@ from reactree_ros.cli.opening import (
     open_model,
     open_record,
     person_at,
-    print_json,
     shown_events,
 )
-from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, takes
+from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, takes
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 from reactree_ros.registry import WORLDS
+from reactree_ros.settings import Harmless
 from reactree_ros.tree.options import RunOptions, TreeOptions
 
 app = typer.Typer(add_completion=False)
@@ -39,6 +40,7 @@ Planner = Annotated[
         help=f"{WHO_PLANS} Empty: the one that the language model was trained for, or reactree_wm.",
         autocompletion=completion.planner,
     ),
+    Harmless(are_planners),
 ]
 
 
@@ -91,7 +93,7 @@ def run(
         open_record(record) as file,
         place.make(task, scored=task_id is not None) as made,
         person_at(console, chosen, page=view) as desk,
-        shown_events(file, save, as_json=as_json, console=console) as events,
+        shown_events(file, save, as_json=as_json, console=console, model=model) as events,
     ):
         household = guarded(made, rules, desk, options.answer_timeout)
         steering = Steering(model, desk, paused=paused) if view else None
@@ -111,9 +113,7 @@ def run(
         if desk is not None:
             desk.follow(episode.hear)
         with watched(episode, record, steering) if steering and record else nullcontext():
-            result = episode.run()
-            if as_json:
-                print_json(result)
+            result = carried_out(episode, as_json=as_json)
             episode.remember(result)  # last: a memory that cannot be written loses nothing else
     if memory is None and not as_json:
         hint = f"No episodic memory: {install_line('reactree_ros[memory]')}, then add --memory FILE.db"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli.opening import no_ros
+from reactree_ros.cli.signals import ASKED
 from reactree_ros.errors import UserError
 from reactree_ros.view import check_installed
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from reactree_ros.view.steering import Steering
 
 app = typer.Typer(add_completion=False)
-Host = Annotated[str, typer.Option(help="The interface; any but the loopback asks for the token that is printed.")]
+Host = Annotated[str, typer.Option(help="The interface; any but the loopback is open to other machines.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0: a free one.")]
 
 
@@ -61,7 +62,7 @@ def _follow(planner: str, host: str, port: int) -> NoReturn:
         from reactree_ros.nodes.view import serve
     except ImportError as error:
         raise no_ros(error) from error
-    serve(planner, say=_say_where, host=host, port=port, args=[])
+    ASKED.number = serve(planner, say=_say_where, host=host, port=port, args=[])
     raise KeyboardInterrupt
 
 
@@ -92,7 +93,7 @@ def watched(episode: Episode, record: Path, steering: Steering) -> Iterator[None
         _say_where(server.url)
         yield
         steering.ended()
-        with suppress(KeyboardInterrupt):
+        with ASKED.until_ctrl_c():
             server.wait()
 
 

@@ -9,6 +9,7 @@ import hashlib
 import json
 import platform
 import shutil
+import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,6 +21,7 @@ from typing import Any, TextIO
 from reactree_ros.dataset.making import Part
 from reactree_ros.dataset.settings import ABOUT, HELD_OUT, LATER, SCHEMA, TRAIN, Recipe
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import LONGEST_LINE, checked, in_a_line, parse_json, read_json
 from reactree_ros.whole_file import write_whole
 
 _PARTS, _RECIPE, _LOCK = "parts", "recipe.json", "lock"
@@ -88,9 +90,7 @@ class DatasetFolder:
         head = {"runs": part.runs, "left_out": part.left_out, "houses": sorted(part.houses)}
         text = "".join(f"{line}\n" for line in (json.dumps(head), *part.lines))
         with told_of_disk(self.path):
-            new = self._part(number).with_suffix(".new")
-            new.write_bytes(gzip.compress(text.encode("ascii"), 3, mtime=0))
-            new.replace(self._part(number))
+            write_whole(self._part(number), gzip.compress(text.encode("ascii"), 3, mtime=0))
 
     def finish(self, parts: int) -> None:
         """Make the dataset of its parts.
@@ -98,7 +98,7 @@ class DatasetFolder:
         Raises:
             UserError: There is nothing to learn from, or the disk is full.
         """
-        heads = [json.loads(next(self._lines(number))) for number in range(parts)]
+        heads = [self._head(number) for number in range(parts)]
         runs, left_out = (sum(head[name] for head in heads) for name in ("runs", "left_out"))
         houses = {house for head in heads for house in head["houses"]}
         if not houses:
@@ -119,20 +119,31 @@ class DatasetFolder:
             _write(self.path / ABOUT, about)
         self.finished = about
 
+    def _head(self, number: int) -> dict[str, Any]:
+        try:
+            head: dict[str, Any] = checked(dict[str, int | list[str]], parse_json(next(self._lines(number), "")))
+            return {name: head[name] for name in ("runs", "left_out", "houses")}
+        except (ValueError, KeyError) as error:
+            raise self._broken(number, error) from None
+
     def _lines(self, number: int) -> Iterator[str]:
-        with gzip.open(self._part(number), "rt", encoding="ascii") as part:
-            yield from part
+        try:
+            with gzip.open(self._part(number), "rt", encoding="ascii") as part:
+                while line := part.readline(LONGEST_LINE):
+                    yield line
+        except (OSError, EOFError, zlib.error, ValueError) as error:
+            raise self._broken(number, error) from None
+
+    def _broken(self, number: int, error: Exception) -> UserError:
+        return UserError(f"{self._part(number)}: is broken: {in_a_line(error)}; remove it to have it made again")
 
     def _part(self, number: int) -> Path:
         return self._parts / f"{number:06d}.jsonl.gz"
 
     def _read(self, path: Path) -> dict[str, Any] | None:
-        try:
-            values = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        if not path.exists():
             return None
-        except (OSError, ValueError) as error:
-            raise UserError(f"{path}: cannot be read: {error}; name a new folder") from error
+        values: Any = read_json(path, "description of a dataset; name a new folder")
         return values if isinstance(values, dict) else {}
 
     def _check(self, known: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from reactree_ros.dataset.exercises import exercise
 from reactree_ros.dataset.lines import Line, Run, bare, in_order, lines_of
 from reactree_ros.dataset.settings import Recipe
 from reactree_ros.dataset.teaching import Teacher
-from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.expert.goals import goals_of
@@ -27,10 +27,13 @@ from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.memory.experience import Experience
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
-from reactree_ros.record.reader import Record, read_record
+from reactree_ros.read_back import shown
+from reactree_ros.record.reader import Record, RecordError, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
+from reactree_ros.settings import read_settings
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.verdict import verdict_of
 from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import Task, parse_tasks
@@ -197,7 +200,7 @@ class Maker:
 
     def _of_record(self, path: Path) -> Iterator[list[Line] | None]:
         record, settings = read_record(path), self.recipe.settings
-        if not settings.all_runs and not _achieved(record):
+        if not settings.all_runs and not achieved(record):
             yield None
             return
         yield list(
@@ -213,8 +216,9 @@ class Maker:
         )
 
 
-def _achieved(record: Record) -> bool:
-    return record.end is not None and EpisodeResult(**record.end["result"]).achieved
+def achieved(record: Record) -> bool:
+    """Whether a run reached its goal."""
+    return record.end is not None and verdict_of(record.end["result"]).achieved
 
 
 def house_name(seed: int, rooms: int, *, varied: bool) -> str:
@@ -223,11 +227,17 @@ def house_name(seed: int, rooms: int, *, varied: bool) -> str:
 
 
 def house_of(record: Record) -> str:
-    """Return in which house a run was; where its record does not tell, all that may be one house are one."""
+    """Return in which house a run was; where its record does not tell, all that may be one house are one.
+
+    Raises:
+        UserError: What it says of its task cannot be used.
+    """
     world: dict[str, Any] = dict(record.run["world"])
     if world.get("suite") == "generated":
-        settings = GeneratedSettings.model_validate(world["settings"])
-        return house_name(int(record.run["task_id"]) // HOUSE_STRIDE, settings.rooms, varied=settings.varied)
+        settings = read_settings(GeneratedSettings, world.get("settings", {}), where=f"{record.name}: its suite")
+        if not isinstance(number := record.run["task_id"], int):
+            raise RecordError(f"{record.name}: its task is {shown(number)}, and must be a number")
+        return house_name(number // HOUSE_STRIDE, settings.rooms, varied=settings.varied)
     if "house" in world:
         return str(world["house"])
     settings_of = {name: value for name, value in world.get("settings", {}).items() if name != "task_id"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from reactree_ros.settings import Settings
+from reactree_ros.settings import Harmless, Settings, plain
 from reactree_ros.world.virtualhome.generator import check_subjects
 
 #: The version of the layout of a dataset's folder; see ``docs/reference/dataset.md``.
@@ -35,12 +35,12 @@ class DatasetSettings(Settings):
     rooms: int = Field(default=0, ge=0, le=8, description="rooms of each house, 3 to 8; 0: drawn")
     tasks_per_house: int = Field(default=1, ge=1, lt=100, description="tasks in each house")
     varied: bool = Field(default=True, description="more types of task, many more words, fuller houses")
-    without: str = Field(
+    without: Annotated[str, Harmless(plain)] = Field(
         default="",
         description="object classes and types of task that no task of a house is about, with commas between, e.g. "
         "pudding,prepare_snack; no exercise searches for them",
     )
-    about: str = Field(
+    about: Annotated[str, Harmless(plain)] = Field(
         default="",
         description="likewise, and each task of a house is about at least one of them; empty: about anything",
     )

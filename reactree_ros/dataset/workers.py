@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -14,6 +13,7 @@ from typing import Any
 from reactree_ros.dataset.making import Maker, Part, Source
 from reactree_ros.dataset.settings import Recipe
 from reactree_ros.errors import UserError
+from reactree_ros.worker_process import deaf_to_the_terminal, kill_workers, serve_the_parent
 
 #: Parts that are given to a worker before it is done with the last one.
 _AHEAD = 2
@@ -40,12 +40,15 @@ def made_parts(recipe: Recipe, jobs: Mapping[int, Sequence[Source]], *, workers:
     context = multiprocessing.get_context("spawn")
     waiting = iter(jobs.items())
     threads = max(1, len(os.sched_getaffinity(0)) // workers)
-    with ProcessPoolExecutor(min(workers, len(jobs)), context, _begin, (recipe, threads)) as pool:
+    with deaf_to_the_terminal():  # its locks have a process of their own
+        pool = ProcessPoolExecutor(min(workers, len(jobs)), context, _begin, (recipe, threads))
+    with pool:
         running: dict[Future[Part], int] = {}
         try:
             while True:
                 for number, sources in waiting:
-                    running[pool.submit(_part, list(sources))] = number
+                    with deaf_to_the_terminal():  # the first one starts the processes
+                        running[pool.submit(_part, list(sources))] = number
                     if len(running) >= _AHEAD * workers:
                         break
                 if not running:
@@ -55,12 +58,15 @@ def made_parts(recipe: Recipe, jobs: Mapping[int, Sequence[Source]], *, workers:
                     yield running.pop(future), future.result()
         except BrokenProcessPool as error:
             raise UserError("a worker died (was it out of memory?); the same command goes on where it was") from error
+        except BaseException:  # Ctrl-C, or nobody wants the rest: what is under way is not waited for
+            kill_workers()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
 
 
 def _begin(recipe: Recipe, threads: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that waits for this one ends it
+    serve_the_parent()
     # Before torch is imported: sentence embedders with a thread a core each, side by side, took six times as long.
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     _maker["one"] = Maker(recipe)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reactree_ros.doctor import engines, memory_file, package, ros, servers, surroundings
-from reactree_ros.doctor.secrecy import redacted
 from reactree_ros.findings import Finding, Verdict
+from reactree_ros.secrecy import redacted
 from reactree_ros.view.words import in_one_line
 
 __all__ = ["Asked", "Look", "examine"]
@@ -47,6 +47,7 @@ def examine(asked: Asked, callers: Mapping[str, Look] | None = None) -> Iterator
         "Python": package.python,
         "reactree_ros": package.reactree_ros,
         "Extras": package.installed_extras,
+        "Plug-ins": package.plug_ins,
         "Language models in a process": engines.local_engines,
         "ROS 2": ros.ros,
         "Servers": lambda: servers.servers(asked.base_url, asked.models),

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 import reactree_ros as here
 from reactree_ros.findings import Finding, Verdict
 from reactree_ros.installation import extras, install_requirements, lacking
+from reactree_ros.registry import REGISTRIES
 
 #: The oldest and the newest py_trees that the core is tried with: `.ci/compat`, `requirements.lock`.
 TESTED_PY_TREES = "2.2.1", "2.6.0"
@@ -106,3 +107,13 @@ def installed_extras() -> Iterator[Finding]:
         said = ", ".join(f"{one} ({found} is there)" if found else named(one) for one, found in lacked.items())
         verdict = Verdict.WRONG if unfit else Verdict.NOTE
         yield Finding(name, verdict, f"lacks {said}", install_requirements(*lacked))
+
+
+def plug_ins() -> Iterator[Finding]:
+    """Say what other packages bring, and what is wrong with it."""
+    registries = REGISTRIES.values()
+    found = [f"{registry.kind} '{name}' of {by}" for registry in registries for name, by in registry.brought.items()]
+    problems = [problem for registry in registries for problem in registry.problems()]
+    yield Finding("plug-ins", Verdict.RIGHT if found else Verdict.NOTE, ", ".join(found) or "none")
+    for problem in dict.fromkeys(problems):
+        yield Finding("plug-in", Verdict.WRONG, problem, "mend, rename or uninstall it")

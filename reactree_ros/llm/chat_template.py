@@ -8,6 +8,7 @@ from typing import Any
 
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.llm.chat import ChatLayout, Message, chat_messages, find_layout
+from reactree_ros.llm.markers import Markers
 from reactree_ros.llm.port import RequestRejected
 from reactree_ros.llm.reasoning import MARKS, Marks, Reasoning
 from reactree_ros.llm.thinking import Thinking
@@ -29,6 +30,7 @@ class ChatTemplate:
         opens: Whether it opens a reply itself.
         parts: Whether it takes contents in parts only, as those of models that see do.
         thinking: How the model thinks before it answers; None: not in a way that is known.
+        markers: What its messages may not hold.
     """
 
     tokenizer: Any
@@ -38,6 +40,7 @@ class ChatTemplate:
     opens: bool = False
     parts: bool = False
     thinking: Thinking | None = None
+    markers: Markers = field(default_factory=Markers)
 
     @classmethod
     async def find(cls, tokenizer: Any, model: str, reasoning: Reasoning) -> ChatTemplate:
@@ -53,7 +56,8 @@ class ChatTemplate:
         """
         if not reasoning.tokens:
             reasoning = replace(reasoning, thinking=False)
-        template = cls(tokenizer=tokenizer, model=model, arguments=reasoning.template_arguments)
+        markers = Markers.of(tokenizer)
+        template = cls(tokenizer=tokenizer, model=model, arguments=reasoning.template_arguments, markers=markers)
         try:
             return await template._found(reasoning)
         except RequestRejected as refusal:
@@ -74,18 +78,22 @@ class ChatTemplate:
         return replace(template, opens=opens, thinking=template._find_thinking(messages, reasoning))
 
     def prompt(self, turns: Sequence[Turn]) -> str:
-        """Write a prompt: the turns, and what opens a reply.
+        """Write a prompt: the turns, and what opens a reply; a marker in a turn is in parts, with a seam in between.
 
         Where the model spoke last, the reply is the next line of that.
 
         Raises:
             RequestRejected: The template refuses the turns.
         """
-        written = self._open_reply(chat_messages(turns, layout=self.layout))
-        system = turns[0].text.strip() if turns and self.layout.system else ""
+        written = self._open_reply(self._messages(turns, self.layout))
+        system = self.markers.apart(turns[0].text.strip()) if turns and self.layout.system else ""
         if system not in written:  # some look for words in it and take them out
-            written = self._open_reply(chat_messages(turns, layout=replace(self.layout, system=False)))
+            written = self._open_reply(self._messages(turns, replace(self.layout, system=False)))
         return written
+
+    def _messages(self, turns: Sequence[Turn], layout: ChatLayout) -> list[Message]:
+        messages = chat_messages(turns, layout=layout)
+        return [one | {"content": self.markers.apart(one["content"])} for one in messages]
 
     def _open_reply(self, messages: list[Message]) -> str:
         if messages and messages[-1]["role"] == "assistant":
@@ -127,6 +135,7 @@ class ChatTemplate:
             tokens=0 if reasoning.thinking is False else reasoning.tokens,
             always=reasoning.thinking is True or "<|channel|>" in marks.begin,
             mark_tokens=1 + max(self._count(marks.begin), self._count(marks.end + after)),
+            markers=self.markers,
         )
 
     def _find_marks(self, *, asked: bool) -> Marks | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
@@ -14,7 +14,8 @@ from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.settings import read_yaml
-from reactree_ros.settings import Settings, secrets_in
+from reactree_ros.secrecy import are_harmless, keys_in
+from reactree_ros.settings import Harmless, Settings, plain
 
 _WAY_OUT = "set HF_TOKEN, or OPENAI_API_KEY for a server, in the environment instead"
 
@@ -38,7 +39,7 @@ def read_arguments(values: dict[str, Any], name: str, *, example: str) -> dict[s
     arguments = (read_yaml(given) if isinstance(given, str) else given) or {}
     if not isinstance(arguments, dict):
         raise ValueError(f"{name} must be like {example}")
-    if keys := secrets_in(arguments):
+    if keys := keys_in(arguments):
         raise ValueError(f"{name} must not hold a key ({keys[0]}); {_WAY_OUT}")
     return {**values, name: arguments}
 
@@ -47,7 +48,10 @@ class AnsweringLimits(Settings):
     """How much is answered at once, and how long it may take."""
 
     request_timeout: float = Field(
-        default=120.0, gt=0, le=86400, description="longest time for one decision, retries included, in seconds"
+        default=120.0,
+        gt=0,
+        le=86400,
+        description="longest time for one decision, and for getting ready, retries included, in seconds",
     )
     max_concurrent: int = Field(default=32, ge=1, le=4096, description="requests that run at once")
 
@@ -68,10 +72,10 @@ class EngineSettings(AnsweringLimits):
     reasoning_tokens: int = Field(
         default=2048, ge=0, description="tokens that a model that thinks may think before each answer"
     )
-    reasoning_effort: str = Field(
+    reasoning_effort: Annotated[str, Harmless(plain)] = Field(
         default="", description="how hard such a model thinks, e.g. low, medium, high; empty: the model's default"
     )
-    chat_template_kwargs: dict[str, Any] = Field(
+    chat_template_kwargs: Annotated[dict[str, Any], Harmless(are_harmless)] = Field(
         default={}, description="what the chat template is told besides, e.g. {custom: true}"
     )
 
@@ -104,7 +108,7 @@ class EngineSettings(AnsweringLimits):
 class LocalEngineSettings(EngineSettings):
     """What can be set of every engine in this process."""
 
-    engine_args: dict[str, Any] = Field(
+    engine_args: Annotated[dict[str, Any], Harmless(are_harmless)] = Field(
         default={}, description="further arguments of the engine, e.g. {max_num_seqs: 64}"
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from reactree_ros.llm.chat_template import ChatTemplate
 from reactree_ros.llm.engine import Engine, Generated, Generation
+from reactree_ros.llm.markers import Markers, encoded
 from reactree_ros.llm.port import PromptTooLong, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
 
@@ -28,6 +29,7 @@ class LocalEngine(Engine):
         self._reasoning = reasoning or Reasoning()
         self._tokenizer: Any = None
         self._template: ChatTemplate | None = None
+        self._markers = Markers()
 
     async def _take(self, tokenizer: Any) -> None:
         """Take a tokenizer, and find out what its chat template can do.
@@ -39,16 +41,16 @@ class LocalEngine(Engine):
             self.chat = bool(getattr(tokenizer, "chat_template", None))
         if self.chat:
             self._template = await ChatTemplate.find(tokenizer, self.model, self._reasoning)
-        self._tokenizer = tokenizer
+        self._tokenizer, self._markers = tokenizer, Markers.of(tokenizer)
 
     async def generate(self, generation: Generation) -> Generated:
         """Generate; a model that thinks does so first, and cancelling stops it in either phase."""
         if self._tokenizer is None:
             raise ServerUnavailable(f"{self.name} is not open")
         if self._template is None:
-            return await self._go_on(self._tokenizer.encode(generation.prompt), generation)
+            return await self._go_on(self._encode(self._apart(generation.prompt), begins=True), generation)
         prompt = self._template.prompt(generation.turns)
-        generation = replace(generation, stops=())
+        generation = replace(generation, stops=(), begun=self._apart(generation.begun))
         thinking = self._template.thinking
         if thinking is None:
             return await self._go_on_with(prompt + generation.begun, generation)
@@ -76,12 +78,15 @@ class LocalEngine(Engine):
         if self.context is not None and (excess := len(prompt) + more - self.context) > 0:
             raise PromptTooLong(excess, self.context)
 
-    def _encode(self, text: str) -> list[int]:
-        return list(self._tokenizer.encode(text, add_special_tokens=False))
+    def _apart(self, text: str) -> str:
+        return self._markers.apart(text)
+
+    def _encode(self, text: str, *, begins: bool = False) -> list[int]:
+        return encoded(self._tokenizer, text, begins=begins)
 
     def count_tokens(self, text: str) -> int | None:
         """Count with the model's tokenizer; None before it is loaded."""
-        return None if self._tokenizer is None else len(self._encode(text))
+        return None if self._tokenizer is None else len(self._encode(self._apart(text)))
 
     def status(self) -> Mapping[str, str]:
         """Say which model answers, how prompts are laid out, and what is known of how it thinks."""

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.read_back import NoYaml, parse_yaml, text_of
 from reactree_ros.registry import MODELS
-from reactree_ros.settings import Settings, read_settings
+from reactree_ros.settings import Settings, did_you_mean, reaching, read_settings
 
 
 def read_yaml(text: str) -> Any:
@@ -22,12 +21,9 @@ def read_yaml(text: str) -> Any:
         ValueError: It is none; the message is one line and repeats nothing of it, because there may be a key in it.
     """
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        what = ": ".join(part for name in ("context", "problem") if (part := getattr(error, name, None)))
-        where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
-        raise ValueError(f"{what or 'it is no YAML'}{where}") from None
+        return parse_yaml(text)[0]
+    except NoYaml as error:
+        raise ValueError(f"{error}{f' (line {error.line})' if error.line else ''}") from None
 
 
 def load_models_file(path: str | Path) -> tuple[ModelSpec, Settings]:
@@ -37,8 +33,8 @@ def load_models_file(path: str | Path) -> tuple[ModelSpec, Settings]:
         UserError: The file cannot be read or is wrong; the message names what.
     """
     try:
-        values = read_yaml(Path(path).read_text(encoding="utf-8")) or {}
-    except (OSError, ValueError) as error:
+        values = read_yaml(text_of(Path(path))) or {}
+    except ValueError as error:
         raise UserError(f"{path}: {' '.join(str(error).split())}") from error
     return model_from_dict(values, where=str(path))
 
@@ -60,6 +56,18 @@ def model_to_dict(spec: ModelSpec, settings: Settings) -> dict[str, Any]:
     return {"llm": spec.name, **settings.model_dump(mode="json", exclude_defaults=True)}
 
 
+def reaching_of_model(values: Any) -> dict[str, Any]:
+    """Return those settings that may start, open, load or send something, of what :func:`model_to_dict` writes.
+
+    Raises:
+        UserError: There is no such language model.
+    """
+    if not isinstance(values, Mapping):
+        return {"llm": values}
+    others = {str(name): value for name, value in values.items() if name != "llm"}
+    return reaching(MODELS.get(str(values.get("llm", MODELS.default))).settings, others)
+
+
 def model_settings(name: Any, values: Mapping[str, Any], *, where: str) -> tuple[ModelSpec, Settings]:
     """Check the settings of a language model.
 
@@ -72,12 +80,12 @@ def model_settings(name: Any, values: Mapping[str, Any], *, where: str) -> tuple
         UserError: There is no such language model, or the settings are wrong.
     """
     if not isinstance(name, str):
-        raise UserError(f"{where}: llm is {str(name)[:200]!r}: name one of {', '.join(MODELS.names)}")
+        raise UserError(f"{where}: llm is {str(name)[:200]!r}: {did_you_mean(str(name), MODELS.names)}")
     try:
         spec = MODELS.get(name)
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
-    return spec, read_settings(spec.settings, values, where=where)
+    return spec, read_settings(spec.settings, values, where=where, beside=("llm",))
 
 
 def make_model(spec: ModelSpec, settings: Settings) -> LanguageModel:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from reactree_ros.llm.engine import Generated, Generation
+from reactree_ros.llm.markers import Markers
 from reactree_ros.llm.reasoning import Marks
 
 
@@ -32,6 +33,7 @@ class Thinking:
         tokens: Tokens that it may think; 0: it does not think.
         always: Whether it thinks where its prompt leaves that to it; otherwise it is looked at how it begins.
         mark_tokens: Tokens that one of its marks takes at most.
+        markers: What a thought may not hold when the answer is asked for.
     """
 
     marks: Marks
@@ -39,6 +41,7 @@ class Thinking:
     tokens: int
     always: bool
     mark_tokens: int
+    markers: Markers = field(default_factory=Markers)
 
     def room(self, prompt: str) -> int:
         """Return how many tokens reasoning and its marks may take behind a prompt."""
@@ -66,7 +69,7 @@ class Thinking:
         if not self.tokens:
             return await go_on(prompt + end, generation)
         thought = await go_on(prompt, replace(free, stops=(self._stop,), max_tokens=self.tokens), marked=True)
-        answer = _with(thought, await go_on(prompt + thought.text + end, generation))
+        answer = _with(thought, await go_on(prompt + self.markers.apart(thought.text) + end, generation))
         answer = replace(answer, reasoning=thought.text.strip(), reasoning_tokens=thought.output_tokens)
         return answer if look is None else _with(look, answer)
 

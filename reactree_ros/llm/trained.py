@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
+
+from reactree_ros.errors import UserError
+from reactree_ros.read_back import parse_json, text_of
 
 #: The file in a model's folder that says how it was trained.
 ABOUT = "training.json"
@@ -17,8 +19,8 @@ def trained_for(model: str | Path) -> tuple[str, ...]:
         model: Its folder; whatever else names a model says nothing.
     """
     try:
-        named = json.loads((Path(model) / ABOUT).read_text(encoding="utf-8"))["planner"]
-    except (OSError, ValueError, KeyError, TypeError):
+        named = parse_json(text_of(Path(model) / ABOUT))["planner"]
+    except (UserError, ValueError, KeyError, TypeError):
         return ()
     return tuple(named.split(",")) if isinstance(named, str) else ()
 

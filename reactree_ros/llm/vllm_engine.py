@@ -8,7 +8,7 @@ import difflib
 import itertools
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -20,6 +20,7 @@ from reactree_ros.llm.port import LanguageModel, RequestRejected, ServerUnavaila
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
+from reactree_ros.settings import Harmless, plain
 
 #: Engine arguments that are set where the user sets none. llguidance compiles a regular expression as it goes, so that
 #: hundreds of skills that change at every step cost no more than a few.
@@ -160,14 +161,20 @@ class VllmEngine(LocalEngine):
 class VllmSettings(LocalEngineSettings):
     """Settings of vLLM in this process; an empty text or 0 leaves it to the engine."""
 
-    dtype: str = Field(default="", description="number type of the weights, e.g. bfloat16; empty: the model's")
+    dtype: Annotated[str, Harmless(plain)] = Field(
+        default="", description="number type of the weights, e.g. bfloat16; empty: the model's"
+    )
     tensor_parallel_size: int = Field(default=0, ge=0, description="GPUs that share the model; 0: one")
-    quantization: str = Field(default="", description="how the weights are quantized, e.g. awq; empty: as the model is")
+    quantization: Annotated[str, Harmless(plain)] = Field(
+        default="", description="how the weights are quantized, e.g. awq; empty: as the model is"
+    )
     max_model_len: int = Field(default=0, ge=0, description="tokens of prompt and reply together; 0: the model's")
     gpu_memory_utilization: float = Field(
         default=0.0, ge=0, le=1, description="share of the GPU's memory that may be used; 0: vLLM's default"
     )
-    kv_cache_dtype: str = Field(default="", description="number type of the KV cache, e.g. fp8; empty: the weights'")
+    kv_cache_dtype: Annotated[str, Harmless(plain)] = Field(
+        default="", description="number type of the KV cache, e.g. fp8; empty: the weights'"
+    )
     enable_prefix_caching: bool = Field(default=True, description="keep what was computed for prompts' beginnings")
 
     @property

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from reactree_ros.errors import UserError
 from reactree_ros.memory.experience import Experience, ExperienceError, one_line, shown
 from reactree_ros.memory.recorded_folder import read_folder, write_folder
 from reactree_ros.memory.recorded_lines import mapping, read_lines, write_lines
+from reactree_ros.read_back import bytes_of, parse_json
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,9 @@ def recorded_success(path: str | Path, *, variant: str) -> Callable[[str], bool]
         ExperienceError: the file is not such a file.
     """
     try:
-        document = json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise ExperienceError(f"{path}: cannot be read: {error.strerror}") from error
+        document = parse_json(bytes_of(Path(path)))
+    except UserError as error:
+        raise ExperienceError(str(error)) from error
     except ValueError as error:
         raise ExperienceError(f"{path}: not JSON: {one_line(error)}") from error
     outcomes: dict[str, bool] = {}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from reactree_ros.memory.experience import LARGEST, Experience, ExperienceError, one_line
 from reactree_ros.memory.recorded_names import RecordedName, checked_name, encoded, read_name
+from reactree_ros.read_back import number_of
 
 
 def read_folder(folder: Path) -> Iterator[Experience]:
@@ -74,8 +75,8 @@ def write_folder(experiences: Iterable[Experience], path: Path, *, flat: bool) -
 
 def _place(found: tuple[Path, RecordedName]) -> tuple[int, str, int, int, str]:
     path, named = found
-    number = int(named.task_id) if named.task_id.isdecimal() else LARGEST
-    return number, named.task_id, named.decision, named.depth, path.name
+    number = number_of(named.task_id)
+    return LARGEST if number is None else number, named.task_id, named.decision, named.depth, path.name
 
 
 def _umask() -> int:

@@ -8,7 +8,6 @@ transcript) stands beside it: ``subgoal``, ``end`` and ``turns``.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ from typing import Any
 from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
 from reactree_ros.memory.experience import End, Experience, ExperienceError, one_line, shown
 from reactree_ros.memory.recorded_names import encoded, is_trial, trial_name, write_name
+from reactree_ros.read_back import LONGEST_LINE, number_of, parse_json
+from reactree_ros.whole_file import write_whole
 
 
 def read_lines(path: Path) -> Iterator[Experience]:
@@ -26,22 +27,18 @@ def read_lines(path: Path) -> Iterator[Experience]:
         OSError: the file cannot be read.
     """
     with path.open("rb") as file:  # bytes: only b"\n" ends a line, whatever else a text contains
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), start=1):
             if not line.strip():
                 continue
             try:
-                yield _experience(json.loads(line.decode("utf-8-sig")))
+                yield _experience(parse_json(line.decode("utf-8-sig"), halves=True))
             except UnicodeDecodeError as error:
                 raise ExperienceError(f"{path}, line {number}: not UTF-8: {one_line(error)}") from error
-            except json.JSONDecodeError as error:
-                raise ExperienceError(f"{path}, line {number}: not JSON: {one_line(error)}") from error
-            except RecursionError as error:
-                raise ExperienceError(f"{path}, line {number}: nested too deep") from error
             except ExperienceError as error:
                 where = "" if error.line is None else f"text, line {error.line}: "
                 raise ExperienceError(f"{path}, line {number}: {where}{error}") from error
-            except ValueError as error:  # e.g. a number of more digits than Python converts
-                raise ExperienceError(f"{path}, line {number}: {one_line(error)}") from error
+            except ValueError as error:
+                raise ExperienceError(f"{path}, line {number}: not JSON: {one_line(error)}") from error
 
 
 def write_lines(experiences: Iterable[Experience], path: Path, *, flat: bool) -> int:
@@ -51,21 +48,12 @@ def write_lines(experiences: Iterable[Experience], path: Path, *, flat: bool) ->
         ExperienceError: an experience cannot be written as UTF-8.
         OSError: writing failed.
     """
-    count = 0
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        with new.open("wb") as file:
-            for experience in experiences:
-                encoded(experience)
-                line = json.dumps(_record(experience, flat=flat), ensure_ascii=False)
-                file.write(line.encode() + b"\n")
-                count += 1
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-    finally:
-        new.unlink(missing_ok=True)
-    return count
+    lines = []
+    for experience in experiences:
+        encoded(experience)
+        lines.append(json.dumps(_record(experience, flat=flat), ensure_ascii=False) + "\n")
+    write_whole(path, "".join(lines))
+    return len(lines)
 
 
 def mapping(value: Any, where: str = "") -> dict[str, Any]:
@@ -119,8 +107,10 @@ def _record(experience: Experience, *, flat: bool) -> dict[str, object]:
     if is_trial(experience):
         record["trial"] = task_id
     else:
-        number = task_id.isascii() and task_id.isdecimal() and str(int(task_id)) == task_id
-        record.update(task_id=int(task_id) if number else task_id, task_name=experience.task_name)
+        number = number_of(task_id)
+        record.update(
+            task_id=number if number is not None and str(number) == task_id else task_id, task_name=experience.task_name
+        )
     record.update(decision=experience.decision, depth=experience.depth, text=experience.text)
     if not _is_read_from_text(experience):
         turns = [turn_to_dict(turn) for turn in experience.turns]

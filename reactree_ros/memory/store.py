@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
 from reactree_ros.errors import UserError
 from reactree_ros.memory.experience import End, Experience
+from reactree_ros.read_back import in_a_line, parse_json, shown
 
 APPLICATION_ID = 0x52635472  # "RcTr", in the header of the database file
 SCHEMA_VERSION = 2
@@ -279,18 +280,18 @@ class ExperienceStore:
             kinds = self._reader.execute('SELECT "end", task_name, count(*) FROM experience GROUP BY 1, 2').fetchall()
             (runs,) = self._reader.execute("SELECT count(*) FROM run").fetchone()
             (subgoals,) = self._reader.execute("SELECT count(*) FROM subgoal").fetchone()
-        by_end = dict.fromkeys(ENDS, 0)
-        by_task_name: dict[str, int] = {}
-        for end, task_name, count in kinds:
-            by_end[ENDS[end]] += count
-            by_task_name[task_name] = by_task_name.get(task_name, 0) + count
-        return Counts(
-            experiences=sum(by_end.values()),
-            runs=runs,
-            subgoals=subgoals,
-            by_end=by_end,
-            by_task_name=dict(sorted(by_task_name.items())),
-        )
+            by_end = dict.fromkeys(ENDS, 0)
+            by_task_name: dict[str, int] = {}
+            for end, task_name, count in kinds:
+                by_end[ENDS[end]] += count
+                by_task_name[task_name] = by_task_name.get(task_name, 0) + count
+            return Counts(
+                experiences=sum(by_end.values()),
+                runs=runs,
+                subgoals=subgoals,
+                by_end=by_end,
+                by_task_name=dict(sorted(by_task_name.items())),
+            )
 
     def _connect(self) -> sqlite3.Connection:
         if not self.path.parent.is_dir():
@@ -393,16 +394,19 @@ class ExperienceStore:
     def _experience(self, row: tuple[int, str, str, int, str, str, int, int]) -> Experience:
         number, subgoal, turns, end, task_id, task_name, decision, depth = row
         try:
+            for value, kind in ((subgoal, str), (task_id, str), (task_name, str), (decision, int), (depth, int)):
+                if not isinstance(value, kind):
+                    raise TypeError(f"{shown(value)} is no {kind.__name__}")
             return Experience(
                 subgoal=subgoal,
-                turns=tuple(map(turn_from_dict, json.loads(turns))),
+                turns=tuple(map(turn_from_dict, parse_json(turns, halves=True))),
                 end=ENDS[end],
                 task_id=task_id,
                 task_name=task_name,
                 decision=decision,
                 depth=depth,
             )
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
             raise EpisodicMemoryError(f"{self.path}: row {number} of table experience is damaged: {error}") from error
 
     @contextlib.contextmanager
@@ -422,6 +426,9 @@ class ExperienceStore:
             raise EpisodicMemoryError(f"{self.path}: cannot {doing} this episodic memory: {reason}") from error
         except UnicodeEncodeError as error:
             raise EpisodicMemoryError(f"{self.path}: cannot {doing} this episodic memory: {error}") from error
+        except (ValueError, TypeError, LookupError, ArithmeticError) as error:  # of a column of another type
+            said = f"a row is not what was written ({in_a_line(error)})"
+            raise EpisodicMemoryError(f"{self.path}: cannot {doing} this episodic memory: {said}") from error
 
 
 def check_schema(database: sqlite3.Connection, path: Path) -> None:

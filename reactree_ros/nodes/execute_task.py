@@ -14,6 +14,7 @@ from rclpy.utilities import remove_ros_args
 from reactree_interfaces.action import ExecuteTask
 
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
+from reactree_ros.verdict import Judgement, Verdict, score_words
 
 REACHED, NOT_REACHED, NO_PLANNER, INTERRUPTED, NOT_ENDED = 0, 1, 2, 130, -1
 
@@ -84,19 +85,19 @@ class TaskClient(Node):
 
     def _ended(self, future: Any) -> None:
         result = future.result().result
-        score = f", GSR {result.gsr:.2f}, SSR {result.ssr:.2f}" if result.gsr >= 0 else ""
-        _say(f"{'Success' if result.success else 'Not achieved'} (end: {result.end}{score})")
+        score = score_words({"gsr": result.gsr, "ssr": result.ssr}) if result.gsr >= 0 else ""
+        _say(Verdict(Judgement[result.verdict.upper()], result.message, result.end, score))
         _say(
             f"{result.decisions} decisions, {result.steps} steps, {result.agent_nodes} agent nodes, "
             f"{f'{result.questions} questions, ' if result.questions else ''}"
             f"depth {result.max_depth}, {result.seconds:.2f} s"
         )
-        if result.message:
-            _say(f"{f'error {result.error_code}' if result.error_code else 'note'}: {result.message}")
+        if result.error_code:
+            _say(f"error {result.error_code}")
         self.code = REACHED if result.success else NOT_REACHED
 
 
-def _say(text: str) -> None:
+def _say(text: object) -> None:
     print(text, flush=True)  # noqa: T201
 
 

@@ -55,7 +55,7 @@ COMMON: Sequence[tuple[str, str, str, Sequence[str]]] = (
 DECIDING: Sequence[tuple[str, str, str, Sequence[str]]] = (
     ("instruction", "", "what to do; empty: wait for goals, or, where a task_id is given, that task's instruction", ()),
     ("start_inference", "true", "start an inference node; false: one runs elsewhere (inference.launch.py)", YES_OR_NO),
-    ("view", "false", "also show the runs on a page in the browser, whose address is logged", YES_OR_NO),
+    ("view", "false", "also show the runs on a page in the browser, whose address is printed", YES_OR_NO),
     ("view_port", "0", "the page's port on 127.0.0.1; 0: a free one", ()),
     ("use_viewer", "false", "also start py_trees_ros_viewer, where it is installed", YES_OR_NO),
 )

@@ -18,7 +18,8 @@ from reactree_interfaces.msg import Decision as DecisionMsg
 from reactree_interfaces.srv import Hear, SayDecision
 from std_srvs.srv import Trigger
 
-from reactree_ros.episode import Episode, EpisodeEnd, EpisodeResult
+from reactree_ros.agent.budget import LIMITS
+from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModelError
 from reactree_ros.llm.trained import as_trained, strange
@@ -60,10 +61,10 @@ from reactree_ros.record.schema import household_to_dict
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.verdict import EpisodeEnd, Judgement
 from reactree_ros.view.steering import PAUSED, Steering
 from reactree_ros.world.port import Score, WorldError
 
-_OF_A_RESUMED = ("max_decisions", "max_steps")
 #: How often it is looked whether bridge and inference node live, and after what is asked of them, in seconds.
 LOOK_PERIOD = 0.1
 #: Longest wait for the inference node to say which language model it has, in seconds; a run begins without it, too.
@@ -278,7 +279,7 @@ class PlannerNode(Node):
 
     def _tell_end(self, task: Task, result: ExecuteTask.Result) -> None:
         asked = repr(task.episode.instruction) if task.episode else asked_for(task.goal_handle.request)
-        reached = "reached" if result.success else "not reached"
+        reached = Judgement[result.verdict.upper()].words.lower()
         took = f"{result.decisions} decisions, {result.steps} steps, {result.seconds:.1f} s"
         why = f"; {result.message}" if result.message else ""
         self._log(task.goal_handle, f"ended: {reached} ({result.end or 'not begun'}), {asked}; {took}{why}")
@@ -374,7 +375,7 @@ class PlannerNode(Node):
         goal, household = task.goal_handle.request, self._world.household
         if json.loads(json.dumps(household_to_dict(household))) != record.run["household"]:
             raise UserError(f"{goal.resume}: was in another household than '{household.name}' of this bridge")
-        limits = more_than(record, {name: getattr(goal, name) for name in _OF_A_RESUMED if getattr(goal, name)})
+        limits = more_than(record, {name: getattr(goal, name) for name in LIMITS if getattr(goal, name)})
         self._log(task.goal_handle, f"goes on with the run {record.run['id']}; no skill is carried out again")
         return WayBack(
             record,
@@ -421,14 +422,15 @@ class PlannerNode(Node):
                 problem = f"no score: {error}"
         result = episode.conclude(score, problem)
         self._record.publish()
-        code, message = task.stopped or (ERROR_CODES.get(result.end, ExecuteTask.Result.NONE), episode.reason(result))
+        code, message = task.stopped or (ERROR_CODES.get(result.end, ExecuteTask.Result.NONE), result.verdict.because)
         saved_to = ""
         try:
             saved_to = self._keep(task, episode, result)
         except (OSError, UserError, RuntimeError) as error:
             code, message = ExecuteTask.Result.SAVE_FAILED, str(error)
         return ExecuteTask.Result(
-            success=result.achieved and not task.stopped,
+            success=result.achieved,
+            verdict=result.verdict.judgement.word,
             end=result.end,
             gsr=-1.0 if result.gsr is None else result.gsr,
             ssr=-1.0 if result.ssr is None else result.ssr,
@@ -442,6 +444,7 @@ class PlannerNode(Node):
             cached_tokens=counted(result.cached_tokens),
             output_tokens=counted(result.output_tokens),
             reasoning_tokens=counted(result.reasoning_tokens),
+            cost=-1.0 if result.cost is None else result.cost,
             model_seconds=result.model_seconds,
             error_code=code,
             message=message,

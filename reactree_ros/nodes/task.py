@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from reactree_interfaces.action import ExecuteTask
 
-from reactree_ros.episode import Episode, EpisodeEnd
+from reactree_ros.agent.budget import LIMITS
+from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.record_topic import RecordTopic
 from reactree_ros.nodes.settings import TaskSettings
@@ -20,6 +21,7 @@ from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import RecordFile
 from reactree_ros.tree.options import RunOptions, TreeOptions
+from reactree_ros.verdict import EpisodeEnd, verdict_of
 from reactree_ros.view.steering import Steering
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ ERROR_CODES = {
     EpisodeEnd.BUG.value: ExecuteTask.Result.BUG,
 }
 #: What a goal may say itself, where it is not 0.
-_OF_A_GOAL = ("max_decisions", "max_steps", "max_depth", "seed")
+_OF_A_GOAL = (*LIMITS, "max_depth", "seed")
 
 
 class Task:
@@ -122,7 +124,8 @@ class Task:
         ends = {error: end for end, error in ERROR_CODES.items()}
         end = EpisodeEnd.INTERRUPTED.value if self.stopped else ends.get(code, "")
         code, message = self.stopped or (code, message)
-        return ExecuteTask.Result(end=end, gsr=-1.0, ssr=-1.0, error_code=code, message=message)
+        verdict = verdict_of({"end": end}).judgement.word
+        return ExecuteTask.Result(verdict=verdict, end=end, gsr=-1.0, ssr=-1.0, error_code=code, message=message)
 
 
 def asked_for(goal: ExecuteTask.Goal) -> str:

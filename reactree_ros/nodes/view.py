@@ -25,15 +25,18 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     args: Sequence[str] | None = None,
-) -> None:
+) -> int:
     """Serve the page of a planner until somebody asks the process to end.
 
     Args:
         planner: Name of the planner node.
         say: Told where the page is.
-        host: The interface; any but the loopback asks for a token.
+        host: The interface.
         port: The port; 0: a free one.
         args: ROS arguments; by default the process's.
+
+    Returns:
+        The signal that asked for the end; 0: none did.
 
     Raises:
         UserError: The page cannot be served, or the runs cannot be followed.
@@ -50,13 +53,16 @@ def serve(
         ):
             say(f"{server.url}#/latest")
             spinner.spin_until(lambda: False)
+        return next(iter(asked), 0)
 
 
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--planner-node", default=PLANNER, help="name of the planner node")
-    parser.add_argument("--host", default="127.0.0.1", help="the interface; any but the loopback asks for a token")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the interface; any but the loopback is open to other machines"
+    )
     parser.add_argument("--port", type=int, default=0, help="the port; 0: a free one")
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])
     try:

@@ -191,7 +191,7 @@ def _read(words: Sequence[str], mentions: Sequence[_Mention], before: Sequence[_
         Form.UNCLEAR,
         things=tuple(one.words for one in own if not one.is_place),
         places=tuple(one.words for one in own if one.is_place),
-        numbers=tuple(int(word) if word.isdigit() else _NUMBERS[word] for word in words if _is_number(word)),
+        numbers=tuple(int(word) if word.isdecimal() else _NUMBERS[word] for word in words if _is_number(word)),
         any_kind=any(one.entry.kind is Kind.GROUP for one in own),
     )
     if _ELSE.search(text) and not _TO_DO.search(text):
@@ -218,7 +218,7 @@ def _is_about_the_house(words: Sequence[str]) -> bool:
 
 
 def _is_number(word: str) -> bool:
-    return word in _NUMBERS or (word.isdigit() and len(word) < 4)
+    return word in _NUMBERS or (word.isdecimal() and len(word) < 4)
 
 
 def _is_about_switches(words: Sequence[str]) -> bool:

@@ -28,6 +28,7 @@ from py_trees.common import Status
 from pydantic import Field
 
 from reactree_ros.agent.decision import ControlFlow, Expand, Think, WriteCode
+from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.llm.port import FreeText, PromptTooLong, Reply
@@ -270,6 +271,7 @@ class _PlanCode(CodeRunner):
     def _answer_question(self, question: str) -> Generator[Step, Any, Pending[Event]]:
         """Ask the language model; where there is no answer, the code's call raises an error, which counts as well."""
         context, shared = self._context, self._shared
+        question = in_lines(question, first=False)
         self.tell(f"{_QUESTION}{question}")
         shared.asked += 1
         if shared.asked > shared.questions:
@@ -379,7 +381,7 @@ class AdaPlannerNode(_PlanCode):
 
     def _solve(self, observation: Observation) -> Program:
         self._set = {}
-        self.tell(f"{_HEAD}{self.subgoal}\nobservation:\n{observation.text}", About.TASK)
+        self.tell(f"{_HEAD}{in_lines(self.subgoal, first=False)}\nobservation:\n{observation.text}", About.TASK)
         yield from self._begin_prompt()
         for _ in range(self._settings.refinements + 1):
             tokens = max(self._settings.plan_tokens, self._context.options.max_tokens)

@@ -18,21 +18,23 @@ from py_trees.composites import Composite
 from pydantic import Field
 
 from reactree_ros.agent.decision import ControlFlow, Expand
+from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Told
 from reactree_ros.llm.port import FreeText, Reply
 from reactree_ros.planners.plan import PROMPTS
 from reactree_ros.planners.react import flat_abilities
 from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
+from reactree_ros.read_back import said_number
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import Program, Step
 
 #: How often a plan that cannot be read is asked for.
 PLANS = 3
-_STEP = re.compile(r"^\W*Step +(\d+)[^\w\n]*:[^\w\n]*(\w.*\S|\w)", re.IGNORECASE | re.MULTILINE)
-_ORDER = re.compile(r"^\W*Execution Order\W*:[^\w(]*(.*)", re.IGNORECASE | re.MULTILINE)
-_TOKEN = re.compile(r"\s*(?:(\()|(\))|(AND|OR)\b|Step\s+(\d+))", re.IGNORECASE)
+_STEP = re.compile(r"^[^\w\n]*Step +(\d{1,9})[^\w\n:]*:[^\w\n]*(\w.*\S|\w)", re.IGNORECASE | re.MULTILINE)
+_ORDER = re.compile(r"^[^\w\n]*Execution Order[^\w:]*:[^\w(]*(.*)", re.IGNORECASE | re.MULTILINE)
+_TOKEN = re.compile(r"\s*(?:(\()|(\))|(AND|OR)\b|Step\s+(\d{1,9}))", re.IGNORECASE)
 _FLOWS = {"AND": ControlFlow.SEQUENCE, "OR": ControlFlow.FALLBACK}
 #: Where a base model goes on after its plan.
 _STOPS = ("\nTask:",)
@@ -87,7 +89,7 @@ def read_plan(text: str, *, cut: bool = False) -> StepPlan:
     """
     if cut:
         raise ValueError("The plan was cut; name fewer and shorter steps.")
-    found = [(int(number), step) for number, step in _STEP.findall(text)]
+    found = [(said_number(number) or 0, step) for number, step in _STEP.findall(text)]
     steps = dict(found)
     if not steps:
         raise ValueError("There is no line 'Step 1: …'; write a plan of such lines.")
@@ -138,8 +140,8 @@ def _group(tokens: Sequence[str]) -> tuple[int | Order, Sequence[str]]:
 
 
 def _part(tokens: Sequence[str]) -> tuple[int | Order, Sequence[str]]:
-    if tokens and tokens[0].isdigit():
-        return int(tokens[0]), tokens[1:]
+    if tokens and (number := said_number(tokens[0])) is not None:
+        return number, tokens[1:]
     if not tokens or tokens[0] != "(":
         raise ValueError(f"The execution order has {tokens[0] if tokens else 'an end'} where a step is to be.")
     part, rest = _group(tokens[1:])
@@ -205,7 +207,7 @@ class AdaptNode(AgentNode):
         asked = f"{prompt(PROMPTS, 'adapt.txt')}\n\n{skills}"
         corrections = ""
         for _ in range(PLANS):
-            turn = Told(f"{asked}\n\nTask: {self.subgoal}\n{corrections}Plan:", About.TASK)
+            turn = Told(f"{asked}\n\nTask: {in_lines(self.subgoal, first=False)}\n{corrections}Plan:", About.TASK)
             reply = yield from self.ask_of([turn], FreeText(_STOPS))
             try:
                 return read_plan(reply.text, cut=reply.cut), reply

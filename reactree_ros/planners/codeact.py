@@ -12,6 +12,7 @@ from collections.abc import Generator
 from typing import Any
 
 from reactree_ros.agent.decision import DONE, FAILURE, Act, Think, WriteCode
+from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw
 from reactree_ros.llm.port import FreeText
@@ -27,8 +28,8 @@ from reactree_ros.world.port import Observation
 
 _HEAD, _OBSERVATION = "Task: ", "Observation:"
 _STOPS = (f"\n{_OBSERVATION}",)
-_THOUGHT = re.compile(r"<thought>(.*?)</thought>", re.DOTALL | re.IGNORECASE)
-_SOLUTION = re.compile(r"<solution>\s*(.*?)\s*(?:</solution>|\Z)", re.DOTALL | re.IGNORECASE)
+_THOUGHT = re.compile(r"<(/?)thought>", re.IGNORECASE)
+_SOLUTION = re.compile(r"<solution>(.*?)(?:</solution>|\Z)", re.DOTALL | re.IGNORECASE)
 _NO_END = f"Say <solution>{DONE}</solution> or <solution>{FAILURE}</solution> alone, once, without code."
 
 
@@ -54,7 +55,7 @@ class CodeActNode(CodeRunner):
         return (yield from self.in_sandbox(self._solve))
 
     def _solve(self, observation: Observation) -> Program:
-        self.tell(f"{_HEAD}{self.subgoal}\n{_OBSERVATION}\n{observation.text}", About.TASK)
+        self.tell(f"{_HEAD}{in_lines(self.subgoal, first=False)}\n{_OBSERVATION}\n{observation.text}", About.TASK)
         found = yield from self.find_examples()
         code = [one.text.rstrip("\n") for one in found if one.text.startswith(_HEAD)]  # not those of other planners
         fixed = fixed_example(self._context.household, "codeact_example")
@@ -71,10 +72,10 @@ class CodeActNode(CodeRunner):
                 continue
             self._context.budget.count_decision()
             self.say(said, WriteCode(said))
-            thought = " ".join(" ".join(_THOUGHT.findall(said)).split())
+            thought = " ".join(" ".join(_apart(said)[0]).split())
             self._context.listener.decided(self, Think(thought or block.thought or block.code), reply)
             error_text = yield from self._run(block)
-            shown = f"{self._printed.rstrip()}\n{error_text}".strip()
+            shown = f"{in_lines(self._printed.rstrip())}\n{error_text}".strip()
             self.tell(f"{_OBSERVATION}\n{shown or '(nothing was printed)'}")
 
     def _run(self, block: Block) -> Generator[Step, Any, str]:
@@ -101,13 +102,27 @@ class CodeActNode(CodeRunner):
         raise BlockError(f"NameError: name '{call.function}' is not defined; there is run", line)
 
 
+def _apart(said: str) -> tuple[list[str], list[str]]:
+    """Take a reply apart into its thoughts between tags and the rest; a tag that nothing closes is part of the rest."""
+    thoughts, rest, at, begin = list[str](), list[str](), 0, None
+    for tag in _THOUGHT.finditer(said):
+        if not tag[1]:
+            begin = begin or tag
+        elif begin is not None:
+            thoughts.append(said[begin.end() : tag.start()])
+            rest.append(said[at : begin.start()])
+            at, begin = tag.end(), None
+    return thoughts, [*rest, said[at:]]
+
+
 def _end_of(said: str) -> Act | None:
     """Return how the model says that it ended; None where it goes on.
 
     Raises:
         BlockError: It says so beside code, several times, or in other words.
     """
-    ends = _SOLUTION.findall(split_reasoning(_THOUGHT.sub("", said)).text)  # what it only thinks of is no end
+    said_aloud = split_reasoning("".join(_apart(said)[1])).text  # what it only thinks of is no end
+    ends = [end.strip() for end in _SOLUTION.findall(said_aloud)]
     if not ends:
         return None
     if len(ends) > 1 or "<execute>" in said or ends[0].casefold() not in (DONE, FAILURE):

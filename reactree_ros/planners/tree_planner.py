@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from reactree_ros.agent.decision import DONE, Act, Think
+from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.llm.port import Choice, FreeText, NoAnswerInTime, PromptTooLong, Reply
@@ -72,10 +73,10 @@ class TreePlannerNode(PlanNode):
         self._prompt_start = (system,) if self._context.system_text else ()
         self.begin_turns(
             Saw(f"Currently, {near.text[:1].lower()}{near.text[1:]}", near),
-            Told(f"Your task is to: {self.subgoal}"),
+            task_turn(self.subgoal),
         )
         objection, reply = "", Reply("")
-        lesson: list[Turn] = [Saw(survey.text, survey), Told(f"Your task is to: {self.subgoal}")]
+        lesson: list[Turn] = [Saw(survey.text, survey), task_turn(self.subgoal)]
         while at is not None and at.branches:
             step, reply = yield from self._choose(at.branches, objection, reply)
             if step.step == DONE:
@@ -120,7 +121,7 @@ class TreePlannerNode(PlanNode):
         try:
             for request, pending in zip(requests, asked, strict=True):
                 reply: Reply = yield Wait("plan", pending, NoAnswerInTime, call=Call("reply", request.id))
-                context.replies.append((self.index, context.budget.decisions, reply))
+                context.took(self.index, context.budget.decisions, reply, request)
                 plan = plan_of(reply, known)
                 if plan:
                     context.listener.decided(self, Think(", ".join(plan)), reply)

@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from reactree_ros.agent.decision import DONE, Act, Think
+from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.turns import Said
 from reactree_ros.llm.port import FreeText, Reply
 from reactree_ros.memory.embedding import Embedder, checked_vectors, default_embedder
@@ -75,7 +76,7 @@ class ZspNode(PlanNode):
         for step in plan:
             if step != DONE:
                 near = yield from self.take(step, reply, near)
-                self.tell(f"{step}: {near.text}")
+                self.tell(in_lines(f"{step}: {near.text}", first=False))
                 failed += near.outcome is not Outcome.DONE
         self.feedback_message = f"{failed} of {len(plan)} steps were not executable" if failed else ""
         return not failed

@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from reactree_ros.agent.budget import LIMITS, Limit
 from reactree_ros.agent.observation import Observation, Seen
-from reactree_ros.episode import Episode, EpisodeEnd
+from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.episodic import EpisodicMemory
@@ -26,15 +27,17 @@ from reactree_ros.record.player import (
     follow_script,
     followed,
     make_episode,
+    read_options,
 )
 from reactree_ros.record.reader import Record, RecordError
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.verdict import EpisodeEnd
 from reactree_ros.world.port import Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit
 
-_LIMITS = {EpisodeEnd.OUT_OF_DECISIONS.value: "decisions", EpisodeEnd.OUT_OF_STEPS.value: "steps"}
+_LIMITS = {limit.end: limit for limit in Limit}
 
 
 class SaysFirst(LanguageModel):
@@ -75,7 +78,7 @@ def stop_of(record: Record) -> int:
             return _before_stop(events, at)
         if end not in _LIMITS and event["e"] == "failed" and event["of"] not in ("score", "answer"):
             return at
-        if end in _LIMITS and event.get("about") == "limit" and not _limited_before(events, at):
+        if end in _LIMITS and _is_limit(event) and not any(map(_is_limit, events[:at])):
             return at
     raise UserError(
         f"{record.name}: ended as '{end}', there is nothing to go on with; "
@@ -83,24 +86,26 @@ def stop_of(record: Record) -> int:
     )
 
 
-def _limited_before(events: Sequence[Event], at: int) -> bool:
-    return any(event.get("about") == "limit" for event in events[:at])
+def _is_limit(event: Event) -> bool:
+    return event["e"] == "time_is_up" or event.get("about") == "limit"
 
 
-def more_than(record: Record, given: Mapping[str, int]) -> dict[str, int]:
+def more_than(record: Record, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the limits of a run that goes on: those that are given, else the record's, doubled where it reached one.
 
     Raises:
         UserError: A given one is reached already.
     """
-    limits = {f"max_{name}": int(limit) for name, limit in record.run["limits"].items()}
-    if record.end is not None and (reached := _LIMITS.get(record.end["result"]["end"])):
-        if given.get(f"max_{reached}", limits[f"max_{reached}"] + 1) <= limits[f"max_{reached}"]:
+    options = options_of(record)
+    limits = {name: getattr(options, name) for name in LIMITS}
+    limits |= {f"max_{name}": limit for name, limit in record.run["limits"].items()}
+    reached = None if record.end is None else _LIMITS.get(record.end["result"]["end"])
+    for name in (name for name in (reached.options if reached else ()) if limits.get(name)):
+        if 0 < given.get(name, 0) <= limits[name]:
             raise UserError(
-                f"--max-{reached} {given[f'max_{reached}']}: the run had as many; allow more than "
-                f"{limits[f'max_{reached}']}"
+                f"--{name.replace('_', '-')} {given[name]}: the run had as many; allow more than {limits[name]}"
             )
-        limits[f"max_{reached}"] *= 2
+        limits[name] *= 2
     return limits | {name: value for name, value in given.items() if value}
 
 
@@ -136,7 +141,7 @@ def options_of(record: Record) -> TreeOptions:
         RecordError: They make no sense, or are not there.
     """
     try:
-        return TreeOptions.model_validate(record.run["options"])
+        return read_options(record.run["options"])
     except (KeyError, ValidationError) as error:
         raise RecordError(f"{record.name}: its options cannot be used: {' '.join(str(error).split())}") from error
 

@@ -11,6 +11,7 @@ from reactree_ros.agent.turns import Turn, turn_from_dict
 from reactree_ros.llm.port import Reply
 from reactree_ros.record.reader import RecordError
 from reactree_ros.record.schema import Event, reply_from_dict, seen_from_dict, skills_after
+from reactree_ros.verdict import Verdict, verdict_of
 
 
 @dataclass
@@ -164,6 +165,16 @@ class Moment:
             what = f"{type(error).__name__}: {error}"
             raise RecordError(f"event {self.count} ({event['e']}) of the record cannot be used: {what}") from error
         self.count += 1
+
+    @property
+    def verdict(self) -> Verdict:
+        """How the run ended."""
+        return verdict_of(self.result)
+
+    def status_of(self, node: Node) -> str:
+        """Return the status that a behaviour is shown with: the root's is the run's, once that has ended."""
+        ended = self.result is not None and node.parent is None
+        return self.verdict.judgement.status if ended else node.status
 
     @property
     def root(self) -> Node:

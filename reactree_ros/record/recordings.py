@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from reactree_ros.agent.decision import Act, Expand
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.transcript import Transcript, TranscriptError, parse_transcript
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import read_json
 from reactree_ros.world.ai2thor.household import ALFRED
 from reactree_ros.world.virtualhome.household import WAH_NL
 
@@ -159,7 +159,10 @@ def load_outcomes(path: str | Path, variant: str) -> dict[int, bool]:
         ReplayError: The file cannot be read or is none of outcomes.
     """
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-        return {int(task_id): bool(variants[variant]) for task_id, variants in document.items() if variant in variants}
-    except (OSError, ValueError, AttributeError, TypeError) as error:
-        raise ReplayError(f"{path}: is no file of outcomes: {error}") from None
+        return read_json(
+            Path(path),
+            "file of outcomes",
+            lambda document: {int(task): bool(kept[variant]) for task, kept in document.items() if variant in kept},
+        )
+    except UserError as error:
+        raise ReplayError(str(error)) from None

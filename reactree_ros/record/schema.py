@@ -8,8 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 import dataclasses
-import json
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import compress, count
@@ -25,22 +23,22 @@ from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
     FreeText,
+    InvalidReply,
     LanguageModelError,
     MaySay,
     PromptTooLong,
     Reply,
 )
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.settings import without_secrets
+from reactree_ros.secrecy import redacted
 from reactree_ros.tree.failure import FailureKind, GaveUp, Held, MemoryGone, failure_of
 from reactree_ros.world.port import WorldError
+from reactree_ros.world.spec import check_prompts
 
 #: The version of what is written here; a reader takes no later one.
 SCHEMA = 1
 
 Event = dict[str, Any]
-#: A name and a password in an address.
-_CREDENTIALS = re.compile(r"//[^/@\s\"]*@")
 #: What of a reply is left out where it is as it is by default.
 _REPLY = tuple((field.name, field.default) for field in dataclasses.fields(Reply) if field.name not in ("text", "said"))
 #: What an exception is that a failure of this kind stands for.
@@ -52,11 +50,6 @@ _ERRORS: Mapping[FailureKind, type[Exception]] = {
     FailureKind.HELD: Held,
     FailureKind.BUG: Exception,
 }
-
-
-def without_credentials(values: Mapping[str, Any]) -> Event:
-    """Return settings without keys, and without the names and passwords in addresses."""
-    return dict(json.loads(_CREDENTIALS.sub("//", json.dumps(without_secrets(values)))))
 
 
 def turns_to_list(turns: Sequence[Turn]) -> list[dict[str, Any]]:
@@ -210,11 +203,12 @@ def household_from_dict(values: Event) -> Household:
     """Read a household back.
 
     Raises:
-        ValueError: One of its control flows is unknown.
+        ValueError: One of its control flows is unknown, or its naming or prompts may not be used.
         TypeError: Something of it is missing or unknown.
     """
     flows = {ControlFlow(flow): words for flow, words in values["control_flows"].items()}
-    return Household(**{**values, "actions": tuple(values["actions"]), "control_flows": flows})
+    actions = tuple(values["actions"])
+    return check_prompts(Household(**{**values, "actions": actions, "control_flows": flows}))
 
 
 def skills_difference(old: Sequence[str], new: Sequence[str]) -> Event:
@@ -268,16 +262,31 @@ def experience_from_dict(values: Event) -> Experience:
 
 def error_to_dict(error: Exception) -> Event:
     """Return what was raised: its type, what kind of failure it is, and its message."""
-    values: Event = {"type": type(error).__name__, "kind": failure_of(error).kind.value, "message": str(error)}
+    values: Event = {
+        "type": type(error).__name__,
+        "kind": failure_of(error).kind.value,
+        "message": redacted(str(error)),
+    }
     if isinstance(error, PromptTooLong):
         values |= {"excess": error.excess, "context": error.context}
+    if isinstance(error, LanguageModelError) and error.took is not None:
+        values["took"] = reply_to_dict(error.took)
     return values
 
 
 def error_from_dict(values: Event) -> Exception:
     """Return an exception that means the same as what was raised."""
+    error = _error(values)
+    if isinstance(error, LanguageModelError) and "took" in values:
+        error.took = reply_from_dict(values["took"])
+    return error
+
+
+def _error(values: Event) -> Exception:
     if "excess" in values:
         return PromptTooLong(values["excess"], values["context"])
-    base = _ERRORS.get(FailureKind(values["kind"]), Exception)
+    base = InvalidReply if "took" in values else _ERRORS.get(FailureKind(values["kind"]), Exception)
+    if values["kind"] == FailureKind.MODEL_GONE.value:
+        base = LanguageModelError
     made: type[Exception] = type(values["type"], (base,), {})
     return made(values["message"])

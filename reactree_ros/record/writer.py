@@ -28,6 +28,7 @@ from reactree_ros.agent.turns import About, Prompt, Said, Told, Turn, decision_t
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.planners.spec import Planner
+from reactree_ros.record.checking import ALL_PICTURES, LARGEST_PICTURE
 from reactree_ros.record.schema import (
     SCHEMA,
     Event,
@@ -40,8 +41,8 @@ from reactree_ros.record.schema import (
     sampling_of,
     skills_difference,
     turns_to_list,
-    without_credentials,
 )
+from reactree_ros.secrecy import without_credentials
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import Call, Listener
 from reactree_ros.tree.control_flow import Parallel
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
     from reactree_ros.episode import Episode, EpisodeResult
 
 _log = logging.getLogger(__name__)
-#: Largest picture that is recorded, and most bytes of all of a run's, before they are written as base64.
-LARGEST_PICTURE, ALL_PICTURES = 4 << 20, 64 << 20
 _JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 #: What :meth:`json.JSONEncoder.encode` would make anew for each event, which takes longer than to write one.
 _pieces: Callable[[Event, int], Sequence[str]] = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
@@ -199,7 +198,7 @@ class Recorder(Listener):
                 "recallable": list(context.world.recallable),
                 "options": self._options,
                 **({} if context.person is None else {"person": True}),
-                "limits": {"decisions": budget.max_decisions, "steps": budget.max_steps},
+                "limits": budget.limits,
                 **({} if context.team.alone else {"robots": [robot.name for robot in context.team.robots]}),
                 **self._about,
                 "parent": self._parent,
@@ -448,6 +447,10 @@ class Recorder(Listener):
     def heard(self, words: str) -> None:
         """See :meth:`Listener.heard`."""
         self._write({"e": "heard", "text": words})
+
+    def time_is_up(self) -> None:
+        """See :meth:`Listener.time_is_up`."""
+        self._write({"e": "time_is_up"})
 
     def counted(self, tokens: int) -> None:
         """See :meth:`Listener.counted`."""

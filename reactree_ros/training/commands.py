@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from reactree_ros.dataset.settings import ABOUT
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import read_json
 from reactree_ros.training import dataset
 from reactree_ros.training.checkpoint import write_whole
 from reactree_ros.training.curves import write_curves
@@ -103,7 +104,7 @@ def _check_settings(out: Path, settings: TrainSettings, data: Sequence[Path]) ->
     if not path.exists():
         write_whole(path, f"{json.dumps(now, indent=1)}\n".encode())
         return
-    begun = json.loads(path.read_text(encoding="utf-8"))
+    begun = read_json(path, "settings of a training; name another --out", dict)
     for name, value in now.items():
         if begun.get(name) != value:
             was = begun.get(name)

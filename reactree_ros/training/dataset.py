@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -12,6 +11,7 @@ from typing import Any
 from reactree_ros.dataset import settings
 from reactree_ros.dataset.settings import ABOUT, SCHEMA
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import LONGEST_LINE, parse_json, read_json, shown
 from reactree_ros.training.allowed import ACT, MaySay
 
 TRAIN, HELD_OUT = (f"{name}.jsonl" for name in (settings.TRAIN, settings.HELD_OUT))
@@ -68,13 +68,14 @@ def about(folder: Path) -> Mapping[str, Any]:
     Raises:
         UserError: The folder is no dataset, or one of a later layout.
     """
-    try:
-        values = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"--data {folder}: holds no {ABOUT} of a dataset; `reactree dataset` makes one") from error
+    if not (folder / ABOUT).is_file():
+        raise UserError(f"--data {folder}: holds no {ABOUT} of a dataset; `reactree dataset` makes one")
+    values: Any = read_json(folder / ABOUT, "description of a dataset; `reactree dataset` makes one")
     schema = values.get("schema") if isinstance(values, dict) else None
     if schema != SCHEMA:
-        raise UserError(f"--data {folder}: {ABOUT} has the schema {schema!r}, and {SCHEMA} is read here; make it anew")
+        raise UserError(
+            f"--data {folder}: {ABOUT} has the schema {shown(schema)}, and {SCHEMA} is read here; make it anew"
+        )
     return dict(values)
 
 
@@ -86,7 +87,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """
     try:
         with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), ""), 1):
                 yield _line(line, where=f"{path}: line {number}")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
@@ -94,10 +95,13 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def _line(line: str, *, where: str) -> dict[str, Any]:
     try:
-        values = json.loads(line)
+        values = parse_json(line)
         texts = [values[name] for name in ("prompt", "completion", "kind")]
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{where} is no decision of a dataset: {line[:60]!r}") from error
+    may_say, learn = values.get("may_say"), values.get("learn", True)
+    if not isinstance(may_say, dict | None) or not isinstance(learn, bool):
+        raise UserError(f"{where}: may_say must be a mapping, and learn true or false")
     if not all(isinstance(text, str) for text in texts) or not values["completion"].strip():
         raise UserError(f"{where}: prompt, completion and kind must be texts, and the completion not empty")
     return dict(values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from reactree_ros.errors import UserError
 from reactree_ros.llm.small.network import COSINES, GRAPH, HIDDEN, PAST, READ, SCORES, SINES, TOKENS, WEIGHTS
+from reactree_ros.read_back import LONGEST_LINE, parse_json, text_of
 from reactree_ros.training.checkpoint import write_whole
 
 #: Of the operators: RMSNormalization is among them.
@@ -27,9 +27,9 @@ def write_graph(folder: Path) -> None:
         UserError: The model is of another architecture, or something of it is not what the graph does.
     """
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = dict(parse_json(text_of(folder / "config.json")))
         weights = _weights(folder / WEIGHTS)
-    except (OSError, ValueError, struct.error) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, struct.error) as error:
         raise UserError(f"{folder}: holds no model: {error}") from error
     _check(folder, config)
     model = _Graph(config, weights).model()
@@ -57,7 +57,7 @@ def _weights(path: Path) -> dict[str, TensorProto]:
     """Return the weights in a safetensors file as tensors that say where in the file they lie."""
     with path.open("rb") as file:
         (size,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(size))
+        header = parse_json(file.read(min(size, LONGEST_LINE)))
     tensors = {}
     for name, about in header.items():
         if name == "__metadata__":

@@ -21,6 +21,7 @@ from reactree_ros.training.checkpoint import load_checkpoint, save_checkpoint
 from reactree_ros.training.model import Learner, Optimiser, begun_with, make_model, rate_share, with_layers
 from reactree_ros.training.prepared import Prepared
 from reactree_ros.training.settings import PRESETS, TrainSettings
+from reactree_ros.worker_process import serve_the_parent
 
 CHECKPOINT, TOKENIZER = "checkpoint.pt", "tokenizer.json"
 TRAIN, HELD_OUT = "prepared_train", "prepared_held_out"
@@ -121,6 +122,7 @@ def train_from_scratch(out: Path, settings: TrainSettings, shown: Shown) -> Prog
 
 
 def _other(out: Path, settings: TrainSettings, rank: int, count: int) -> None:
+    serve_the_parent()
     try:
         _join(out / "processes", rank=rank, count=count)
         _Trainer(out, settings, rank=rank, count=count).run(lambda progress, loss: None)

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import in_a_line, read_json
 from reactree_ros.training.allowed import Vocabulary
 from reactree_ros.training.dataset import Decision, NodeText
 from reactree_ros.training.vocabulary import END, token_texts
+from reactree_ros.worker_process import serve_the_parent
 
 _CHUNK = 64
 _ARRAYS = ("tokens", "nodes", "source", "first", "length", "kind", "targets", "learn", "allowed", "allowed_ends")
@@ -86,10 +88,20 @@ class Prepared:
 
     @classmethod
     def load(cls, folder: Path) -> Prepared:
-        """Read a folder; its arrays stay on the disk until they are looked at."""
-        about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
-        return cls(**arrays, kinds=tuple(about["kinds"]), refused=about["refused"])
+        """Read a folder; its arrays stay on the disk until they are looked at.
+
+        Raises:
+            UserError: It is broken.
+        """
+        try:
+            arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
+        except (OSError, ValueError, EOFError) as error:
+            raise UserError(f"{folder}: is broken: {in_a_line(error)}; remove it to have it made again") from error
+        return read_json(
+            folder / _ABOUT,
+            "description of a dataset as tokens; remove the folder to have it made again",
+            lambda about: cls(**arrays, kinds=tuple(about["kinds"]), refused=about["refused"]),
+        )
 
 
 def prepare(texts: Iterable[NodeText], tokenizer: str, *, context: int, masked: bool, processes: int) -> Prepared:
@@ -109,7 +121,7 @@ def prepare(texts: Iterable[NodeText], tokenizer: str, *, context: int, masked: 
         _begin(tokenizer, context, masked)
         parts = [_encoded(chunk) for chunk in _chunks(texts)]
     else:
-        with multiprocessing.get_context("spawn").Pool(processes, _begin, (tokenizer, context, masked)) as pool:
+        with multiprocessing.get_context("spawn").Pool(processes, _begin_worker, (tokenizer, context, masked)) as pool:
             parts = list(pool.imap(_encoded, _chunks(texts)))
     if not any(part.lengths for part in parts):
         raise UserError("the dataset holds no decision, so there is nothing to learn; look at how it was made")
@@ -146,10 +158,16 @@ def _chunks(texts: Iterable[NodeText]) -> Iterator[list[NodeText]]:
 _worker: dict[str, Any] = {}  # what a process of the pool needs for every chunk
 
 
+def _begin_worker(tokenizer: str, context: int, masked: bool) -> None:
+    serve_the_parent()
+    _begin(tokenizer, context, masked)
+
+
 def _begin(tokenizer: str, context: int, masked: bool) -> None:
     from tokenizers import Tokenizer
 
     read = Tokenizer.from_str(tokenizer)
+    read.encode_special_tokens = True  # in what is learnt, the marker of the end is text like any other
     _worker.update(tokenizer=read, context=context, texts=token_texts(read), vocabulary=None)
     if masked:
         _worker["vocabulary"] = Vocabulary(_worker["texts"], read.token_to_id(END))

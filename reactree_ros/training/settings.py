@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import Field, field_validator
 
 from reactree_ros.errors import UserError
-from reactree_ros.settings import Settings, read_settings
+from reactree_ros.read_back import read_yaml
+from reactree_ros.settings import Harmless, Settings, plain, read_settings
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class TrainSettings(Settings):
     context: int = Field(default=8192, ge=64, le=131072, description="tokens that the model's context holds")
     tokens: int = Field(default=50_000_000, ge=1, description="tokens to train on, as often as they come up")
     batch_tokens: int = Field(default=4096, ge=64, description="tokens of a step")
-    shares: str = Field(
+    shares: Annotated[str, Harmless(plain)] = Field(
         default="",
         description="how much of the tokens is of each --data, in their order, as 2,1,1; empty: each node as often",
     )
@@ -113,10 +113,7 @@ def read_recipe(path: Path, given: Mapping[str, Any]) -> TrainSettings:
     Raises:
         UserError: The file cannot be read, or a setting is wrong.
     """
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"--recipe {path}: {' '.join(str(error).split())}") from error
+    values = read_yaml(path)[0] or {}
     if not isinstance(values, dict):
         raise UserError(f"--recipe {path}: holds no settings; they look like 'preset: small', one a line")
     return read_settings(TrainSettings, {**values, **given}, where=str(path))

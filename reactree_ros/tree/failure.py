@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reactree_ros.agent.budget import Limit
 from reactree_ros.llm.port import InvalidReply, LanguageModelError, PromptTooLong
+from reactree_ros.secrecy import redacted
 from reactree_ros.world.port import WorldError
 
 
@@ -16,7 +17,9 @@ class FailureKind(enum.Enum):
     GAVE_UP = "failure"
     """The planner gave up: it said so, its expansion failed, or it could not be held to what may be said."""
     BUDGET = "budget"
-    """A limit on decisions or steps is reached."""
+    """A limit of the run is reached: decisions, steps, tokens, seconds or money."""
+    STUCK = "stuck"
+    """The same thing came again and again, and nothing new."""
     CONTEXT_FULL = "context_full"
     """The prompt does not fit into the language model's context, and nothing is left to leave out."""
     MODEL_GONE = "model_gone"
@@ -48,10 +51,11 @@ class LimitReached(Exception):
 
     Args:
         limit: The limit that is reached.
+        reason: How far, in words; empty: its line says enough.
     """
 
-    def __init__(self, limit: Limit) -> None:
-        super().__init__(limit.value)
+    def __init__(self, limit: Limit, reason: str = "") -> None:
+        super().__init__(reason or limit.line)
         self.limit = limit
 
 
@@ -94,11 +98,13 @@ def failure_of(error: Exception) -> Failure:
     """Return the failure that an exception stands for."""
     if isinstance(error, EndedBelow):
         return error.failure
-    message = str(error) or type(error).__name__
+    message = redacted(str(error)) or type(error).__name__
+    if isinstance(error, LimitReached):
+        return Failure(FailureKind.STUCK if error.limit is Limit.STUCK else FailureKind.BUDGET, message)
     for kinds, kind in _KINDS:
         if isinstance(error, kinds):
             return Failure(kind, message)
-    return Failure(FailureKind.BUG, f"{type(error).__name__}: {error}" if str(error) else message)
+    return Failure(FailureKind.BUG, f"{type(error).__name__}: {message}" if str(error) else message)
 
 
 _FATAL = (
@@ -109,7 +115,6 @@ _FATAL = (
     FailureKind.BUG,
 )
 _KINDS: tuple[tuple[tuple[type[Exception], ...], FailureKind], ...] = (
-    ((LimitReached,), FailureKind.BUDGET),
     ((GaveUp, InvalidReply), FailureKind.GAVE_UP),
     ((PromptTooLong,), FailureKind.CONTEXT_FULL),
     ((LanguageModelError,), FailureKind.MODEL_GONE),

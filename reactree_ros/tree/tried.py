@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
+from py_trees.composites import Selector
 
 from reactree_ros.agent.decision import FAILURE, Act, Think
+from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.told import ToldFailed, Tried
 from reactree_ros.agent.turns import Said, Saw, Told
 from reactree_ros.memory.experience import End
@@ -30,7 +34,22 @@ def why(failed: Behaviour) -> str:
             return why(child)
     if not isinstance(failed, GoalNode):
         return failed.feedback_message
-    return _in_one_line(_last_words(failed) or failed.feedback_message)
+    return shortened_line(_last_words(failed) or failed.feedback_message, LONGEST)
+
+
+def left_undone(succeeded: Behaviour) -> Iterator[str]:
+    """Yield what failed below a behaviour that succeeded all the same, and nothing else has done in its place.
+
+    Branches of a fallback are tried in place of each other; those of a parallel are not.
+    """
+    if isinstance(succeeded, GoalNode) and succeeded.end is not End.EXPAND:
+        return
+    below = succeeded.children[-1:] if isinstance(succeeded, GoalNode) else succeeded.children
+    for child in below:
+        if child.status == Status.SUCCESS:
+            yield from left_undone(child)
+        elif child.status == Status.FAILURE and not isinstance(succeeded, Selector):
+            yield f"'{child.subgoal if isinstance(child, GoalNode) else child.name}' failed: {why(child)}"
 
 
 def _last_words(node: GoalNode) -> str:
@@ -52,8 +71,3 @@ def _last_words(node: GoalNode) -> str:
         elif isinstance(turn, Said) and isinstance(turn.decision, Act):
             return seen
     return "gave up at once"
-
-
-def _in_one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from textwrap import wrap
 from xml.sax.saxutils import escape
 
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 from reactree_ros.record.moment import Moment, Node
-from reactree_ros.view.words import in_one_line
+from reactree_ros.view import words
+from reactree_ros.view.words import FLOWS, in_one_line
 
 #: What stands in a square.
-SIGNS = {"sequence": "→", "fallback": "?", "parallel": "⇉"}
-#: Colour and mark of a status; where there is none yet, the outline is broken.
-STATUSES = {
-    "running": ("#2563eb", "…"),
-    "success": ("#15803d", "✓"),
-    "failure": ("#c2260c", "✕"),
-    "interrupted": ("#a15c07", "‖"),
-    "": ("#8a8f98", ""),
+SIGNS = {kind: sign for kind, (sign, _) in FLOWS.items()}
+_COLOURS = {
+    "running": "#2563eb",
+    "success": "#15803d",
+    "claimed": "#0f6f86",
+    "failure": "#c2260c",
+    "interrupted": "#a15c07",
+    "": "#8a8f98",
 }
+#: Colour and mark of a status; where there is none yet, the outline is broken.
+STATUSES = {status: (_COLOURS[status], mark if status else "") for status, (mark, _) in words.STATUSES.items()}
 #: Longest side of a PNG, and most of its pixels.
 LONGEST, MOST = 12_000, 48_000_000
 _WIDE, _NARROW, _LEVEL, _MARGIN = 150, 60, 100, 60
@@ -36,17 +40,20 @@ def as_svg(moment: Moment) -> str:
     right = max((x for x, _ in places.values()), default=0) + _WIDE / 2 + _MARGIN
     height = max((y for _, y in places.values()), default=0) + _LEVEL + _MARGIN
     title = escape(in_one_line(moment.run["instruction"]))
+    ending = _ending(moment, (left + right) / 2, right - left)
+    top = _MARGIN + 16 * len(ending)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{right - left:g}" height="{height + _MARGIN:g}" '
-        f'viewBox="{left:g} {-_MARGIN} {right - left:g} {height + _MARGIN:g}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{right - left:g}" height="{height + top:g}" '
+        f'viewBox="{left:g} {-top} {right - left:g} {height + top:g}" role="img" '
         'font-family="Inter, Helvetica, Arial, DejaVu Sans, sans-serif" font-size="12" text-anchor="middle">',
         f"<title>{title}</title>",
-        f'<rect x="{left:g}" y="{-_MARGIN}" width="100%" height="100%" fill="#ffffff"/>',
+        f'<rect x="{left:g}" y="{-top}" width="100%" height="100%" fill="#ffffff"/>',
     ]
     for node, _ in nodes:
         if node.parent is not None:
             parts.append(_edge(places[node.parent], places[node.number]))
-    parts += [_drawn(node, *places[node.number]) for node, _ in nodes]
+    parts += [_drawn(node, moment.status_of(node), *places[node.number]) for node, _ in nodes]
+    parts += ending
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -68,11 +75,18 @@ def as_png(moment: Moment) -> bytes:
 
 def as_dot(moment: Moment) -> str:
     """Write a tree for Graphviz."""
-    lines = ["digraph run {", '  node [fontname="Helvetica", fontsize=11];', "  edge [arrowhead=none];"]
+    told = "" if moment.result is None else f"  label={_quoted(in_one_line(str(moment.verdict)))};"
+    lines = [
+        "digraph run {",
+        *filter(None, [told]),
+        '  node [fontname="Helvetica", fontsize=11];',
+        "  edge [arrowhead=none];",
+    ]
     for node, _ in walk(moment):
-        colour, mark = STATUSES[node.status]
+        status = moment.status_of(node)
+        colour, mark = STATUSES[status]
         label = SIGNS.get(node.kind) or in_one_line(node.subgoal or node.name)
-        style = "solid" if node.status else "dashed"
+        style = "solid" if status else "dashed"
         shape = _DOT_SHAPES.get(node.kind, "ellipse")
         said = _quoted(f"{mark} {label}".strip())
         lines.append(f'  n{node.number} [label={said}, shape={shape}, color="{colour}", style={style}];')
@@ -119,23 +133,36 @@ def _edge(above: tuple[float, float], below: tuple[float, float]) -> str:
     )
 
 
-def _drawn(node: Node, x: float, y: float) -> str:
-    colour, mark = STATUSES[node.status]
-    dashes = "" if node.status else ' stroke-dasharray="4 3"'
+def _ending(moment: Moment, x: float, width: float) -> list[str]:
+    """Say above the tree how the run ended, in lines; nothing before its end."""
+    if moment.result is None:
+        return []
+    colour, mark = STATUSES[moment.verdict.judgement.status]
+    lines = wrap(in_one_line(f"{mark} {moment.verdict}"), max(24, int(width / 7)), max_lines=_LINES, placeholder=" …")
+    return [
+        f'<text x="{x:g}" y="{-_MARGIN + 16 * (number - len(lines) + 1):g}" font-size="13" font-weight="600" '
+        f'fill="{colour}">{escape(line)}</text>'
+        for number, line in enumerate(lines)
+    ]
+
+
+def _drawn(node: Node, status: str, x: float, y: float) -> str:
+    colour, mark = STATUSES[status]
+    dashes = "" if status else ' stroke-dasharray="4 3"'
     outline = f'fill="#ffffff" stroke="{colour}" stroke-width="2.5"{dashes}'
     if node.kind in SIGNS:
         return (
             f'<rect x="{x - 15:g}" y="{y - 15:g}" width="30" height="30" rx="3" {outline}/>'
             f'<text x="{x:g}" y="{y + 5.5:g}" font-size="16" fill="{colour}">{SIGNS[node.kind]}</text>'
         )
-    words = "".join(
+    name = "".join(
         f'<text x="{x:g}" y="{y + 34 + 14 * number:g}" fill="#1d2126" stroke="#ffffff" stroke-width="4" '
         f'paint-order="stroke">{escape(line)}</text>'
         for number, line in enumerate(_lines(in_one_line(node.subgoal or node.name)))
     )
     return (
         f'<circle cx="{x:g}" cy="{y:g}" r="17" {outline}/>'
-        f'<text x="{x:g}" y="{y + 5.5:g}" font-size="16" fill="{colour}">{mark}</text>{words}'
+        f'<text x="{x:g}" y="{y + 5.5:g}" font-size="16" fill="{colour}">{mark}</text>{name}'
     )
 
 

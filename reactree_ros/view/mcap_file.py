@@ -11,6 +11,7 @@ from typing import Any
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 from reactree_ros.record.schema import Event
+from reactree_ros.verdict import Judgement, verdict_of
 
 #: Levels of Foxglove's log.
 INFO, WARNING, ERROR = 2, 3, 4
@@ -99,4 +100,5 @@ def _said(event: Event) -> Iterator[tuple[int, str]]:
     elif kind == "interrupted":
         yield WARNING, "interrupted"
     elif kind == "end":
-        yield INFO, f"end: {event['result']['end']}"
+        verdict = verdict_of(event["result"])
+        yield (INFO if verdict.judgement is Judgement.REACHED else WARNING), str(verdict)

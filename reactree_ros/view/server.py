@@ -1,7 +1,8 @@
-"""The server of the page: records as they are written, and the person's hand on the run, on this machine alone.
+"""The server of the page: records as they are written, and the person's hand on the run.
 
-What a request has to be is checked before anything else: it names this server (``Host``), it comes from this server's
-own page (``Origin``), and, where the server can be reached from other machines, it carries the token.
+A request is checked before anything else: it names this server (``Host``), it carries the token, and it comes from this
+server's own page (``Origin``). The terminal alone prints the token. It holds on the loopback, too: every user of a
+machine can reach that.
 """
 
 from __future__ import annotations
@@ -14,12 +15,11 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any
-from urllib.parse import parse_qs
+from typing import Any, ParamSpec, TypeVar
 
 import uvicorn
 from starlette.applications import Starlette
@@ -30,10 +30,15 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from reactree_ros.errors import UserError
-from reactree_ros.record.reader import opened, read_record
+from reactree_ros.pending import Pending
+from reactree_ros.read_back import LONGEST_LINE, number_of, parse_json
+from reactree_ros.record.reader import Reading, RecordError, read_record
+from reactree_ros.record.schema import Event
+from reactree_ros.verdict import verdict_of
 from reactree_ros.view.exports import EXPORTS, export
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.steering import Helm
+from reactree_ros.view.words import as_script
 
 PAGE = Path(__file__).parent / "page"
 #: Time between two looks at a record that is being written, in seconds.
@@ -47,7 +52,9 @@ PART = 1 << 20
 #: Longest command of a person, in bytes.
 LONGEST_COMMAND = 100_000
 LAST_PORT = 65535
-COOKIE = "reactree_token"
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+#: The cookie that holds the token; browsers send a cookie to every port of a host, so each page has one of its own.
+COOKIE = "reactree_token_{port}"
 _HEADERS = [
     (
         b"content-security-policy",
@@ -60,6 +67,8 @@ _HEADERS = [
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 ]
+P = ParamSpec("P")
+T = TypeVar("T")
 Scope = Any
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -70,7 +79,7 @@ class ViewServer:
 
     Args:
         runs: What is shown.
-        host: The interface; any but the loopback asks for a token.
+        host: The interface.
         port: The port; 0: a free one.
         steering: Steers the run that is going on; None: runs are watched only.
 
@@ -84,7 +93,7 @@ class ViewServer:
         self._socket = _bound(host, port)
         address = self._socket.getsockname()
         self._host, self.port = address[0], address[1]
-        self.token = "" if _is_loopback(self._host) else secrets.token_urlsafe(24)
+        self._token = secrets.token_urlsafe(24)
         config = uvicorn.Config(
             self._app(), log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1, ws="none"
         )
@@ -93,9 +102,9 @@ class ViewServer:
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """Where the page is, with the token: it is for the person's eyes, not for a log."""
         name = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{name}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+        return f"http://{name}:{self.port}/?token={self._token}"
 
     def __enter__(self) -> ViewServer:
         self._thread.start()
@@ -123,37 +132,50 @@ class ViewServer:
             Route("/api/events", self._events),
             Route("/api/export", self._export),
             Route("/api/steering", self._steer, methods=["POST"]),
+            Route("/page/words.js", self._words),
             Mount("/page", StaticFiles(directory=PAGE)),
         ]
-        return _Guard(Starlette(routes=routes), token=self.token, port=self.port)
+        own = [f"{name}:{self.port}" for name in LOOPBACK] if _is_loopback(self._host) else []
+        return _Guard(Starlette(routes=routes), token=self._token, cookie=self._cookie, hosts=own)
+
+    @property
+    def _cookie(self) -> str:
+        return COOKIE.format(port=self.port)
 
     # ------------------------------------------------------------------ what is asked for
 
     async def _page(self, request: Request) -> Response:
-        if self.token and "token" in request.query_params:  # out of the address line, where it could be read
+        if "token" in request.query_params:  # out of the address line, where it could be read
             answer: Response = RedirectResponse("/", status_code=303)
-            answer.set_cookie(COOKIE, self.token, httponly=True, samesite="strict")
+            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return answer
         return Response((PAGE / "index.html").read_bytes(), media_type="text/html")
 
+    async def _words(self, request: Request) -> Response:
+        return Response(as_script(), media_type="text/javascript")
+
     async def _table(self, request: Request) -> Response:
-        runs = await asyncio.to_thread(self._runs.table)
+        runs = await _apart(self._runs.table)
         return _json({"alone": self._runs.alone, "steered": self._steering is not None, "runs": runs})
 
     async def _events(self, request: Request) -> Response:
-        path = self._asked(request)
-        first = request.query_params.get("from", "0")
-        if path is None or not first.isdecimal():
+        path = await self._asked(request)
+        first = number_of(request.query_params.get("from", "0"))
+        if path is None or first is None:
             return _refusal(404, "there is no such run; go back to the table")
-        return StreamingResponse(self._follow(path, int(first)), media_type="application/x-ndjson")
+        try:
+            reading = Reading(path, await _apart(self._runs.open, path), _loosely)
+        except RecordError as error:
+            return _refusal(422, str(error))
+        return StreamingResponse(self._follow(reading, path, first), media_type="application/x-ndjson")
 
     async def _export(self, request: Request) -> Response:
-        path, kind = self._asked(request), request.query_params.get("as", "")
-        at = request.query_params.get("at", "")
+        path, kind = await self._asked(request), request.query_params.get("as", "")
+        at = number_of(request.query_params.get("at", ""))
         if path is None or kind not in EXPORTS:
             return _refusal(404, f"there is no such run or export; there are {', '.join(EXPORTS)}")
         try:
-            content = await asyncio.to_thread(_exported, path, kind, int(at) if at.isdecimal() else None)
+            content = await _apart(self._exported, path, kind, at)
         except UserError as error:
             return _refusal(422, str(error))
         named = f'attachment; filename="run.{EXPORTS[kind].suffix}"'
@@ -163,11 +185,11 @@ class ViewServer:
         if self._steering is None:
             return _refusal(409, "this run is watched only; `reactree run --view` steers")
         try:
-            command = json.loads(await request.body())
+            command = parse_json(await request.body(), halves=True)
             do, run, words = str(command["do"]), str(command.get("run", "")), str(command.get("words", ""))
         except (ValueError, TypeError, KeyError, AttributeError):
             return _refusal(400, 'a command is {"do": …, "run": …}')
-        path = self._runs.path if self._runs.alone else self._runs.find(run)
+        path = self._runs.path if self._runs.alone else await _apart(self._runs.find, run)
         if path is None:
             return _refusal(404, "there is no such run; go back to the table")
         commands = self._steering.commands(path)
@@ -179,50 +201,89 @@ class ViewServer:
             return _refusal(409, str(error))
         return _json({})  # what comes of it is told with the events
 
-    def _asked(self, request: Request) -> Path | None:
-        return self._runs.find(request.query_params.get("run", ""))
+    async def _asked(self, request: Request) -> Path | None:
+        return await _apart(self._runs.find, request.query_params.get("run", ""))
+
+    def _exported(self, path: Path, kind: str, at: int | None) -> bytes:
+        return export(read_record(path, self._runs.open(path)), kind, at)
 
     # ------------------------------------------------------------------ a record as it is written
 
-    async def _follow(self, path: Path, skip: int) -> AsyncIterator[bytes]:
+    async def _follow(self, reading: Reading, path: Path, skip: int) -> AsyncIterator[bytes]:
         """Yield whole lines of a record until its end; between them how the run is steered, when that changes."""
-        told, quiet, rest = None, 0.0, b""
-        with opened(path) as file:
+        told, quiet = None, 0.0
+        with reading:
             while not self._stopping.is_set():
                 if self._steering is not None and (course := self._steering.course_of(path)) != told:
                     told = course
                     yield _line({"e": "steering"} | asdict(course))
-                part = file.read(PART)
-                lines = (rest + part).split(b"\n")
-                rest = lines.pop()
-                skipped, skip = lines[:skip], max(0, skip - len(lines))
-                lines = lines[len(skipped) :]
-                if lines:
-                    quiet = 0.0
-                    yield b"".join(line + b"\n" for line in lines)
-                    if _ends(lines[-1]):
-                        return
-                elif skipped and _ends(skipped[-1]):
+                try:
+                    found = await _apart(reading.more, PART) if reading.grown() else []
+                except RecordError as error:
+                    yield _line({"e": "unreadable", "reason": str(error)})
                     return
+                skipped, skip = found[:skip], max(0, skip - len(found))
+                if lines := [_told(line, event) for line, event in found[len(skipped) :]]:
+                    quiet = 0.0
+                    yield b"".join(lines)
                 elif quiet >= QUIET_PERIOD:
                     quiet = 0.0
                     yield b"\n"
-                if not part:
+                if reading.ended:
+                    return
+                if not found:
                     quiet += LOOK_PERIOD
                     await asyncio.sleep(LOOK_PERIOD)
-                else:
-                    await asyncio.sleep(0)
 
 
-def _ends(line: bytes) -> bool:
-    return b'"end"' in line[:40] and bool(json.loads(line).get("e") == "end")
+def _loosely(line: bytes) -> Event:
+    """Read a line as far as the stream has to know it: the page leaves out what makes no sense in the others.
+
+    Raises:
+        ValueError: It is too long, or the last one and no JSON.
+    """
+    if len(line) > LONGEST_LINE:
+        raise ValueError(f"is longer than {LONGEST_LINE >> 20} MiB, the most that a line may have")
+    event = parse_json(line) if b'"end"' in line[:40] else None
+    return event if isinstance(event, dict) and event.get("e") == "end" else {"e": ""}
+
+
+def _told(line: bytes, event: Event) -> bytes:
+    """Return a line of a record as the page gets it: the last one with how the run ended, which it need not judge."""
+    if event["e"] != "end":
+        return line
+    verdict = verdict_of(event.get("result")).as_dict()
+    return line.rstrip()[:-1] + b',"verdict":' + json.dumps(verdict).encode() + b"}\n"
+
+
+async def _apart(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """Do something in a thread that neither the server nor the end of the process waits for, however long it takes."""
+    result: Pending[T] = Pending()
+
+    def do() -> None:
+        try:
+            value = work(*args, **named)
+        except BaseException as error:
+            result.fail(error)
+        else:
+            result.succeed(value)
+
+    threading.Thread(target=do, name="view work", daemon=True).start()
+    return await asyncio.wrap_future(result)
 
 
 class _Guard:
-    """Lets nothing through but what this server's own page asks for."""
+    """Lets nothing through but what this server's own page asks for.
 
-    def __init__(self, app: Any, *, token: str, port: int) -> None:
-        self._app, self._token, self._port = app, token, port
+    Args:
+        app: What is guarded.
+        token: What every request carries.
+        cookie: The name of the cookie that it is in.
+        hosts: What the server is called; empty: anything.
+    """
+
+    def __init__(self, app: Any, *, token: str, cookie: str, hosts: Collection[str]) -> None:
+        self._app, self._token, self._cookie, self._hosts = app, token.encode(), cookie, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -240,23 +301,23 @@ class _Guard:
 
     def _objection(self, scope: Scope, headers: Headers) -> tuple[int, str]:
         host, origin = headers.get("host", ""), headers.get("origin")
-        if not self._token and host not in {f"{name}:{self._port}" for name in ("127.0.0.1", "localhost", "[::1]")}:
+        if self._hosts and host not in self._hosts:
             return 403, f"this is not {host[:80]!r}; open the page by the address that was printed"
+        if not self._has_token(Request(scope)):
+            return 401, "the token is missing; open the page by the address that was printed"
         if origin is not None and origin != f"http://{host}":
             return 403, "a page from elsewhere may neither read nor steer a run"
         if scope["method"] not in ("GET", "HEAD"):
             if origin is None or not headers.get("content-type", "").startswith("application/json"):
                 return 403, "commands come from the page, as JSON"
-            if not headers.get("content-length", "").isdecimal() or int(headers["content-length"]) > LONGEST_COMMAND:
+            length = number_of(headers.get("content-length", ""))
+            if length is None or length > LONGEST_COMMAND:
                 return 413, f"a command has at most {LONGEST_COMMAND} bytes"
-        if self._token and not self._has_token(scope):
-            return 401, "the token is missing; open the page by the address that was printed"
         return 0, ""
 
-    def _has_token(self, scope: Scope) -> bool:
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
-        given.append(Request(scope).cookies.get(COOKIE, ""))
-        return any(hmac.compare_digest(one.encode(), self._token.encode()) for one in given)
+    def _has_token(self, request: Request) -> bool:
+        given = (request.query_params.get("token", ""), request.cookies.get(self._cookie, ""))
+        return any(hmac.compare_digest(one.encode(errors="replace"), self._token) for one in given)
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -276,10 +337,6 @@ def _bound(host: str, port: int) -> socket.socket:
 
 def _is_loopback(address: str) -> bool:
     return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-
-
-def _exported(path: Path, kind: str, at: int | None) -> bytes:
-    return export(read_record(path), kind, at)
 
 
 def _line(event: dict[str, Any]) -> bytes:

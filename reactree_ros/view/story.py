@@ -10,7 +10,7 @@ from reactree_ros.record.moment import Moment, Node
 from reactree_ros.record.schema import Event
 from reactree_ros.view.words import in_one_line, visible
 
-_COUNTS = ("end", "gsr", "ssr", "decisions", "steps", "agent_nodes", "max_depth", "seconds", "message")
+_COUNTS = ("decisions", "steps", "agent_nodes", "max_depth", "seconds", "message")
 
 
 def as_markdown(moment: Moment) -> str:
@@ -23,9 +23,10 @@ def as_markdown(moment: Moment) -> str:
 
 
 def _counts(moment: Moment) -> dict[str, Any]:
+    told = {"outcome": f"{moment.verdict.judgement.mark} {moment.verdict}"}
     if moment.result is None:
-        return {"end": "no end yet", "decisions": moment.decisions, "steps": moment.steps}
-    return {name: moment.result[name] for name in _COUNTS if moment.result.get(name) not in (None, "")}
+        return told | {"decisions": moment.decisions, "steps": moment.steps}
+    return told | {name: moment.result[name] for name in _COUNTS if moment.result.get(name) not in (None, "")}
 
 
 def _named(value: Event) -> str:

@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
+from reactree_ros.agent.one_skill import more_than_one, plain_skill
 from reactree_ros.pending import Pending
 
 __all__ = [
@@ -105,6 +106,11 @@ class World(abc.ABC):
     #: Words of places at which one robot at a time can be at work.
     places: Sequence[str] = ()
 
+    @property
+    def free_verbs(self) -> Sequence[str]:
+        """Verbs of which it cannot say before what a skill will do; by default all where skills are said freely."""
+        return self.household.actions if self.household.free_skills else ()
+
     @abc.abstractmethod
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         """Bring the world back to where its task starts; the result is the first observation, as of :meth:`observe`.
@@ -128,6 +134,23 @@ class World(abc.ABC):
     @abc.abstractmethod
     def execute(self, skill: str) -> Pending[Observation]:
         """Carry out a skill. A refusal is an observation with its outcome, not an error."""
+
+    def canonical(self, skill: str) -> Pending[str | Observation]:
+        """Say what :meth:`execute` would carry out for a text, in the one way to write it; nothing happens yet.
+
+        A skill policy judges that, and nothing else is carried out then: ``click [Buy  Now]`` is ``click[buy now]``. An
+        observation instead says why it would not be carried out. By default it is the text itself: a world knows its
+        skills as it lists them, and refuses every other way to write one. Where skills are said freely, it is the text
+        in plain letters, and what may be more than one skill is refused.
+        """
+        if not self.household.free_skills:
+            return Pending.of(skill)
+        plain = plain_skill(skill)
+        problem = more_than_one(skill)
+        if not problem:
+            return Pending.of(plain)
+        refused = f"The skill was not carried out: '{plain}' may be more than one skill: {problem}."
+        return Pending.of(Observation(refused, Outcome.UNKNOWN_SKILL))
 
     @abc.abstractmethod
     def score(self) -> Pending[Score | None]:

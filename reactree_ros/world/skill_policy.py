@@ -8,7 +8,8 @@ from __future__ import annotations
 import difflib
 import enum
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from reactree_ros.agent.household import split_skill
 from reactree_ros.errors import UserError
-from reactree_ros.settings import did_you_mean
+from reactree_ros.read_back import read_yaml
+from reactree_ros.settings import did_you_mean, fault_of
 
 
 class PolicyError(UserError, ValueError):
@@ -66,38 +68,62 @@ class SkillPolicy:
     rules: Sequence[Rule]
     where: str = "the skill policy"
 
-    def judge(self, skill: str) -> tuple[Verdict, str]:
-        """Judge a skill in words, e.g. ``pick up juice 1``; returns the verdict and the reason in words."""
-        verb, target = split_skill(skill, (rule.skill for rule in self.rules))
+    def judge(self, skill: str, verbs: Iterable[str] = ()) -> tuple[Verdict, str]:
+        """Judge a skill; returns the verdict and the reason in words.
+
+        Args:
+            skill: In the world's own words, e.g. ``pick up juice 1``: see :meth:`World.canonical`.
+            verbs: Of all of the world's skills: no rule for ``turn`` is about ``turn on``.
+        """
+        known = [*(rule.skill for rule in self.rules), *verbs]
+        verb, target = (skill, "") if skill in known else split_skill(skill, known)
         if not verb:
             return Verdict.DENY, f"the skill policy knows no skill like '{skill}'"
         verbs = "|".join(sorted({re.escape(rule.skill) for rule in self.rules}))
         if re.search(rf"(?:[;,&\n]|\b(?:and|then)\b)\s*(?:{verbs})\b", target):
             return Verdict.DENY, f"'{skill}' is more than one skill"
         word = re.sub(r" \(?\d+\)?$", "", target)
+        what = f"'{verb} {word}'" if word else f"'{verb}'"
+        named = {_folded(word), _folded(target)}
         for rule in self.rules:
-            if rule.skill == verb and rule.object in (None, word):
-                return rule.verdict, f"the skill policy says {rule.verdict.value} for '{verb} {word}'"
-        return Verdict.DENY, f"the skill policy has no rule for '{verb} {word}'"
+            if rule.skill == verb and (rule.object is None or _folded(rule.object) in named):
+                return rule.verdict, f"the skill policy says {rule.verdict.value} for {what}"
+        return Verdict.DENY, f"the skill policy has no rule for {what}"
 
-    def offers(self, skill: str) -> bool:
+    def offers(self, skill: str, verbs: Iterable[str] = ()) -> bool:
         """Whether a skill may be carried out, be it after a person has confirmed it."""
-        return self.judge(skill)[0] is not Verdict.DENY
+        return self.judge(skill, verbs)[0] is not Verdict.DENY
 
     def permits(self, verb: str) -> bool:
         """Whether anything may be done with a verb."""
         return any(rule.skill == verb and rule.verdict is not Verdict.DENY for rule in self.rules)
 
-    def check(self, verbs: Sequence[str], words: Sequence[str]) -> None:
-        """Look whether every rule can ever decide in a world.
+    def check(self, verbs: Sequence[str], words: Sequence[str], free_verbs: Collection[str] = ()) -> None:
+        """Look whether every rule can ever decide in a world, and is kept there.
 
         Args:
             verbs: Of the world's skills.
             words: Of what they are done to; empty where the world cannot say: then no rule's object is looked at.
+            free_verbs: Those of which the world cannot say before what a skill will do. ``take lamp`` may take a knife
+                that is called so, too, and ``turn lamp on`` turn it on.
 
         Raises:
             PolicyError: A rule cannot; the message names it, and what may have been meant.
         """
+        free = [(index, rule) for index, rule in enumerate(self.rules) if rule.skill in free_verbs]
+        for index, rule in free:
+            at = f"{self.where}: rules.{index}"
+            if rule.object is not None:
+                raise PolicyError(
+                    f"{at}.object: '{rule.object}' cannot be kept to: what '{rule.skill}' is done to is said freely "
+                    "here, and nobody knows before what it will be; leave the object out"
+                )
+            if rule.verdict is not free[0][1].verdict:
+                raise PolicyError(
+                    f"{at}.verdict: '{rule.verdict.value}' cannot be kept to beside '{free[0][1].verdict.value}' of "
+                    f"rules.{free[0][0]}: skills are said freely here, and '{free[0][1].skill}' may do what "
+                    f"'{rule.skill}' does; give both one verdict, or leave one out: what no rule names is denied"
+                )
         for index, rule in enumerate(self.rules):
             at = f"{self.where}: rules.{index}"
             if rule.skill not in verbs:
@@ -115,20 +141,20 @@ def _nearest(word: str, words: Sequence[str]) -> str:
     return f"did you mean '{by_lower_case[near[0]]}'?" if near else f"its words are such as '{words[0]}'"
 
 
+def _folded(word: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", word).casefold().split()).strip("[]()\"' ")
+
+
 def load_policy(path: str | Path) -> SkillPolicy:
     """Read a skill policy from a YAML file.
 
     Raises:
         PolicyError: The file cannot be read or is no skill policy.
     """
-    import yaml
-
     try:
-        document: Any = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise PolicyError(f"{path}: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise PolicyError(f"{path}: is no YAML: {' '.join(str(error).split())}") from None
+        document, _ = read_yaml(Path(path))
+    except UserError as error:
+        raise PolicyError(str(error)) from None
     return _policy(document, str(path))
 
 
@@ -145,6 +171,6 @@ def _policy(document: Any, where: str) -> SkillPolicy:
     try:
         return SkillPolicy(tuple(_Document.model_validate(document).rules), where=where)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the document"
-        raise PolicyError(f"{where}: {place}: {first['msg']}, not {str(first['input'])[:60]!r}") from None
+        fault = fault_of(error, _Document)
+        place = ".".join(map(str, fault.path)) or "the document"
+        raise PolicyError(f"{where}: {place}: {fault.with_value}") from None

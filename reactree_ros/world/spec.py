@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import Field
 
 from reactree_ros.errors import UserError
-from reactree_ros.registry import Spec
+from reactree_ros.registry import SUITES, WORLDS, Spec
 from reactree_ros.settings import Settings
 from reactree_ros.world.port import Household, World
 
@@ -88,6 +88,21 @@ def in_house(task: object) -> dict[str, str]:
     return {"house": house} if house else {}
 
 
+def check_prompts(household: Household) -> Household:
+    """Return a household that a record or a bridge brought, once its prompts come with a registered package.
+
+    To read them imports that package.
+
+    Raises:
+        ValueError: They do not.
+    """
+    package, _, folder = household.prompts.partition(":")
+    sound = all(part.isidentifier() for part in folder.split("/"))
+    if household.prompts and not (sound and package in WORLDS.packages | SUITES.packages):
+        raise ValueError(f"prompts {household.prompts[:80]!r}: come with no registered world; install what brings it")
+    return household
+
+
 class WorldSettings(Settings):
     """What can be set of every world."""
 
@@ -152,7 +167,9 @@ class Place:
             UserError: There is none of that number.
         """
         if task_id not in self.tasks:
-            raise UserError(f"there is no task {task_id} in {self.spec.name}; there are {_listed(self.tasks)}")
+            near = min(self.tasks, key=lambda one: abs(one - task_id), default=None)
+            meant = "" if near is None else f"; the nearest is {near}"
+            raise UserError(f"there is no task {task_id} in {self.spec.name}; there are {_listed(self.tasks)}{meant}")
         return self.tasks[task_id]
 
     def choose(self, instruction: str | None, *, by_number: bool = False) -> tuple[Task | None, int | None]:

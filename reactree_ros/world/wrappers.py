@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from reactree_ros.pending import Pending, asked, give_up_after, mapped, pass_on, settle_as, where_late
@@ -60,6 +61,15 @@ class WorldWrapper(World):
     def available_skills(self) -> Pending[Sequence[str]]:
         """See :meth:`World.available_skills`."""
         return self.inner.available_skills()
+
+    @property
+    def free_verbs(self) -> Sequence[str]:
+        """The inner world's."""
+        return self.inner.free_verbs
+
+    def canonical(self, skill: str) -> Pending[str | Observation]:
+        """See :meth:`World.canonical`."""
+        return self.inner.canonical(skill)
 
     def execute(self, skill: str) -> Pending[Observation]:
         """See :meth:`World.execute`."""
@@ -149,6 +159,10 @@ class SkillTimeLimit(WorldWrapper):
     def available_skills(self) -> Pending[Sequence[str]]:
         """See :meth:`World.available_skills`; waits until what was cancelled has ended."""
         return self._rested(lambda: self._answered("available_skills", self.inner.available_skills))
+
+    def canonical(self, skill: str) -> Pending[str | Observation]:
+        """See :meth:`World.canonical`; waits until what was cancelled has ended."""
+        return self._rested(lambda: self._answered("canonical", lambda: self.inner.canonical(skill)))
 
     def score(self) -> Pending[Score | None]:
         """See :meth:`World.score`; waits until what was cancelled has ended."""
@@ -288,38 +302,77 @@ class PolicyGuard(WorldWrapper):
 
     def available_skills(self) -> Pending[Sequence[str]]:
         """See :meth:`World.available_skills`; those that the policy does not deny."""
-        return mapped(asked(self.inner.available_skills), lambda skills: list(filter(self._policy.offers, skills)))
+        verbs = self.inner.household.actions
+        offered = partial(self._policy.offers, verbs=verbs)
+        return mapped(asked(self.inner.available_skills), lambda skills: list(filter(offered, skills)))
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """See :meth:`World.execute`."""
+        """See :meth:`World.execute`; what is carried out is the very text that was judged."""
+        world = self.inner
         try:  # also where it was done before: a robot may get its map, and with it its words, later
-            self._policy.check(self.inner.household.actions, self.inner.words)
+            self._policy.check(world.household.actions, world.words, world.free_verbs)
         except PolicyError as error:
-            return Pending.of(refusal(str(error), Outcome.REFUSED_BY_POLICY))
-        verdict, reason = self._policy.judge(skill)
+            return Pending.of(_refused(str(error)))
+        return _followed(asked(world.canonical, skill), lambda meant: self._judged(meant, skill))
+
+    def _judged(self, meant: str | Observation, said: str) -> Pending[Observation]:
+        """Carry out what is meant, where the policy allows it or a person does."""
+        if isinstance(meant, Observation):
+            return Pending.of(meant)
+        verdict, reason = self._policy.judge(meant, self.inner.household.actions)
         if verdict is Verdict.ALLOW:
-            return self.inner.execute(skill)
+            return self.inner.execute(meant)
         if verdict is Verdict.DENY:
-            return Pending.of(refusal(reason, Outcome.REFUSED_BY_POLICY))
-        question = asked(self._confirm, skill, reason)
-        outer = Pending[Observation](on_cancel=question.cancel)
+            return Pending.of(_refused(reason))
+        question = asked(self._confirm, meant, reason)
+        outer = Pending[str](on_cancel=question.cancel)
 
-        def go_on(done: Future[str]) -> None:
-            if outer.done():
-                return
+        def answer(done: Future[str]) -> None:
             if done.cancelled():
-                objection = f"nobody confirmed '{skill}'"
+                outer.succeed(f"nobody confirmed '{meant}'")
             elif (error := done.exception()) is not None:
-                objection = f"nobody could be asked about '{skill}': {error}"
+                outer.succeed(f"nobody could be asked about '{meant}': {error}")
             else:
-                objection = done.result()
-            if objection:
-                outer.succeed(refusal(objection, Outcome.REFUSED_BY_POLICY))
-            else:
-                pass_on(asked(self.inner.execute, skill), outer)
+                outer.succeed(done.result())
 
-        question.add_done_callback(go_on)
-        return outer
+        question.add_done_callback(answer)
+        return _followed(outer, lambda objection: self._confirmed(meant, objection))
+
+    def _confirmed(self, meant: str, objection: str) -> Pending[Observation]:
+        """Carry out what a person has confirmed, where that is still what the text means."""
+        if objection:
+            return Pending.of(_refused(objection))
+
+        def carried_out(now: str | Observation) -> Pending[Observation]:
+            if isinstance(now, Observation):
+                return Pending.of(now)
+            return self.inner.execute(meant) if now == meant else Pending.of(_refused(f"'{meant}' is '{now}' now"))
+
+        return _followed(asked(self.inner.canonical, meant), carried_out)
+
+
+def _followed(first: Pending[Any], then: Callable[[Any], Pending[T]]) -> Pending[T]:
+    """Return what comes of one pending result and then of another; cancelling it cancels the one that is waited for."""
+    if first.done() and not first.cancelled() and first.exception() is None:
+        return asked(then, first.result())
+    outer = Pending[T](on_cancel=first.cancel)
+
+    def go_on(done: Future[Any]) -> None:
+        if outer.done():
+            return
+        if done.cancelled():
+            outer.cancel()
+        elif (error := done.exception()) is not None:
+            outer.fail(error)
+        else:
+            pass_on(asked(then, done.result()), outer)
+
+    first.add_done_callback(go_on)
+    return outer
+
+
+def _refused(reason: str) -> Observation:
+    return refusal(reason, Outcome.REFUSED_BY_POLICY)
 
 
 def refusal(reason: str, outcome: Outcome) -> Observation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
 import subprocess
 import sys
 from contextlib import closing
@@ -134,6 +135,7 @@ def in_process_of_its_own(program: str, *arguments: object) -> Ended:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
     )
     try:
         out, err = process.communicate(timeout=TIME_LIMIT)

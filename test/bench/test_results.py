@@ -12,6 +12,7 @@ from reactree_ros.bench.events import Size, size_of
 from reactree_ros.bench.results import RunLine, grouped_by_end, line_of
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.llm.port import Reply
+from reactree_ros.read_back import checked, parse_json
 from reactree_ros.record.moment import Request
 
 
@@ -41,9 +42,9 @@ def test_a_run_in_which_no_model_was_asked_has_no_tokens() -> None:
 
 def test_a_line_is_read_back_as_it_was_written() -> None:
     one = line(end="context_full", message="the prompt is 3 tokens too long")
-    assert RunLine.from_json(one.as_json()) == one
-    with pytest.raises(ValueError, match="unexpected keyword"):
-        RunLine.from_json('{"nothing": 1}')
+    assert checked(RunLine, parse_json(one.as_json())) == one
+    with pytest.raises(ValueError, match="there is no field 'nothing'"):
+        checked(RunLine, {"nothing": 1})
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_a_second_launch_starts_nothing_and_says_whose_node_it_met_and_the_first
 
     release(bridge)
     assert first.ended_cleanly(0)
-    assert "Success (end: done, GSR 1.00, SSR 1.00)" in first.output
+    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in first.output
 
 
 def test_a_launch_begins_where_one_that_was_killed_has_left_nothing(processes: Processes) -> None:

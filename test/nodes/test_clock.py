@@ -63,7 +63,7 @@ def test_the_watchdog_looks_on(processes: Processes) -> None:
 def test_a_launch_carries_its_task_out(processes: Processes) -> None:
     launch = processes.launch("use_sim_time:=true", f"instruction:={INSTRUCTION}")
     assert launch.ended_cleanly(0)
-    assert "Success (end: done, GSR 1.00, SSR 1.00)" in launch.output
+    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in launch.output
 
 
 # ---------------------------------------------------------------------- respawn

@@ -206,7 +206,7 @@ def test_a_server_decides_for_the_launch(processes: Processes) -> None:
             processes.launch(f"instruction:={INSTRUCTION}", "llm:=openai", f"base_url:={peer.base_url}", "model:=tiny"),
             0,
         )
-    assert "Success (end: done, GSR 1.00, SSR 1.00)" in output
+    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in output
     assert "24 decisions, 16 steps" in output
     assert "Your task is to: " in peer.asked[-1].prompt
 
@@ -218,7 +218,7 @@ def test_the_small_model_decides_for_the_launch_with_the_planner_that_it_was_tra
     need_in_nodes("small", "onnxruntime", "tokenizers", "llguidance")
     output = ended(processes.launch(f"instruction:={INSTRUCTION}", "llm:=small", f"save_to:={tmp_path}", *named), 0)
     assert "was trained for" not in output
-    assert "Success (end: done, GSR 1.00, SSR 1.00)" in output
+    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in output
     (record,) = tmp_path.rglob("*.jsonl")
     own, *_ = trained_for(PACKAGED)
     assert read_record(record).run["planner"]["name"] == own
@@ -252,4 +252,4 @@ def test_the_inference_node_may_run_elsewhere(processes: Processes) -> None:
     inference.wait_for("process has finished cleanly")
     output = ended(processes.launch(f"instruction:={INSTRUCTION}", "start_inference:=false"), 0)
     assert "inference_node" not in output
-    assert "Success (end: done, GSR 1.00, SSR 1.00)" in output
+    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in output

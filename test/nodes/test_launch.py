@@ -52,7 +52,7 @@ def test_an_instruction_is_carried_out_and_the_launch_ends_with_0(processes: Pro
     assert "[1] Think: To solve the task" in launch.output
     assert "- control flow: parallel" in launch.output
     assert "You put down apple on coffee table" in launch.output
-    assert "Success (end: done, GSR 1.00, SSR 1.00)" in launch.output
+    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in launch.output
     assert "24 decisions, 16 steps" in launch.output
 
 
@@ -60,27 +60,27 @@ def test_a_goal_that_is_not_reached_ends_the_launch_with_1(processes: Processes,
     few = parameters(tmp_path, planner={"max_decisions": 3})
     launch = processes.launch(f"instruction:={INSTRUCTION}", few)
     assert launch.ended_cleanly(1)
-    assert "Not achieved (end: out_of_decisions, GSR 0.00, SSR 0.00)" in launch.output
+    assert "Goal not reached (end: out_of_decisions, GSR 0.00, SSR 0.00)" in launch.output
     assert launch.output.count("the goal was not reached") == 1
 
 
 def test_a_task_without_instruction_is_carried_out_by_its_own(processes: Processes) -> None:
     launch = processes.launch("task_id:=1", "house:=villa", "namespace:=robot1/arm", "log_level:=warn")
     assert launch.ended_cleanly(0)
-    assert "Success (end: done, GSR 1.00, SSR 1.00)" in launch.output
+    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in launch.output
 
 
 def test_two_robots_share_an_instruction_each_by_a_bridge_of_its_own(processes: Processes) -> None:
     launch = processes.launch(f"instruction:={INSTRUCTION}", "robots:=2", "namespace:=house", "planner:=reactree_wm")
     assert launch.ended_cleanly(0)
     assert "robot_1 is here, too" in launch.output
-    assert "Success (end: done, GSR 1.00, SSR 1.00)" in launch.output
+    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in launch.output
 
 
 def test_an_instruction_that_is_no_task_of_the_house_is_judged_by_its_tree(processes: Processes) -> None:
     launch = processes.launch("instruction:=Pick up 1 apple")
     assert launch.ended_cleanly(0)
-    assert "Success (end: done)" in launch.output
+    assert "Claimed, not checked (end: done)" in launch.output
 
 
 def test_an_instruction_arrives_as_it_was_written(processes: Processes, tmp_path: Path) -> None:

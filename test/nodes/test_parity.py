@@ -116,7 +116,7 @@ def in_this_process(
     )
     result = episode.run()
     file.close()
-    return decisions.lines, {"success": result.achieved, "reason": episode.reason(result)} | dataclasses.asdict(result)
+    return decisions.lines, {"success": result.achieved, "reason": result.verdict.because} | dataclasses.asdict(result)
 
 
 #: What differs between two runs of the same: when, for how long, and who answered (over ROS an inference node says it).

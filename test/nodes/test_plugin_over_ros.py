@@ -38,7 +38,7 @@ def garden(processes: Processes, installed: Path, monkeypatch: pytest.MonkeyPatc
 def test_its_task_is_carried_out_by_name(garden: Processes, planner: str) -> None:
     launch = garden.launch(*GARDEN, f"planner:={planner}", "beds:=5", "task_id:=1")
     assert launch.ended_cleanly(0)
-    assert "Success (end: done, GSR 1.00, SSR 1.00)" in launch.output
+    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in launch.output
     assert "take can-1" in launch.output
 
 
@@ -71,4 +71,4 @@ def test_a_wrong_setting_of_it_is_named(garden: Processes, argument: str, said: 
 def test_the_limits_of_its_household_hold(garden: Processes) -> None:
     launch = garden.launch(*GARDEN, "planner:=react", "instruction:=Count the stars")
     assert launch.ended_cleanly(1)
-    assert "Not achieved (end: failure" in launch.output
+    assert "Goal not reached (end: failure" in launch.output

@@ -41,7 +41,7 @@ def test_a_node_killed_in_the_middle_ends_the_task_and_the_next_goal_succeeds(
         release(process)
     task = processes.node("execute_task", INSTRUCTION)
     assert task.end() == 0, task.output
-    assert "Success (end: done, GSR 1.00, SSR 1.00)" in task.output
+    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in task.output
     assert "Traceback" not in planner.output
 
 
@@ -62,7 +62,7 @@ def test_a_decision_whose_inference_node_is_killed_and_started_again_is_asked_ag
     release(inference)
     assert task.end() == 0, task.output
     assert "[1] " in task.output
-    assert "Success (end: done, GSR 1.00, SSR 1.00)" in task.output
+    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in task.output
 
 
 def test_a_bridge_that_is_back_at_once_has_lost_the_skill_and_is_given_the_next_task(processes: Processes) -> None:

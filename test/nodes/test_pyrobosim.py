@@ -39,7 +39,7 @@ def test_a_launch_brings_its_node_up_and_its_robot_puts_the_apple_on_the_desk(
         *(f"robot_config:={hurried}", "instruction:=Put 1 apple on the desk"),
     )
     assert whole.ended_cleanly(0)
-    assert "Success (end: done)" in whole.output
+    assert "Claimed, not checked (end: done)" in whole.output
     assert "Action pick finished with status: SUCCESS" in whole.output
     assert "You put down apple on desk" in whole.output
 

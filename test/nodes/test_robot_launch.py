@@ -43,7 +43,7 @@ def test_an_instruction_is_carried_out_in_five_rooms(processes: Processes) -> No
     assert whole.ended_cleanly(0)
     assert "You are in the house" not in whole.output
     assert "You open fridge. You see apple (1), fridge (1)" in whole.output
-    assert "Success (end: done)" in whole.output
+    assert "Claimed, not checked (end: done)" in whole.output
     put_down = [line for line in body.output.splitlines() if line.startswith("arm: put down")]
     assert put_down == ["arm: put down pudding 1 on coffee table 1", "arm: put down apple 1 on coffee table 1"]
 
@@ -63,7 +63,7 @@ def test_two_robots_share_an_instruction_each_with_a_bridge_of_its_own(processes
     given = (f"instruction:={INSTRUCTION}", f"robots:={robots}", "planner:=reactree_wm")
     whole = processes.start("ros2", "launch", "reactree_ros", "mobile_manipulator.launch.py", *given)
     assert whole.ended_cleanly(0)
-    assert "Success (end: done)" in whole.output
+    assert "Claimed, not checked (end: done)" in whole.output
     put_down = [[line for line in body.output.splitlines() if line.startswith("arm: put down")] for body in bodies]
     assert sorted(map(len, put_down)) == [1, 1]
     assert " is here, too" in whole.output
@@ -109,7 +109,7 @@ def test_a_cancel_in_mid_navigation_stops_the_robot_and_the_next_goal_is_carried
     assert first.end() == 0
     second = processes.node("execute_task", INSTRUCTION)
     assert second.end() == 0
-    assert "Success (end: done)" in second.output
+    assert "Claimed, not checked (end: done)" in second.output
     whole.interrupt()
     assert whole.ended_cleanly(0)
 
@@ -143,7 +143,7 @@ def test_a_server_that_vanishes_is_named_and_the_launch_ends(processes: Processe
     body.signal(signal.SIGKILL)
     assert whole.ended_cleanly(1)
     assert "navigate_to_pose has gone (for 1 s)" in whole.output
-    assert "Not achieved (end: world_gone)" in whole.output
+    assert "Broken off (end: world_gone)" in whole.output
 
 
 def decisions(whole: Process) -> list[str]:

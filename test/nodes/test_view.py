@@ -20,6 +20,7 @@ import pytest
 from command_line import Cli
 from doubles import ScriptedModel, ScriptedWorld
 from processes import PATIENCE, Process, Processes
+from view.writing import cookie_of, origin_of
 
 from reactree_ros.errors import UserError
 
@@ -397,7 +398,9 @@ class Looking:
         while not (found := json.loads(asked(self.url, "api/runs"))["runs"]):
             pass
         self.run = found[0]["run"]
-        with urlopen(f"{self.url}api/events?run={self.run}", timeout=PATIENCE) as stream:
+        headers = {"Cookie": cookie_of(self.url)}
+        asking = Request(f"{origin_of(self.url)}/api/events?run={self.run}", headers=headers)
+        with urlopen(asking, timeout=PATIENCE) as stream:
             self.events.extend(json.loads(line) for line in stream if line.strip())
 
     @property
@@ -445,9 +448,9 @@ def url_of(process: Process) -> str:
 
 
 def asked(url: str, path: str, command: dict[str, str] | None = None) -> bytes:
-    headers = {"Origin": url.rstrip("/"), "Content-Type": "application/json"} if command else {}
+    headers = {"Cookie": cookie_of(url), "Origin": origin_of(url), "Content-Type": "application/json"}
     body = json.dumps(command).encode() if command else None
-    with urlopen(Request(f"{url}{path}", body, headers), timeout=PATIENCE) as answer:
+    with urlopen(Request(f"{origin_of(url)}/{path}", body, headers), timeout=PATIENCE) as answer:
         return bytes(answer.read())
 
 

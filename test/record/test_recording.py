@@ -36,8 +36,9 @@ from reactree_ros.record.going_on import WayBack, decision_of, go_on, stop_of
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.player import LATER, replay
 from reactree_ros.record.reader import Record, RecordError, follow, read_record
-from reactree_ros.record.schema import skills_after, skills_difference, without_credentials
+from reactree_ros.record.schema import skills_after, skills_difference
 from reactree_ros.record.writer import Recorder, RecordFile
+from reactree_ros.secrecy import without_credentials
 from reactree_ros.tree.goal_node import GoalNode, Program
 from reactree_ros.tree.options import DEEPEST, TreeOptions
 from reactree_ros.view.exports import write_exports
@@ -54,6 +55,16 @@ SCRIPT = {
     "b": ["Act: recall location of apple", "Act: done"],
 }
 KILLS = 50
+
+
+def _head() -> bytes:
+    episode, kept = recorded_episode(SCRIPT)
+    episode.run()
+    return f"{kept.lines[0]}\n".encode()
+
+
+#: The first line of a record.
+HEAD = _head()
 
 
 def run_into(path: Path) -> EpisodeResult:
@@ -219,8 +230,9 @@ def test_a_record_is_never_written_over_another_file(tmp_path: Path) -> None:
         (b'[1]\n{"e":"grow"}\n', "is no record of a run"),
         (b"\xff\xfe\n", "is no record of a run"),
         (b'{"e":"run","schema":2}\n', "is a record of schema 2, which this version .schema 1. does not know"),
-        (b'{"e":"run","schema":1}\n{"e":\n{"e":"end"}\n', r"line 2 is no event: b'{\"e\":'"),
-        (b'{"e":"run","schema":1}\n7\n', "line 2 is no event"),
+        (b'{"e":"run","schema":1}\n', r"line 1 \(run\): t lacks"),
+        (HEAD + b'{"e":\n{"e":"end"}\n', r"line 2 is no event: b'{\"e\":"),
+        (HEAD + b"7\n", "line 2 is no event"),
     ],
 )
 def test_what_is_no_record_is_refused_in_one_line(content: bytes, message: str, tmp_path: Path) -> None:
@@ -258,7 +270,7 @@ def test_a_record_is_followed_while_it_is_written(tmp_path: Path, monkeypatch: p
 def test_who_follows_a_run_that_was_killed_may_stop(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     assert list(follow(path, goes_on=lambda: False)) == []
-    path.write_text('{"e":"run","schema":1,"t":0}\n{"e":"gr')
+    path.write_bytes(HEAD + b'{"e":"gr')
     assert [event["e"] for event in follow(path, goes_on=lambda: False)] == ["run"]
 
 

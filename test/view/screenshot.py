@@ -31,7 +31,7 @@ def main(file: Path) -> None:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": 1280, "height": 760})
             page.goto(server.url)
-            expect(page.locator(".top .chip")).to_have_text("done")
+            expect(page.locator(".top .chip")).to_have_text("Goal reached")
             page.get_by_label("Decision to go to").fill(DECISION)
             page.get_by_label("Decision to go to").blur()
             expect(page.locator(".budget b").first).to_have_text(DECISION)

@@ -133,7 +133,7 @@ def test_an_mcap_file_has_every_event_and_a_log_or_says_what_to_install(
     messages = read_mcap((tmp_path / "run.mcap").read_bytes())
     assert [value for topic, _, value in messages if topic.startswith("/record/")] == list(record.events)
     log = [value for topic, _, value in messages if topic == "/log"]
-    assert (log[0]["message"], log[-1]["message"]) == (DEMO, "end: done")
+    assert (log[0]["message"], log[-1]["message"]) == (DEMO, "Goal reached (end: done, GSR 1.00, SSR 1.00)")
     times = [time for _, time, _ in messages]
     assert times == sorted(times)
     assert times[-1] - times[0] == round(record.events[-1]["t"] * 1e9)
@@ -143,7 +143,8 @@ def test_an_mcap_file_has_every_event_and_a_log_or_says_what_to_install(
 def test_a_picture_is_one_that_foxglove_shows(tmp_path: Path) -> None:
     pytest.importorskip("mcap")
     lines = Lines(tmp_path / "run.jsonl", "Look")
-    lines.add("observation", node=0, of="observe", text="A kitchen.", picture="aGk=")
+    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "Look"}])
+    lines.add("observation", node=0, of="observe", text="A kitchen.", outcome="done", picture="aGk=")
     messages = read_mcap(export(read_record(lines.path), "mcap"))
     (picture,) = [value for topic, _, value in messages if topic == "/picture"]
     assert (picture["format"], picture["data"]) == ("png", "aGk=")

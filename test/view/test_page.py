@@ -16,9 +16,12 @@ from reactree_ros.person.port import Question, approves
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import read_record
 from reactree_ros.view.steering import Asked, Course, Steering
+from reactree_ros.view.words import FLOWS, STATUSES
 
 pytestmark = pytest.mark.view
 
+#: Of the demo, and of a run that is written without a score.
+ENDED = re.compile("Goal reached|Claimed, not checked")
 Open = Callable[..., Any]
 Serve = Callable[..., Any]
 
@@ -37,8 +40,8 @@ def names(page: Any) -> set[str]:
 def tree_of(moment: Moment) -> set[str]:
     """The same, of a moment as the record has it."""
     return {
-        f"{node.kind if node.kind not in ('agent', 'goal') else f'goal node: {node.subgoal}'}, "
-        f"{node.status or 'not reached'}"
+        f"{node.kind if node.kind not in ('agent', 'goal') else f'agent node: {node.subgoal}'}, "
+        f"{STATUSES[moment.status_of(node)][1]}"
         for node in moment.nodes.values()
         if node.kind != "skill"
     }
@@ -77,7 +80,7 @@ def test_a_live_run_is_watched_from_its_first_decision_to_its_last(live: Live, o
     assert grown == sorted(grown)
     assert len(set(grown)) > 2
     page.get_by_role("button", name="Go on").click()
-    expect(page.locator(".top .chip")).to_have_text("done")
+    expect(page.locator(".top .chip")).to_have_text(ENDED)
     result = live.result()
     expect(page.locator(".moves .of")).to_have_text(f"of {result.decisions}")
     expect(page.locator(".steering")).to_be_hidden()
@@ -90,12 +93,12 @@ def test_new_nodes_come_without_the_rest_jumping(live: Live, open_page: Open) ->
     page.keyboard.press("-")  # the view is the person's from now on
     for number in (1, 2):
         settled(page)
-        before = place(page, f"goal node: {DEMO}")
+        before = place(page, f"agent node: {DEMO}")
         page.get_by_role("button", name="Step", exact=True).click()
         expect(page.locator(".budget b").first).to_have_text(str(number))
     expect(page.locator("[role=treeitem]")).to_have_count(4)
     settled(page)
-    after = place(page, f"goal node: {DEMO}")
+    after = place(page, f"agent node: {DEMO}")
     assert after == pytest.approx(before, abs=1.0)
 
 
@@ -121,7 +124,7 @@ def test_a_run_is_paused_and_goes_on(live: Live, open_page: Open) -> None:
     expect(page.locator(".budget b").first).to_have_text("1")
     expect(page.locator(".top .chip")).to_have_text("paused")
     page.keyboard.press("p")
-    expect(page.locator(".top .chip")).to_have_text("done")
+    expect(page.locator(".top .chip")).to_have_text(ENDED)
     assert live.result().end == "done"
 
 
@@ -132,7 +135,7 @@ def test_a_run_is_cancelled_once_it_is_confirmed(live: Live, open_page: Open) ->
     expect(page.get_by_role("button", name="Go on")).to_be_visible()
     page.keyboard.press("c")
     page.get_by_role("button", name="Cancel the run").click()
-    expect(page.locator(".top .chip")).to_have_text("interrupted")
+    expect(page.locator(".top .chip")).to_have_text("Interrupted")
     assert live.result().end == "interrupted"
 
 
@@ -182,7 +185,7 @@ def test_the_latest_run_is_followed_over_to_the_next_one(tmp_path: Path, serve: 
     first = Wide(tmp_path / "first.jsonl", 5)
     first.write()
     expect(page.locator("h1")).to_have_text("Tidy up the whole house")
-    expect(page.locator(".top .chip")).to_have_text("done")
+    expect(page.locator(".top .chip")).to_have_text(ENDED)
     Lines(tmp_path / "second.jsonl", "Wash a plate", started="2026-01-02T03:05:00+00:00")
     expect(page.locator("h1")).to_have_text("Wash a plate")
     expect(page.locator("h1")).to_have_count(1)
@@ -193,7 +196,7 @@ def test_who_looks_at_an_earlier_moment_is_not_taken_away_from_it(
 ) -> None:
     Wide(tmp_path / "first.jsonl", 5).write()
     page = open_page(f"{serve(tmp_path).url}#/latest")
-    expect(page.locator(".top .chip")).to_have_text("done")
+    expect(page.locator(".top .chip")).to_have_text(ENDED)
     page.keyboard.press(",")
     expect(page.locator(".top .chip")).to_have_text("earlier moment")
     with page.expect_response(lambda answer: "second" in answer.text() if "api/runs" in answer.url else False):
@@ -286,7 +289,7 @@ def test_the_run_is_told_something_while_it_goes_on(live: Live, open_page: Open)
     page.get_by_label("Tell the run something").fill("stop")
     page.keyboard.press("Enter")
     assert live.result().end == "interrupted"
-    expect(page.locator(".top .chip")).to_have_text("interrupted")
+    expect(page.locator(".top .chip")).to_have_text("Interrupted")
 
 
 # ---------------------------------------------------------------------- a run that is over
@@ -300,7 +303,7 @@ def record(tmp_path: Path) -> Path:
 
 def test_scrubbed_to_decision_ten_everything_is_of_decision_ten(record: Path, serve: Serve, open_page: Open) -> None:
     page = open_page(serve(record).url)
-    expect(page.locator(".top .chip")).to_have_text("done")
+    expect(page.locator(".top .chip")).to_have_text(ENDED)
     page.get_by_label("Decision to go to").fill("10")
     page.keyboard.press("Enter")
     expect(page.locator(".budget b").first).to_have_text("10")
@@ -328,7 +331,7 @@ def test_scrubbed_to_decision_ten_everything_is_of_decision_ten(record: Path, se
 
 def test_a_node_that_is_chosen_tells_its_conversation(record: Path, serve: Serve, open_page: Open) -> None:
     page = open_page(serve(record).url)
-    page.locator("[role=treeitem][aria-label^='goal node: find and pick up the apple']").click()
+    page.locator("[role=treeitem][aria-label^='agent node: find and pick up the apple']").click()
     expect(page.locator("h2.goal")).to_have_text("find and pick up the apple")
     node = next(
         one
@@ -345,7 +348,7 @@ def test_a_node_that_is_chosen_tells_its_conversation(record: Path, serve: Serve
 
 def test_everything_is_done_with_the_keyboard_alone(record: Path, serve: Serve, open_page: Open) -> None:
     page = open_page(serve(record).url)
-    expect(page.locator(".top .chip")).to_have_text("done")
+    expect(page.locator(".top .chip")).to_have_text(ENDED)
     numbers = [event["decisions"] for event in read_record(record).events if "decisions" in event]
     for key, before_the_last in ((",", 1), (",", 2), (",", 3), (".", 2)):
         page.keyboard.press(key)
@@ -392,7 +395,7 @@ def test_keys_lead_to_refusals_and_failures(tmp_path: Path, serve: Serve, open_p
     lines.add("status", of=[[0, "failure", "gave up"]])
     lines.end(end="failure", decisions=5)
     page = open_page(serve(lines.path).url)
-    expect(page.locator(".top .chip")).to_have_text("failure")
+    expect(page.locator(".top .chip")).to_have_text("Goal not reached")
     page.get_by_label("Decision to go to").fill("0")
     page.keyboard.press("Enter")
     page.locator("svg.tree").focus()
@@ -448,7 +451,7 @@ def test_a_world_with_poses_has_a_map_on_which_the_robot_moves(tmp_path: Path, s
 def test_the_tree_shows_which_of_two_robots_a_subtree_has(tmp_path: Path, serve: Serve, open_page: Open) -> None:
     demo(tmp_path / "run.jsonl", world=household(robots=2)).run()
     page = open_page(serve(tmp_path / "run.jsonl").url)
-    expect(page.locator(".top .chip")).to_have_text("done")
+    expect(page.locator(".top .chip")).to_have_text(ENDED)
     tops = page.locator("[role=treeitem][aria-label*=' move the ']")
     expect(tops).to_have_count(2)
     assert {top.locator(".doing").text_content() for top in tops.all()} == {"robot_1", "robot_2"}
@@ -462,9 +465,9 @@ def test_runs_are_filtered_opened_and_laid_side_by_side(tmp_path: Path, serve: S
     page = open_page(serve(tmp_path).url)
     rows = page.locator("tbody tr")
     expect(rows).to_have_count(4)
-    page.get_by_label("end").select_option("failure")
+    page.get_by_label("outcome").select_option("Goal not reached")
     expect(rows).to_have_count(1)
-    page.get_by_label("end").select_option("")
+    page.get_by_label("outcome").select_option("")
     page.get_by_label("planner").select_option("reactree")
     expect(rows).to_have_count(2)
     page.get_by_label("Search").fill("plate")
@@ -483,7 +486,83 @@ def test_runs_are_filtered_opened_and_laid_side_by_side(tmp_path: Path, serve: S
     expect(here.first).to_have_text(here.last.inner_text())
     page.get_by_role("link", name="Runs").click()
     page.get_by_role("link", name="Wash a plate").click()
-    expect(page.locator(".top .chip")).to_have_text("failure")
+    expect(page.locator(".top .chip")).to_have_text("Goal not reached")
+
+
+# ---------------------------------------------------------------------- what a person is told
+
+
+@pytest.mark.parametrize(
+    ("result", "words", "status"),
+    [
+        ({"gsr": 1.0, "ssr": 1.0}, "✓ Goal reached", "success"),
+        ({"gsr": 0.0, "ssr": 0.5}, "✗ Goal not reached, because the planner says that it is done, but", "failure"),
+        ({}, "≟ Claimed, not checked, because the planner says that it is done, and", "claimed"),
+        ({"end": "model_gone", "message": "it is off"}, "✗ Broken off, because the language model does not", "failure"),
+        ({"end": "out_of_time", "reason": "9 s"}, "✗ Goal not reached, because out of time: 9 s", "failure"),
+    ],
+)
+def test_first_of_all_the_page_says_how_the_run_ended(
+    tmp_path: Path, serve: Serve, open_page: Open, result: dict[str, Any], words: str, status: str
+) -> None:
+    lines = Lines(tmp_path / "run.jsonl", "root")
+    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
+    lines.add("status", of=[[0, "success", "done"]])
+    lines.end(**result)
+    page = open_page(serve(lines.path).url, width=390, height=844)
+    said = page.get_by_label("How the run ended, and what ran")
+    expect(said).to_contain_text(words)
+    expect(page.locator(f"[role=treeitem].{status}")).to_have_count(1)
+    expect(page.locator(f".top .chip.{status}")).to_have_count(1)
+    expect(said.locator(".score")).to_have_count(1 if "gsr" in result else 0)
+    if status != "success":
+        expect(page.locator(".top .chip.success, .outcome.success, [role=treeitem].success")).to_have_count(0)
+
+
+def test_the_page_counts_as_the_terminal_does_and_explains_its_signs(
+    record: Path, serve: Serve, open_page: Open
+) -> None:
+    page = open_page(serve(record).url)
+    said = page.get_by_label("How the run ended, and what ran")
+    for words in ("GSR 1.00, SSR 1.00", "GSR: 1 if the whole goal holds"):
+        expect(said).to_contain_text(words)
+    expect(said.locator("dd")).to_have_text(["expert", "virtualhome", "reactree_wm"])
+    expect(page.get_by_role("button", name="Next refusal")).to_have_text("no refusals")
+    expect(page.get_by_role("button", name="Next refusal")).to_be_disabled()
+    expect(page.get_by_label("Marks of the time line")).to_contain_text("4 expansions")
+    page.locator(".legend summary").click()
+    for kind, (sign, does) in FLOWS.items():
+        expect(page.locator(".legend")).to_contain_text(f"{sign}{kind}: {does}")
+    page.get_by_role("tab", name="World").click()
+    expect(page.locator(".named")).to_have_text(["apple 2", "pudding 1", "coffee table 1"])
+    page.get_by_role("tab", name="Run").click()
+    spent = dict(
+        zip(page.locator(".facts dt").all_inner_texts(), page.locator(".facts dd").all_inner_texts(), strict=True)
+    )
+    assert (spent["Agent nodes"], spent["Decisions"], spent["Steps"]) == ("8", "24", "16")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"e": "grow", "nodes": [{"node": 1, "parent": 1, "kind": "agent", "name": "of itself"}]},
+        {"e": "grow", "nodes": [{"node": 0, "parent": 0, "kind": "agent", "name": "again"}]},
+        {"e": "grow", "nodes": [{"node": 2, "parent": 3, "kind": "agent"}, {"node": 3, "parent": 2, "kind": "agent"}]},
+        {"e": "grow", "nodes": 7},
+        {"e": "status", "of": [None]},
+        {"e": "retrieved", "node": 0, "experiences": [None]},
+    ],
+)
+def test_what_makes_no_sense_in_a_record_is_left_out_and_said(
+    tmp_path: Path, serve: Serve, open_page: Open, event: dict[str, Any]
+) -> None:
+    lines = Lines(tmp_path / "run.jsonl", "root")
+    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
+    lines.add(event.pop("e"), **event)
+    lines.end()
+    page = open_page(serve(lines.path).url)
+    expect(page.locator("[role=treeitem]")).to_have_count(1)
+    expect(page.locator(".outcome .odd")).to_contain_text("the first is event 2")
 
 
 # ---------------------------------------------------------------------- looks
@@ -493,7 +572,7 @@ def test_it_is_dark_where_the_system_is_dark(record: Path, serve: Serve, open_pa
     brightness = {}
     for scheme in ("light", "dark"):
         page = open_page(serve(record).url, color_scheme=scheme)
-        expect(page.locator(".top .chip")).to_have_text("done")
+        expect(page.locator(".top .chip")).to_have_text(ENDED)
         colour = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
         brightness[scheme] = sum(map(int, re.findall(r"\d+", colour)[:3])) / 3
     assert brightness["light"] > 200
@@ -502,7 +581,7 @@ def test_it_is_dark_where_the_system_is_dark(record: Path, serve: Serve, open_pa
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(record: Path, serve: Serve, open_page: Open) -> None:
     page = open_page(serve(record).url, width=360, height=740, has_touch=True)
-    expect(page.locator(".top .chip")).to_have_text("done")
+    expect(page.locator(".top .chip")).to_have_text(ENDED)
     assert page.evaluate("document.documentElement.scrollWidth") == 360
     for part in (page.locator("svg.tree"), page.locator(".panel").first, page.locator("footer.time")):
         expect(part).to_be_in_viewport(ratio=0.9)
@@ -516,10 +595,10 @@ def test_of_two_thousand_nodes_only_those_that_can_be_seen_are_drawn(
         path = tmp_path / f"{agents}.jsonl"
         Wide(path, agents).write()
         page = open_page(serve(path).url)
-        expect(page.locator(".top .chip")).to_have_text("done")
+        expect(page.locator(".top .chip")).to_have_text(ENDED)
         expect(page.locator(".moves .of")).to_have_text(f"of {agents:,}")
         page.get_by_role("tab", name="Run").click()
-        expect(page.locator("dd").get_by_text(f"{agents:,}", exact=True)).to_be_visible()
+        expect(page.locator("dt:text-is('Agent nodes') + dd")).to_have_text(f"{agents:,}")
         page.get_by_label("Decision to go to").fill(str(agents // 2))
         page.keyboard.press("Enter")
         expect(page.locator("[role=treeitem].active").first).to_be_attached()
@@ -556,7 +635,7 @@ def test_a_tree_of_two_thousand_nodes_grows_on_the_page(tmp_path: Path, serve: S
     expect(decisions).to_have_text("of 1,000")
     for _ in pieces:
         pass
-    expect(page.locator(".top .chip")).to_have_text("done")
+    expect(page.locator(".top .chip")).to_have_text(ENDED)
     expect(decisions).to_have_text("of 2,000")
 
 
@@ -604,3 +683,12 @@ def test_hostile_words_are_shown_as_words(tmp_path: Path, serve: Serve, open_pag
     assert page.locator("img, main script").count() == 0
     assert page.title() not in ("1", "2")
     assert {url.split("/", 3)[2] for url in asked} == {page.url.split("/", 3)[2]}
+
+
+def test_the_token_leaves_the_address_line_and_no_script_reads_it(
+    tmp_path: Path, serve: Serve, open_page: Open
+) -> None:
+    page = open_page(f"{serve(Lines(tmp_path / 'run.jsonl', 'root').path).url}#/latest")
+    expect(page.locator("h1")).to_be_visible()
+    assert ("token" in page.url, page.url.endswith("/#/latest")) == (False, True)
+    assert page.evaluate("[document.cookie, document.referrer]") == ["", ""]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
-from view.writing import DEMO, Lines, Live, Wide, demo
+from view.writing import DEMO, Lines, Live, Wide, cookie_of, demo, origin_of, token_of
 
 from reactree_ros.errors import UserError
+from reactree_ros.verdict import verdict_of
+from reactree_ros.view.exports import EXPORTS
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.steering import Course
 
@@ -23,15 +26,16 @@ Serve = Callable[..., Any]
 
 
 def ask(url: str, path: str, *, method: str = "GET", body: bytes = b"", **headers: str) -> http.client.HTTPResponse:
-    """Ask as whoever the headers say; ``Host`` is the server's own unless it is given."""
+    """Ask as whoever the headers say; ``Host`` and the cookie are the page's own unless they are given."""
     place = urlsplit(url)
+    headers = {"Cookie": cookie_of(url)} | headers
     asking = http.client.HTTPConnection(place.hostname or "", place.port, timeout=30)
     asking.request(method, path, body or None, {name.replace("_", "-"): value for name, value in headers.items()})
     return asking.getresponse()
 
 
 def command(live: Live, do: str, **headers: str) -> int:
-    origin = live.url.rstrip("/")
+    origin = origin_of(live.url)
     given = {"Origin": origin, "Content_Type": "application/json"} | headers
     return ask(live.url, "/api/steering", method="POST", body=json.dumps({"do": do}).encode(), **given).status
 
@@ -42,10 +46,27 @@ def record(tmp_path: Path) -> Path:
     return tmp_path / "run.jsonl"
 
 
+def with_verdict(record: bytes) -> bytes:
+    """Return a record whose last line says how the run ended, as the page is told it."""
+    verdict = verdict_of(json.loads(record.splitlines()[-1])["result"]).as_dict()
+    return record[:-2] + b',"verdict":' + json.dumps(verdict).encode() + b"}\n"
+
+
+def test_a_forged_verdict_counts_for_nothing(tmp_path: Path, serve: Serve) -> None:
+    lines = Lines(tmp_path / "run.jsonl", "Wash a plate")
+    forged = {"judgement": "reached", "status": "success", "words": "Goal reached"}
+    lines.end(gsr=0.0, ssr=0.0)
+    *before, end = lines.path.read_bytes().splitlines()
+    lines.path.write_bytes(b"\n".join([*before, json.dumps(json.loads(end) | {"verdict": forged}).encode(), b""]))
+    answer = ask(serve(tmp_path).url, "/api/events?run=run.jsonl")
+    assert json.loads(answer.read().splitlines()[-1])["verdict"]["judgement"] == "not_reached"
+
+
 def test_events_come_as_they_are_in_the_record_and_end_with_it(record: Path, serve: Serve) -> None:
     url = serve(record).url
-    assert ask(url, "/api/events?run=run.jsonl").read() == record.read_bytes()
-    lines = record.read_bytes().splitlines(keepends=True)
+    told = with_verdict(record.read_bytes())
+    assert ask(url, "/api/events?run=run.jsonl").read() == told
+    lines = told.splitlines(keepends=True)
     assert ask(url, "/api/events?run=run.jsonl&from=20").read() == b"".join(lines[20:])
     assert ask(url, f"/api/events?run=run.jsonl&from={len(lines)}").read() == b""
 
@@ -55,7 +76,7 @@ def test_a_record_that_gzip_has_packed_is_told_as_it_was(record: Path, serve: Se
     packed = record.with_name("packed.jsonl.gz")
     packed.write_bytes(gzip.compress(told))
     record.unlink()
-    assert ask(serve(packed.parent).url, "/api/events?run=packed.jsonl.gz").read() == told
+    assert ask(serve(packed.parent).url, "/api/events?run=packed.jsonl.gz").read() == with_verdict(told)
 
 
 def test_who_comes_late_gets_everything_and_then_what_is_new(tmp_path: Path, serve: Serve) -> None:
@@ -67,7 +88,7 @@ def test_who_comes_late_gets_everything_and_then_what_is_new(tmp_path: Path, ser
     assert answer.read(len(there)) == there
     for _ in pieces:
         pass
-    assert there + answer.read() == (tmp_path / "run.jsonl").read_bytes()
+    assert there + answer.read() == with_verdict((tmp_path / "run.jsonl").read_bytes())
 
 
 def test_a_line_that_is_not_whole_is_not_told(tmp_path: Path, serve: Serve) -> None:
@@ -117,7 +138,7 @@ def test_a_form_cannot_steer(live: Live) -> None:
     ],
 )
 def test_what_is_no_command_is_refused_with_a_reason(live: Live, body: bytes, status: int) -> None:
-    origin = live.url.rstrip("/")
+    origin = origin_of(live.url)
     answer = ask(
         live.url, "/api/steering", method="POST", body=body, Origin=origin, Content_Type="application/json",
         Content_Length=str(len(body)),
@@ -145,7 +166,7 @@ def test_a_command_is_for_the_run_that_it_names(tmp_path: Path, serve: Serve) ->
     for name in ("one", "two"):
         Lines(tmp_path / f"{name}.jsonl", "Wash a plate")
     url = serve(tmp_path, steering=Planner()).url
-    headers = {"Origin": url.rstrip("/"), "Content_Type": "application/json"}
+    headers = {"Origin": origin_of(url), "Content_Type": "application/json"}
 
     def status(**values: str) -> int:
         return ask(url, "/api/steering", method="POST", body=json.dumps(values).encode(), **headers).status
@@ -158,27 +179,84 @@ def test_a_command_is_for_the_run_that_it_names(tmp_path: Path, serve: Serve) ->
 
 def test_runs_that_are_only_watched_cannot_be_steered(record: Path, serve: Serve) -> None:
     url = serve(record).url
-    headers = {"Origin": url.rstrip("/"), "Content_Type": "application/json"}
+    headers = {"Origin": origin_of(url), "Content_Type": "application/json"}
     answer = ask(url, "/api/steering", method="POST", body=b'{"do":"pause"}', **headers)
     assert answer.status == 409
 
 
-def test_on_another_interface_nothing_is_told_without_the_token(record: Path, serve: Serve) -> None:
-    server = serve(record, host="0.0.0.0")
-    token = server.token
+#: Everything that can be asked for.
+ROUTES = [
+    ("GET", "/"),
+    ("HEAD", "/"),
+    ("GET", "/page/main.js"),
+    ("GET", "/api/runs"),
+    ("GET", "/api/events?run=live.jsonl"),
+    ("GET", "/api/export?run=live.jsonl&as=svg"),
+    ("POST", "/api/steering"),
+    ("PUT", "/api/steering"),
+    ("OPTIONS", "/api/steering"),
+    ("GET", "/nowhere"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_another_user_of_the_machine_who_has_no_token_gets_nothing_and_steers_nothing(
+    live: Live, method: str, path: str
+) -> None:
+    token, port = token_of(live.url), urlsplit(live.url).port
+    name = cookie_of(live.url).partition("=")[0]
+    guesses = [
+        "",
+        "wrong",
+        token[:-1],
+        f"{token}=",
+        token.swapcase(),
+        "\udcff".encode(errors="surrogateescape").decode("latin-1"),
+    ]
+    cookies = [f"{name}={guess}" for guess in guesses]
+    cookies += [f"reactree_token={token}", f"reactree_token_{(port or 0) + 1}={token}", f"{name.upper()}={token}"]
+    words = json.dumps({"do": "go on"}).encode() if method != "GET" else b""
+    page = {"Origin": origin_of(live.url), "Content_Type": "application/json"}
+    for cookie in cookies:
+        assert ask(live.url, path, method=method, body=words, Cookie=cookie, **page).status == 401, cookie
+    for guess in guesses:
+        asked = f"{path}{'&' if '?' in path else '?'}token={quote(guess)}"
+        assert ask(live.url, asked, method=method, body=words, Cookie="", **page).status == 401, guess
+    assert live.steering.course.paused
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_the_token_goes_from_the_address_into_a_cookie_that_scripts_cannot_read(
+    record: Path, serve: Serve, host: str
+) -> None:
+    server = serve(record, host=host)
+    token = token_of(server.url)
     assert len(token) > 20
-    assert f"?token={token}" in server.url
-    url = f"http://127.0.0.1:{server.port}/"
-    for given in ("", "?token=", "?token=wrong", f"?token={token[:-1]}"):
-        assert ask(url, f"/{given}").status == 401
-        assert ask(url, f"/api/runs{given}").status == 401
-    opened = ask(url, f"/?token={token}")
+    url = f"http://127.0.0.1:{server.port}/?token={token}"
+    opened = ask(url, f"/?token={token}", Cookie="")
     assert (opened.status, opened.getheader("location")) == (303, "/")
-    cookie = (opened.getheader("set-cookie") or "").partition(";")[0]
-    assert "HttpOnly" in (opened.getheader("set-cookie") or "")
+    assert opened.getheader("referrer-policy") == "no-referrer"
+    cookie, *attributes = (opened.getheader("set-cookie") or "").split("; ")
+    assert {one.lower() for one in attributes} >= {"httponly", "samesite=strict"}
     assert ask(url, "/api/runs", Cookie=cookie).status == 200
-    assert ask(url, "/api/runs", Cookie="reactree_token=wrong").status == 401
+    assert ask(url, f"/api/runs?token={token}", Cookie="").status == 200
     assert ask(url, "/api/runs", Cookie=cookie, Origin="http://evil.example").status == 403
+    assert token not in ask(url, "/").read().decode() + ask(url, "/api/runs").read().decode()
+
+
+def test_two_pages_of_one_host_keep_their_cookies_apart(tmp_path: Path, serve: Serve) -> None:
+    one, other = (serve(Lines(tmp_path / f"{name}.jsonl", "Wash a plate").path).url for name in ("one", "other"))
+    both = f"{cookie_of(one)}; {cookie_of(other)}"
+    for url in (one, other):
+        assert ask(url, "/api/runs", Cookie=both).status == 200
+    assert ask(one, "/api/runs", Cookie=cookie_of(other)).status == 401
+
+
+@pytest.mark.parametrize("path", ["/api/events?run=run.jsonl&from={}", "/api/export?run=run.jsonl&as=svg&at={}"])
+def test_a_number_longer_than_any_that_is_meant_is_no_error_of_the_server(
+    record: Path, serve: Serve, path: str
+) -> None:
+    assert ask(serve(record).url, path.format("1" * 5000)).status < 500
 
 
 @pytest.mark.parametrize(
@@ -208,6 +286,36 @@ def test_exports_are_downloads(record: Path, serve: Serve) -> None:
         assert (answer.getheader("content-disposition") or "").startswith("attachment")
         assert answer.read().startswith(begin)
     assert ask(url, "/api/export?run=run.jsonl&as=exe").status == 404
+
+
+@pytest.mark.parametrize("line", [b'{"e":"' + b"x" * (40 << 20) + b'"}\n', b"x" * (40 << 20), b'{"e":"end",}\n'])
+def test_a_line_that_is_none_of_a_record_ends_the_stream_and_says_so(tmp_path: Path, serve: Serve, line: bytes) -> None:
+    lines = Lines(tmp_path / "run.jsonl", "Wash a plate")
+    whole = lines.path.read_bytes()
+    with lines.path.open("ab") as file:
+        file.write(line)
+    told = ask(serve(tmp_path).url, "/api/events?run=run.jsonl").read()
+    assert told.startswith(whole)
+    said = json.loads(told[len(whole) :])
+    assert said["e"] == "unreadable"
+    assert f"line {whole.count(bytes([10])) + 1}" in said["reason"]
+
+
+def test_a_node_that_is_its_own_parent_is_in_no_export(tmp_path: Path, serve: Serve) -> None:
+    lines = Lines(tmp_path / "run.jsonl", "Wash a plate")
+    with lines.path.open("ab") as file:
+        file.write(b'{"e":"grow","t":0,"nodes":[{"node":0,"parent":0,"kind":"agent","name":"x"}]}\n')
+    url = serve(tmp_path).url
+    for kind in EXPORTS:
+        assert ask(url, f"/api/export?run=run.jsonl&as={kind}").status == 422
+
+
+def test_a_pipe_that_is_called_as_a_record_holds_nobody_up(tmp_path: Path, serve: Serve) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    url = serve(tmp_path).url
+    assert ask(url, "/api/events?run=pipe.jsonl").status == 404
+    assert ask(url, "/api/export?run=pipe.jsonl&as=svg").status == 404
+    assert json.loads(ask(url, "/api/runs").read())["runs"][0]["problem"]
 
 
 def test_a_port_that_is_taken_is_named(record: Path, serve: Serve) -> None:

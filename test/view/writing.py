@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.llm.port import LanguageModel
@@ -20,6 +21,21 @@ from reactree_ros.world.port import World
 from reactree_ros.world.spec import Place
 
 DEMO = "Put 1 pudding and 1 apple on the coffee table"
+
+
+def origin_of(url: str) -> str:
+    """Return the server of a page's address, as browsers write it."""
+    return f"http://{urlsplit(url).netloc}"
+
+
+def token_of(url: str) -> str:
+    """Return the token in a page's address."""
+    return parse_qs(urlsplit(url).query)["token"][0]
+
+
+def cookie_of(url: str) -> str:
+    """Return the cookie that a browser has after it opened a page's address."""
+    return f"reactree_token_{urlsplit(url).port}={token_of(url)}"
 
 
 def expert() -> LanguageModel:
@@ -83,7 +99,8 @@ class Lines:
         self._events += 1
 
     def end(self, **result: Any) -> None:
-        done = {"end": "done", "status": "success", "gsr": None, "message": "", "seconds": self._events / 4}
+        status = "success" if result.get("end", "done") == "done" else "failure"
+        done = {"end": "done", "status": status, "gsr": None, "message": "", "seconds": self._events / 4}
         self.add("end", result=done | result, failures=[])
         self._file.close()
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Set
 from dataclasses import dataclass, field
 
+from reactree_ros.read_back import number_of
 from reactree_ros.world.virtualhome.lexicon import (
     CONTAINERS,
     TABLE,
@@ -24,6 +25,8 @@ from reactree_ros.world.virtualhome.lexicon import (
 )
 from reactree_ros.world.virtualhome.vocabulary import class_of_word
 
+#: A count that no house holds; larger ones are taken for it.
+MANY = 10_000
 NUMBERS = {
     **{"a": 1, "an": 1, "one": 1, "single": 1, "two": 2, "couple": 2, "pair": 2, "both": 2, "three": 3, "four": 4},
     **{"five": 5, "six": 6},
@@ -56,7 +59,7 @@ _ENDS = frozenset(".;!?\n")
 _PAUSES = frozenset([",", ":", "and", "then", "-", "(", ")"])
 
 _WORDS = re.compile(r"[a-z]+|\d+|[.,;:!?\n()]|(?<=\n)-")
-_NUMBERING = re.compile(r"^\s*(?:\d+\s*[.)]\s+|step \d+\s*[:.)]?\s*|[-*•]\s*)", re.MULTILINE)
+_NUMBERING = re.compile(r"^\s{0,40}(?:\d+\s*[.)]\s+|step \d+\s*[:.)]?\s*|[-*•]\s*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -197,9 +200,9 @@ class Sentence:
         self._verb, self._number, self._more, self._towards = "", None, False, False
 
     def _plain(self, word: str) -> None:
-        if word.isdigit() or word in NUMBERS:
+        if word.isdecimal() or word in NUMBERS:
             if word not in ("a", "an") or self._number is None:
-                self._number = int(word) if word.isdigit() else NUMBERS[word]
+                self._number = NUMBERS[word] if word in NUMBERS else number_of(word, most=MANY) or MANY
         elif word in ("another", "more"):
             self._number, self._more = self._number or 1, True
         elif word in _THEM:

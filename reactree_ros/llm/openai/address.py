@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from reactree_ros.errors import UserError
+from reactree_ros.secrecy import redacted
 
 #: What is wrong with a URL that holds a key; it does not repeat the URL.
 KEY_IN_URL = "base_url: must hold no user, password or query; give a key by OPENAI_API_KEY or api_key_file"
@@ -60,5 +61,7 @@ def read_url(base_url: str) -> str:
         parts, port = urlsplit(""), None
     sound = parts.scheme in ("http", "https") and parts.hostname and port != 0 and not re.search(r"\s|#", base_url)
     if not sound:
-        raise UserError(f"base_url {base_url!r}: is no URL of a server; it looks like http://127.0.0.1:8000/v1")
+        raise UserError(
+            f"base_url {redacted(base_url)!r}: is no URL of a server; it looks like http://127.0.0.1:8000/v1"
+        )
     return base_url.rstrip("/") if parts.path.strip("/") else f"{parts.scheme}://{parts.netloc}/v1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -49,7 +50,7 @@ def _error(error: Any) -> Refused:
     said = error if isinstance(error, Mapping) else {}
     code = str(said.get("code") or "")
     kind = f"{code} {said.get('type') or ''}"
-    status = int(code) if code.isdigit() else 400 if "invalid" in kind or "context_length" in kind else 0
+    status = int(code) if re.fullmatch(r"\d{3}", code) else 400 if "invalid" in kind or "context_length" in kind else 0
     return Refused(status, error, f"with an error ({code})" if code else "with an error")
 
 
@@ -78,7 +79,8 @@ def _parts(content: Any) -> Iterator[tuple[str, bool]]:
 
 def _reasoning(message: Mapping[str, Any]) -> str:
     """Return what was thought."""
-    fields = (message.get("reasoning_content"), message.get("reasoning"))  # DeepSeek and many; vLLM and OpenRouter
+    # DeepSeek and many; vLLM, Ollama and OpenRouter; servers that hand Ollama's own messages on
+    fields = (message.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
     return next((field for field in fields if isinstance(field, str) and field), "")
 
 

@@ -67,9 +67,14 @@ class Refused(Exception):
         """Whether a parameter is refused whatever its value is."""
         return _NOT_KNOWN.search(str(self.body)) is not None
 
+    @property
+    def is_of_the_request(self) -> bool:
+        """Whether the server does not take the request as it is."""
+        return self.status in (400, 422)
+
     def parameters(self, sent: Collection[str]) -> tuple[str, ...]:
         """Return those of the parameters sent that are refused; none where it is about something else."""
-        if self.status not in (400, 422):
+        if not (self.is_of_the_request and sent):
             return ()
         if pointed := set(_pointed_at(self.body)):
             return tuple(name for name in sent if name in pointed)
@@ -85,12 +90,12 @@ class Refused(Exception):
 
     def context(self) -> int:
         """Find the context's tokens; 0 where it does not say."""
-        stated = re.search(r"(?:length|size|limit|n_ctx|<=)\D{0,8}(\d+)", str(self.body))
+        stated = re.search(r"(?:length|size|limit|n_ctx|<=)\D{0,8}(\d{1,12})(?!\d)", str(self.body))
         return int(stated[1]) if stated else 0
 
     def prompt_tokens(self, max_tokens: int, context: int) -> int:
         """Find the prompt's tokens: the largest number, less the reply's where that is a total."""
-        numbers = [int(number) for number in re.findall(r"\d+", str(self.body))]
+        numbers = [int(number) for number in re.findall(r"(?<!\d)\d{1,12}(?!\d)", str(self.body))]
         largest = max([*numbers, context])
         return largest - max_tokens if largest - max_tokens in numbers else largest
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
@@ -12,12 +13,21 @@ from reactree_ros.llm.openai.address import KEY_IN_URL, may_hold_a_key
 from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.secrecy import are_harmless
+from reactree_ros.settings import Harmless
+
+
+def _is_the_environments(base_url: str) -> bool:
+    return base_url == os.environ.get("OPENAI_BASE_URL")
 
 
 class OpenAISettings(EngineSettings):
     """Settings of an OpenAI-compatible server."""
 
-    base_url: str = Field(
+    model: Annotated[str, Harmless()] = Field(
+        default="", description="name of the model as the server has it; empty: the first one that it has"
+    )
+    base_url: Annotated[str, Harmless(_is_the_environments)] = Field(
         default="", description="of the server, e.g. http://127.0.0.1:8000/v1; empty: $OPENAI_BASE_URL"
     )
     api_key_file: str = Field(default="", description="file with the server's key; empty: $OPENAI_API_KEY, or none")
@@ -29,7 +39,7 @@ class OpenAISettings(EngineSettings):
         default=3, ge=0, le=100, description="how often a request that failed for a passing reason is sent again"
     )
 
-    extra_body: dict[str, Any] = Field(
+    extra_body: Annotated[dict[str, Any], Harmless(are_harmless)] = Field(
         default={}, description="put into every request for a text; it wins, e.g. {top_k: 20, provider: {sort: price}}"
     )
 

@@ -43,6 +43,12 @@ class Words:
 
         self._tokenizer = Tokenizer.from_file(str(path))
 
+    @property
+    def added_tokens_decoder(self) -> Mapping[int, Any]:
+        """Tokens that were added to the vocabulary, by number."""
+        added: Mapping[int, Any] = self._tokenizer.get_added_tokens_decoder()
+        return added
+
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """Return the tokens of a text."""
         return list(self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids)

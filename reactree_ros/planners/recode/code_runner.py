@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from reactree_ros.agent.decision import Act
+from reactree_ros.agent.foreign import framed, in_lines
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.text import well_formed
@@ -177,7 +178,7 @@ class CodeRunner(GoalNode):
 
     def prompt_start(self, system: str, examples: Sequence[str]) -> tuple[Turn, ...]:
         """Return system text and examples as one turn; nothing where there is neither."""
-        parts = [system, *(["Examples:", *examples, "(End of the examples)"] if examples else [])]
+        parts = [system, *(["Examples:", *map(framed, examples), "(End of the examples)"] if examples else [])]
         text = "\n\n".join(part for part in parts if part)
         return (Told(f"{text}\n", About.SYSTEM),) if text else ()
 
@@ -331,7 +332,7 @@ class CodeRunner(GoalNode):
         if printed := event.printed[-MAX_PRINTED:].rstrip("\n"):
             self.add(Saw(printed))
         if isinstance(event, Raised):
-            raise BlockError(event.traceback, line)
+            raise BlockError(in_lines(event.traceback, first=False), line)
         return event.value
 
     def answer(self, call: Called) -> Generator[Step, Any, Pending[Event]]:

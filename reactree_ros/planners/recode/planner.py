@@ -29,6 +29,7 @@ from py_trees.common import Status
 from pydantic import Field
 
 from reactree_ros.agent.decision import ControlFlow, Expand, Think, WriteCode
+from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw
 from reactree_ros.llm.port import FreeText
@@ -184,7 +185,7 @@ class CodeNode(CodeRunner):
         """Say what the model gets to know after an error (paper, section 3.3)."""
         if not error.line:
             return f"Error:\n{error}\nNothing of the code ran. Write it again.\nAnswer:"
-        printed = f"Printed:\n{self._printed}\n" if self._printed else ""
+        printed = f"Printed:\n{in_lines(self._printed)}\n" if self._printed else ""
         known = (yield from self._known()) or "(none)"
         done, wanted = _REST if self._acted else _ALL
         return f"Error:\n{error}\n{printed}{done} The variables are now:\n{known}\n{wanted}\nAnswer:"

@@ -4,8 +4,9 @@ import { drawMap } from "./map.js";
 import { countUntil, decisionWords, latest } from "./record.js";
 import { count, make, seconds, words } from "./text.js";
 import { SPOKEN } from "./tree.js";
+import { COUNTS, FLOWS, SCORES } from "./words.js";
 
-const KINDS = { agent: "agent node", goal: "goal node", sequence: "sequence →", fallback: "fallback ?", parallel: "parallel ⇉" };
+const KINDS = { agent: "agent node", goal: "agent node", ...Object.fromEntries(Object.entries(FLOWS).map(([kind, [sign, does]]) => [kind, `${kind} ${sign}: ${does}`])) };
 const KINDS_OF_NOTE = { note: "Note", error: "Error" };
 const OUTCOMES = { done: "", precondition: "refused by the world", unknown_skill: "unknown skill" };
 
@@ -59,15 +60,16 @@ export class NodePanel {
     const started = latest(node.started, moment);
     const tokens = latest(node.tokens, moment);
     const end = latest(node.ends, moment);
+    const verdict = node === record.nodes[0] ? record.verdict(moment) : null;
     const robot = record.robot(node, moment);
-    const key = JSON.stringify([node.id, robot, status, message, started, tokens?.n, end?.n, latest(node.retrieved, moment)?.n]);
+    const key = JSON.stringify([node.id, robot, status, message, verdict?.because, started, tokens?.n, end?.n, latest(node.retrieved, moment)?.n]);
     if (key === this._key) return;
     this._key = key;
     const facts = [
       ["Kind", KINDS[node.kind] ?? node.kind],
       ["Began", started && `as number ${started.index + 1}, with decision ${started.decision}`],
       ["Depth", node.depth],
-      ["Replies", tokens && [tokens.replies, tokens.seconds >= 0.001 ? `, ${seconds(tokens.seconds)}` : ""].join("")],
+      ["Requests", tokens && [tokens.replies, tokens.seconds >= 0.001 ? `, ${seconds(tokens.seconds)}` : ""].join("")],
       ["Tokens", tokens?.prompt ? tokenWords(tokens) : ""],
       ["Policy", node.policy],
       ["Robot", robot],
@@ -76,6 +78,7 @@ export class NodePanel {
     this._head.replaceChildren(
       make("div.chips", {}, make(`span.chip.${status || "idle"}`, {}, SPOKEN[status])),
       words("h2.goal", node.isFlow ? node.kind : node.name),
+      verdict ? words("p.because", [verdict.words, verdict.because].filter(Boolean).join(": ")) : "",
       message ? words("p.message", message) : "",
       make("dl.facts", {}, facts.map(([name, value]) => [make("dt", {}, name), make("dd", { dir: "auto" }, value)])),
       experiences(latest(node.retrieved, moment)?.experiences ?? []),
@@ -147,6 +150,7 @@ export class WorldPanel {
     this._host.replaceChildren(
       drawMap(record, moment, known) ?? "",
       picture ? make("img.picture", { src: `data:image/png;base64,${picture.picture}`, alt: "What the camera saw last" }) : "",
+      section("Named in the instruction", inInstruction(record, known).map((thing) => this._thing(thing, whereabouts(thing.name, thing.at)))),
       section("Held", known.held.map((thing) => this._thing(thing))),
       section("Rooms, and when things were seen last", rooms.length ? rooms : [make("p.empty", {}, "Nothing has been seen yet.")], "div"),
       section("Never looked into", known.closed.map((name) => make("li", { dir: "auto" }, name))),
@@ -160,15 +164,16 @@ export class WorldPanel {
     return disclosure("place", place, when, [make("ul.things", {}, things.map((thing) => this._thing(thing)))], !open.has(place));
   }
 
-  _thing({ name, at }) {
-    return make("li", { dir: "auto" }, make("span.thing", {}, name), at.states.map((state) => make("span.state", {}, state.toLowerCase())), make("span.ago", {}, seconds(at.t)));
+  _thing({ name, at }, where = null) {
+    return make("li", { dir: "auto" }, make(where === null ? "span.thing" : "span.named", {}, name), where ? make("span.where", {}, where) : "", at.states.map((state) => make("span.state", {}, state.toLowerCase())), make("span.ago", {}, seconds(at.t)));
   }
 }
 
-/** What the world comes to at a moment: `{rooms: room → place → things, held, closed}`. */
+/** What the world comes to at a moment: `{rooms: room → place → things, held, closed, seen}`. */
 export function knownWorld(record, moment) {
   const rooms = new Map();
   const held = [];
+  const seen = [];
   for (const [room, n] of record.rooms) if (n <= moment) rooms.set(room, new Map());
   const into = (room, place, thing) => {
     if (!rooms.has(room)) rooms.set(room, new Map());
@@ -179,11 +184,23 @@ export function knownWorld(record, moment) {
   for (const { name, sightings } of record.things.values()) {
     const at = latest(sightings, moment);
     if (!at || at.states.includes("GONE")) continue;
+    seen.push({ name, at });
     if (at.held) held.push({ name, at });
     else into(at.room, at.place === name ? "" : at.place, { name, at }); // what stands in a room is not at itself
   }
   const closed = [...record.openable].filter(([name, n]) => n <= moment && !latest(record.looks.get(name) ?? [], moment)).map(([name]) => name);
-  return { rooms, held, closed };
+  return { rooms, held, closed, seen };
+}
+
+/** Return the things that the instruction names, by any word of theirs but the number. */
+function inInstruction(record, known) {
+  const said = ` ${String(record.header?.instruction ?? "").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ")} `;
+  const word = (name) => name.toLowerCase().replace(/\s*\d+$/, "");
+  return known.seen.filter(({ name }) => word(name) && [`${word(name)} `, `${word(name)}s `, `${word(name)}es `].some((one) => said.includes(` ${one}`)));
+}
+
+function whereabouts(name, at) {
+  return at.held ? "held" : [at.place && at.place !== name && `at ${at.place}`, at.room && `in ${at.room}`].filter(Boolean).join(", ");
 }
 
 /** The run: what was asked, by whom it is done, what it took so far, how it ended. */
@@ -195,28 +212,29 @@ export class RunPanel {
   show(record, moment) {
     const header = record.header ?? {};
     const tokens = latest(record.tokens, moment);
-    const ended = record.end && record.end.n <= moment ? record.end.result : null;
-    const key = JSON.stringify([header.id, tokens?.n, ended?.end, record.grown(moment)]);
+    const verdict = record.verdict(moment);
+    const ended = verdict ? record.end.result : null;
+    const counts = latest(record.counts, moment) ?? { decisions: 0, steps: 0 };
+    const key = JSON.stringify([header.id, tokens?.n, verdict?.words, record.agents(moment), counts]);
     if (key === this._key) return;
     this._key = key;
     const rows = (pairs) => make("dl.facts", {}, pairs.filter(([, value]) => value !== "" && value !== null && value !== undefined).map(([name, value]) => [make("dt", {}, name), make("dd", { dir: "auto" }, value)]));
     const { llm, ...settings } = header.llm ?? {};
     this._host.replaceChildren(
-      ended ? make("div.result", {}, make(`span.chip.${ended.end === "done" ? "success" : "failure"}`, {}, endWords(ended.end)), ended.message ? words("p.message", ended.message) : "") : "",
+      verdict ? outcome(verdict, ended) : "",
       rows([
         ["Instruction", header.instruction],
         ["Task", header.task_id === null ? header.task_name : `${header.task_id} ${header.task_name}`],
         ["Planner", named(header.planner?.name, header.planner?.options)],
         ["Language model", named(llm, settings)],
         ["World", named(header.world?.name ?? header.world?.suite, header.world?.settings)],
+        ["House", header.world?.house],
         ["Began", header.started],
         ["Parent", header.parent && `${header.parent.id}, from decision ${header.parent.decision}`],
-        ["GSR, SSR", ended && ended.gsr !== null && ended.gsr !== undefined ? `${ended.gsr}, ${ended.ssr}` : ""],
       ]),
       make("h3", {}, "Spent"),
       rows([
-        ["Goal nodes", count(record.nodes.slice(0, record.grown(moment)).filter((node) => !node.isFlow).length)],
-        ["Replies", tokens ? count(tokens.replies) : "0"],
+        ...Object.entries({ ...counts, agent_nodes: record.agents(moment) }).filter(([name]) => COUNTS[name]).map(([name, value]) => [capital(COUNTS[name]), count(value)]),
         ["Prompt tokens", tokens?.prompt ? count(tokens.prompt) : ""],
         ["Cached", tokens?.prompt ? share(tokens) : ""],
         ["Output tokens", tokens?.output ? count(tokens.output) : ""],
@@ -225,6 +243,29 @@ export class RunPanel {
       ]),
     );
   }
+}
+
+/** Say how the run ended and why, and what its scores mean. */
+export function outcome(verdict, result) {
+  const score = scores(result);
+  return make(
+    "div.result",
+    {},
+    make(`span.chip.${verdict.status}`, {}, verdict.words),
+    verdict.because ? words("p.because", `because ${verdict.because}`.replace("because although", "although")) : "",
+    score ? make("p.quiet", {}, make("b", {}, score), ` ${SCORES}`) : "",
+    result?.message && !verdict.because.includes(result.message) ? words("p.message", `On the way: ${result.message}`) : "",
+  );
+}
+
+/** Return GSR and SSR in words; empty where a run had no goal to be judged by. */
+export function scores(result) {
+  const known = ["gsr", "ssr"].filter((name) => typeof result?.[name] === "number");
+  return known.map((name) => `${name.toUpperCase()} ${result[name].toFixed(2)}`).join(", ");
+}
+
+function capital(words) {
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 export function endWords(end) {

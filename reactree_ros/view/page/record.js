@@ -17,7 +17,6 @@ export function latest(items, moment) {
   return items[countUntil(items, moment) - 1];
 }
 
-export const SIGNS = { sequence: "→", fallback: "?", parallel: "⇉" };
 const DECISIONS = { act: "Act", think: "Think", expand: "Expand", ask: "Ask", begin_subgoal: "Begin", summarise: "Summarise", write_code: "Code" };
 const GOALS = new Set(["agent", "goal"]);
 const ZERO = { prompt: 0, cached: 0, output: 0, reasoning: 0, seconds: 0, replies: 0 };
@@ -53,10 +52,12 @@ export class Record {
     this.header = null;
     this.end = null;
     this.length = 0; // events taken in
+    this.odd = []; // numbers of events that could not be
     this.nodes = []; // goal nodes and control flow, in the order of their growth
     this.byId = new Map(); // skills, too
     this.decisions = []; // {n, number, node, words, refused, begun, until}; ends, too, which have no number of their own
     this.counts = []; // {n, decisions, steps}
+    this.begun = []; // {n}: agent nodes that began
     this.tokens = []; // {n, …} added up
     this.marks = []; // {n, kind, words}
     this.times = []; // seconds of every event
@@ -77,9 +78,12 @@ export class Record {
 
   add(event) {
     const n = this.length++;
-    this.times.push(event.t ?? 0);
-    const take = this[`_${event.e}`];
-    if (take) take.call(this, event, n);
+    this.times.push(event?.t ?? 0);
+    try {
+      this[`_${event.e}`]?.(event, n);
+    } catch {
+      this.odd.push(n); // a file may hold anything; what is right of it is shown
+    }
   }
 
   // ------------------------------------------------------------------ questions about a moment
@@ -104,7 +108,14 @@ export class Record {
     return "";
   }
 
+  /** Return how the run ended, where it has by a moment; what is shown of it the server says. */
+  verdict(moment) {
+    return this.end && this.end.n <= moment ? this.end.verdict : null;
+  }
+
+  /** Return the status that a behaviour is shown with: the root's is the run's, once that has ended. */
   status(node, moment) {
+    if (node === this.nodes[0] && this.verdict(moment)) return this.verdict(moment).status;
     return latest(node.statuses, moment)?.status ?? "";
   }
 
@@ -117,6 +128,11 @@ export class Record {
       node = node.children.find((child) => child.born <= moment && this.status(child, moment) === "running");
     }
     return path;
+  }
+
+  /** Return how many agent nodes had begun. */
+  agents(moment) {
+    return countUntil(this.begun, moment);
   }
 
   /** Return the moment at which everything has happened that came of the first so many decisions and ends. */
@@ -151,6 +167,12 @@ export class Record {
 
   _grow(event, n) {
     for (const values of event.nodes) {
+      const isRoot = values.parent === null && !this.nodes.length;
+      // Whatever is there already, or hangs on nothing that is, would make the tree none.
+      if (this.byId.has(values.node) || !(isRoot || this.byId.has(values.parent))) {
+        this.odd.push(n);
+        continue;
+      }
       const node = new Node(values, n);
       this.byId.set(node.id, node);
       if (node.kind === "skill") continue;
@@ -173,6 +195,7 @@ export class Record {
   }
 
   _started(event, n) {
+    this.begun.push({ n });
     this.byId.get(event.node)?.started.push({ n, index: event.index, decision: event.decision });
   }
 
@@ -205,6 +228,7 @@ export class Record {
     if (!node) return;
     node.tokens.push(added({ ...(node.tokens.at(-1) ?? ZERO), n }, event));
     node.reply = { n, ...event };
+    if (event.warning) node.entries.push({ n, kind: "note", text: event.warning });
   }
 
   _decided(event, n) {

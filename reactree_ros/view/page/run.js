@@ -1,11 +1,12 @@
 // One run: its tree, the chosen node, the world, the counts, the time line; and the person's hand on it.
 
-import { endWords, NodePanel, RunPanel, WorldPanel } from "./panels.js";
+import { NodePanel, RunPanel, scores, WorldPanel } from "./panels.js";
 import { countUntil, latest, Record } from "./record.js";
 import { fetchRuns, follow, Refused, steer } from "./stream.js";
 import { make, seconds, visible } from "./text.js";
 import { Timeline } from "./timeline.js";
 import { SPOKEN, TreeView } from "./tree.js";
+import { COUNTS, FLOWS, SCORES, STATUSES } from "./words.js";
 
 const MANY = 200; // events at once: a record that is read, not a run that goes on
 const CATCHING_UP = 150; // milliseconds
@@ -64,12 +65,13 @@ export class RunView {
     const timeHost = make("footer.time", { "aria-label": "Time line" });
     page.append(
       make("header.top", {}, this._back, this._title, this._state, this._lost, make("span.gap"), this._budgets, this._exports(), make("button", { type: "button", title: "Keys (?)", "aria-label": "Keys", onclick: () => document.getElementById("keys").showModal() }, "?")),
+      this._outcome = make("section.outcome", { "aria-label": "How the run ended, and what ran" }),
       this._controls,
       make("div.run", {}, treeHost, make("section.side", { "aria-label": "Details" }, make("div.tabs", { role: "tablist" }, this._tabs), panels)),
       timeHost,
     );
     this._tree = new TreeView(treeHost, { select: (id) => this.select(id) });
-    treeHost.append(this._zooms());
+    treeHost.append(legend(), this._zooms());
     this._node = new NodePanel(panels[0], { jump: (moment) => this._go(moment), fold: (id) => this._tree.fold(id) });
     this._world = new WorldPanel(panels[1]);
     this._counts = new RunPanel(panels[2]);
@@ -239,15 +241,39 @@ export class RunView {
     const { _record: record } = this;
     const held = latest(record.holds, moment)?.reason;
     let [words, kind] = ["running", "running"];
-    if (record.end && record.end.n <= moment) {
-      const { end } = record.end.result;
-      [words, kind] = [endWords(end), end === "done" ? "success" : end === "interrupted" ? "interrupted" : "failure"];
-    } else if (!this._live) [words, kind] = ["earlier moment", "idle"];
+    const verdict = record.verdict(moment);
+    this._showOutcome(verdict);
+    if (verdict) [words, kind] = [verdict.words, verdict.status];
+    else if (!this._live) [words, kind] = ["earlier moment", "idle"];
     else if (held) [words, kind] = ["paused", "interrupted"];
     if (this._state.textContent === words) return;
     this._state.textContent = words;
     this._state.className = `chip ${kind}`;
     this._state.title = held ? visible(held) : "";
+  }
+
+  /** Say first of all whether the goal was reached and why, and what ran where. */
+  _showOutcome(verdict) {
+    const { header, end, odd } = this._record;
+    const key = JSON.stringify([verdict, odd.length, Boolean(header)]);
+    if (key === this._outcomeKey || !header) return;
+    this._outcomeKey = key;
+    const { world = {}, llm = {}, planner = {} } = header;
+    const house = world.settings?.house || world.house;
+    const facts = [
+      ["Model", llm.llm && [llm.llm, llm.model].filter(Boolean).join(" ")],
+      ["House", house],
+      ["World", world.name ?? world.suite],
+      ["Planner", planner.name],
+    ];
+    const score = verdict ? scores(end.result) : "";
+    this._outcome.className = `outcome ${verdict ? verdict.status : "idle"}`;
+    this._outcome.replaceChildren(
+      ...(verdict ? [make("p.said", { dir: "auto" }, make("b", {}, `${verdict.mark} ${verdict.words}`), verdict.because ? (verdict.because.startsWith("although") ? `, ${verdict.because}` : `, because ${verdict.because}`) : "")] : []),
+      ...(score ? [make("p.score", { title: SCORES }, make("b", {}, score), make("span.quiet", {}, ` ${SCORES}`))] : []),
+      make("dl.what", {}, facts.filter(([, value]) => value).map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", { dir: "auto" }, value)))),
+      ...(odd.length ? [make("p.odd", { role: "alert" }, `${odd.length} events of this record make no sense and are left out; the first is event ${odd[0]}.`)] : []),
+    );
   }
 
   _showBudgets(moment) {
@@ -259,7 +285,7 @@ export class RunView {
     const one = (name) => {
       const most = limits[name] ?? 0;
       const meter = make("meter", { min: 0, max: most || 1, high: 0.85 * most, optimum: 0, value: counts[name], "aria-label": name });
-      return make("div.budget", {}, make("span", {}, name), make("b", {}, String(counts[name])), most ? `/ ${most}` : "", meter);
+      return make("div.budget", {}, make("span", {}, COUNTS[name]), make("b", {}, String(counts[name])), most ? `/ ${most}` : "", meter);
     };
     this._budgets.replaceChildren(one("decisions"), one("steps"));
   }
@@ -366,4 +392,17 @@ export class RunView {
     this._notice.textContent = visible(words);
     this._announce(words);
   }
+}
+
+/** Say what the signs in the tree mean. */
+function legend() {
+  const flow = ([kind, [sign, does]]) => [make("dt", {}, make("span.square", {}, sign)), make("dd", {}, `${kind}: ${does}`)];
+  const status = ([status, [mark, words]]) => [make("dt", {}, make(`span.round.${status || "idle"}`, {}, mark)), make("dd", {}, words)];
+  const signs = Object.entries(FLOWS).map(([kind, [sign]]) => make("span", {}, make("b", {}, sign), ` ${kind}`));
+  return make(
+    "details.legend",
+    {},
+    make("summary", {}, make("span", {}, "Legend"), signs),
+    make("dl", {}, make("dt", {}, make("span.round.idle", {}, "")), make("dd", {}, "circle: an agent node, with its goal"), make("dt", {}, make("span.square", {}, "")), make("dd", {}, "square: a control flow over what is below it"), Object.entries(FLOWS).map(flow), Object.entries(STATUSES).map(status)),
+  );
 }

@@ -36,7 +36,8 @@ export async function follow(run, { take, steering, state, signal }) {
         const events = [];
         for (const line of lines) {
           if (!line) continue;
-          const event = JSON.parse(line);
+          const event = parsed(line, number + events.length);
+          if (event.e === "unreadable") throw new Refused(event.reason);
           if (event.e === "steering") steering(event);
           else events.push(event);
         }
@@ -54,6 +55,16 @@ export async function follow(run, { take, steering, state, signal }) {
       await new Promise((resolve) => setTimeout(resolve, wait));
     }
   }
+}
+
+function parsed(line, number) {
+  try {
+    const event = JSON.parse(line);
+    if (typeof event?.e === "string") return event;
+  } catch {
+    // told below
+  }
+  throw new Refused(`event ${number} of this record cannot be read: ${line.slice(0, 60)}`);
 }
 
 async function* linesOf(body) {

@@ -1,18 +1,18 @@
 // The table of runs: filtered, sorted, one opened or two laid side by side.
 
-import { endWords } from "./panels.js";
 import { fetchRuns } from "./stream.js";
 import { count, make, seconds } from "./text.js";
+import { SCORES } from "./words.js";
 
 const REFRESH = 3000; // milliseconds
 const COLUMNS = [
   { name: "instruction", title: "Instruction" },
-  { name: "end", title: "End" },
+  { name: "outcome", title: "Outcome" },
   { name: "planner", title: "Planner" },
   { name: "llm", title: "Model" },
-  { name: "gsr", title: "GSR", number: true },
+  { name: "gsr", title: "GSR", number: true, about: SCORES },
   { name: "decisions", title: "Decisions", number: true },
-  { name: "nodes", title: "Nodes", number: true },
+  { name: "nodes", title: "Agent nodes", number: true },
   { name: "seconds", title: "Time", number: true, write: seconds },
   { name: "started", title: "Began", write: (text) => String(text).slice(0, 16).replace("T", " ") },
 ];
@@ -22,7 +22,7 @@ export class TableView {
     this._chosen = new Set();
     this._sorted = { name: "started", down: true };
     this._search = make("input", { type: "search", placeholder: "Search instructions and causes", "aria-label": "Search", oninput: () => this._draw() });
-    this._filters = ["planner", "end", "cause"].map((name) => [name, make("select", { "aria-label": name, onchange: () => this._draw() })]);
+    this._filters = ["planner", "outcome", "cause"].map((name) => [name, make("select", { "aria-label": name, onchange: () => this._draw() })]);
     this._compare = make("button.primary", { type: "button", disabled: true, onclick: () => this._open() }, "Side by side");
     this._count = make("p.quiet", { role: "status" });
     this._body = make("tbody");
@@ -30,6 +30,7 @@ export class TableView {
     page.append(
       make("header.top", {}, make("h1", {}, "Runs"), this._count),
       make("div.filters", {}, this._search, this._filters.map(([, select]) => select), this._compare),
+      make("p.quiet.about", {}, SCORES),
       make("div.table", { tabindex: 0, role: "region", "aria-label": "Runs" }, make("table", {}, make("thead", {}, this._titles), this._body)),
     );
     this._drawTitles();
@@ -58,11 +59,11 @@ export class TableView {
     const said = JSON.stringify(runs);
     if (said === this._said) return;
     this._said = said;
-    this._runs = runs;
+    this._runs = runs.map((run) => ({ ...run, outcome: run.verdict.words }));
     for (const [name, select] of this._filters) {
       const was = select.value;
-      const values = [...new Set(runs.map((run) => run[name]).filter(Boolean))].sort();
-      const option = (value) => make("option", { value, selected: value === was }, name === "end" ? endWords(value) : value.slice(0, 60));
+      const values = [...new Set(this._runs.map((run) => run[name]).filter(Boolean))].sort();
+      const option = (value) => make("option", { value, selected: value === was }, value.slice(0, 60));
       select.replaceChildren(make("option", { value: "" }, `every ${name}`), ...values.map(option));
       select.hidden = values.length < 2;
     }
@@ -94,15 +95,16 @@ export class TableView {
     const choose = make("input", {
       type: "checkbox",
       checked: this._chosen.has(run.run),
-      "aria-label": `Lay ${run.instruction} side by side`,
+      disabled: Boolean(run.problem),
+      "aria-label": `Lay ${run.instruction || run.run} side by side`,
       onchange: (event) => this._choose(run.run, event.target.checked),
     });
-    const cells = COLUMNS.map(({ name, number, write }) => {
+    const cells = COLUMNS.map(({ name, title, number, write }) => {
       const value = run[name];
-      if (name === "instruction") return make("td.instruction", { dir: "auto", title: run.run }, make("a", { href: `#/run/${encodeURIComponent(run.run)}` }, value || run.run));
-      if (name === "end") return make("td", { title: run.cause }, make(`span.chip.${kindOfEnd(run)}`, {}, endWords(value)));
+      if (name === "instruction") return make("td.instruction", { dir: "auto", title: run.run }, run.problem ? run.run : make("a", { href: `#/run/${encodeURIComponent(run.run)}` }, value || run.run));
+      if (name === "outcome") return make("td", { "data-title": title }, make(`span.chip.${run.verdict.status}`, {}, value), run.cause ? make("p.cause", { dir: "auto" }, run.cause.slice(0, 200)) : "");
       const missing = value === null || value === undefined;
-      return make(number ? "td.number" : "td", { dir: "auto" }, missing ? "–" : (write ?? (number ? count : String))(value));
+      return make(number ? "td.number" : "td", { dir: "auto", "data-title": title }, missing ? "–" : (write ?? (number ? count : String))(value));
     });
     return make("tr", {}, make("td.choose", {}, choose), cells);
   }
@@ -120,11 +122,11 @@ export class TableView {
   }
 
   _drawTitles() {
-    const title = ({ name, title, number }) => {
+    const title = ({ name, title, number, about }) => {
       const isSorted = this._sorted.name === name;
       const sort = isSorted ? (this._sorted.down ? "descending" : "ascending") : "none";
       const sign = isSorted ? (this._sorted.down ? " ↓" : " ↑") : "";
-      return make(number ? "th.number" : "th", { "aria-sort": sort, scope: "col" }, make("button", { type: "button", onclick: () => this._sort(name) }, title + sign));
+      return make(number ? "th.number" : "th", { "aria-sort": sort, scope: "col" }, make("button", { type: "button", title: about, onclick: () => this._sort(name) }, title + sign));
     };
     this._titles.replaceChildren(make("th", { scope: "col" }, make("span.aside", {}, "Choose")), ...COLUMNS.map(title));
   }
@@ -134,12 +136,6 @@ export class TableView {
     this._drawTitles();
     this._draw();
   }
-}
-
-export function kindOfEnd(run) {
-  if (run.end === "no end yet") return "running";
-  if (run.end === "interrupted") return "interrupted";
-  return run.end === "done" && run.gsr !== 0 ? "success" : "failure";
 }
 
 function compared(a, b) {

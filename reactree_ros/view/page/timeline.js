@@ -2,6 +2,7 @@
 
 import { countUntil, latest } from "./record.js";
 import { count, make, seconds } from "./text.js";
+import { MARKS } from "./words.js";
 
 const COLOURS = { expansion: "expansion", hold: "quiet", refusal: "interrupted", failure: "failure", person: "running" };
 
@@ -17,6 +18,7 @@ export class Timeline {
     this._play = make("button", { type: "button", title: "Play (space)", "aria-label": "Play", onclick: () => this._record && this.play() }, "▶");
     this._live = make("button.live", { type: "button", title: "The newest moment (L)", onclick: live }, "Newest");
     const step = (label, title, ...by) => make("button", { type: "button", title, "aria-label": title, onclick: () => this._record && this[by[0]](...by.slice(1)) }, label);
+    this._nexts = [["refusal", "R"], ["failure", "F"]].map(([kind, key]) => [kind, step("", `Next ${kind} (${key})`, "mark", kind, 1)]);
     host.append(
       make("div.line", {}, this._canvas, this._slider),
       make(
@@ -29,10 +31,10 @@ export class Timeline {
         this._of,
         this._when,
         make("span.gap"),
-        step("refusal ›", "Next refusal (R)", "mark", "refusal", 1),
-        step("failure ›", "Next failure (F)", "mark", "failure", 1),
+        this._nexts.map(([, button]) => button),
         this._live,
       ),
+      (this._legend = make("p.key", { "aria-label": "Marks of the time line" })),
     );
     this._slider.addEventListener("input", () => this._moved(Number(this._slider.value)));
     this._slider.addEventListener("keydown", (event) => this._key(event));
@@ -57,7 +59,26 @@ export class Timeline {
     this._when.textContent = when;
     this._slider.setAttribute("aria-valuetext", `decision ${number} of ${most}, ${when}`);
     this._live.setAttribute("aria-pressed", String(isLive));
+    this._showMarks(record, moment);
     if (grown) this._draw();
+  }
+
+  /** Say what the marks are, how many there are, and whether there is a next one to go to. */
+  _showMarks(record, moment) {
+    for (const [kind, button] of this._nexts) {
+      const [, , several] = MARKS[kind];
+      const isNext = record.mark(kind, moment, 1) !== null;
+      button.disabled = !isNext;
+      button.textContent = isNext ? `${kind} ›` : record.marks.some((mark) => mark.kind === kind) ? `no later ${kind}` : `no ${several}`;
+    }
+    const key = `${record.marks.length} ${record.tokens.length}`;
+    if (key === this._marksKey) return;
+    this._marksKey = key;
+    const found = Object.entries(MARKS).map(([kind, [sign, one, several]]) => {
+      const many = record.marks.filter((mark) => mark.kind === kind).length;
+      return many ? make("span", {}, make(`b.${COLOURS[kind]}`, {}, sign), ` ${count(many)} ${many === 1 ? one : several}`) : "";
+    });
+    this._legend.replaceChildren(make("span", {}, make("b.bar", {}, "▮"), " tokens of a request"), ...found.filter(Boolean));
   }
 
   step(by) {

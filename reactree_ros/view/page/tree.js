@@ -2,8 +2,9 @@
 // points on a canvas. Nodes glide to new places, and the one that is looked at stays where it is on the screen.
 
 import { layout, LEVEL } from "./layout.js";
-import { latest, SIGNS } from "./record.js";
+import { latest } from "./record.js";
 import { visible } from "./text.js";
+import { FLOWS, STATUSES } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const RADIUS = 17, HALF = 15; // of a circle, of a square
@@ -17,17 +18,12 @@ const MOST_KEPT = 100; // of the active path, from its end, that are drawn from 
 const BELOW = RADIUS + 20, HIGH = 14; // where a name begins, how high its lines are
 const MARKS = {
   success: "M-6.5 .5l4.3 5L6.5-5.5",
+  claimed: "M-6 1.5h12M-6 6h12M-2.5-5.5q2.5-3 4 0t-1.5 4",
   failure: "M-5-5l10 10M5-5l-10 10",
   interrupted: "M-3.5-6v12M3.5-6v12",
   running: "M-4-6.5l10.5 6.5-10.5 6.5z",
 };
-export const SPOKEN = {
-  running: "running",
-  success: "success",
-  failure: "failure",
-  interrupted: "interrupted",
-  "": "not reached",
-};
+export const SPOKEN = Object.fromEntries(Object.entries(STATUSES).map(([status, [, words]]) => [status, words]));
 
 export class TreeView {
   /** Draw into an element; `select(id)` is called with the node that a person chooses. */
@@ -357,7 +353,7 @@ export class TreeView {
       on.lineTo(at.x * k + x, at.y * k + y);
     }
     on.stroke();
-    for (const status of ["", "success", "interrupted", "failure", "running"]) { // what matters lies on top
+    for (const status of ["", "success", "claimed", "interrupted", "failure", "running"]) { // what matters lies on top
       on.fillStyle = style.getPropertyValue(`--${status || "idle"}`);
       for (const node of this._shown) {
         if (this.record.status(node, this.moment) !== status) continue;
@@ -428,7 +424,7 @@ export class TreeView {
         element("rect", { class: "halo", x: -HALF - 6, y: -HALF - 6, width: 2 * HALF + 12, height: 2 * HALF + 12, rx: 7 }),
         element("rect", { class: "body", x: -HALF, y: -HALF, width: 2 * HALF, height: 2 * HALF, rx: 3 }),
         element("path", { class: "mark", transform: "translate(27 0) scale(.72)" }),
-        text("sign", SIGNS[node.kind], 5.5),
+        text("sign", FLOWS[node.kind]?.[0] ?? "", 5.5),
         text("doing", "", HALF + 16),
       );
       return group;
@@ -462,7 +458,7 @@ export class TreeView {
   }
 
   _spoken(node, status) {
-    const what = node.isFlow ? node.kind : `goal node: ${node.name.slice(0, 200)}`;
+    const what = node.isFlow ? node.kind : `agent node: ${node.name.slice(0, 200)}`;
     return `${what}, ${SPOKEN[status]}`;
   }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import parse_json, text_of
 from reactree_ros.world.ai2thor.wording import room_of
 from reactree_ros.world.port import Score
 
@@ -367,15 +367,15 @@ def _original(path: Path) -> Trial:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TrialError(f"{path}: cannot be read: {error}") from None
+        return text_of(path)
+    except UserError as error:
+        raise TrialError(str(error)) from None
 
 
 def _parsed(text: str, place: str) -> Any:
     try:
-        return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+        return parse_json(text)
+    except ValueError as error:
         raise TrialError(f"{place}: is no JSON: {error}") from None
 
 

@@ -10,13 +10,14 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, model_validator
 
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 from reactree_ros.pending import Pending
+from reactree_ros.settings import Harmless, plain
 from reactree_ros.worker import Stopped, Worker
 from reactree_ros.world.ai2thor.alfred import Trial, load_trials
 from reactree_ros.world.ai2thor.household import ALFRED
@@ -225,7 +226,9 @@ class Ai2ThorSettings(WorldSettings):
     tasks: str = Field(
         default="", description="a file or folder of ALFRED trials, which are numbered by their position, from 0"
     )
-    scene: str = Field(default="", description="a scene without a goal, e.g. FloorPlan10, instead of tasks")
+    scene: Annotated[str, Harmless(plain)] = Field(
+        default="", description="a scene without a goal, e.g. FloorPlan10, instead of tasks"
+    )
     host: str = Field(default="127.0.0.1", description="where this process listens for the simulator")
     port: int = Field(default=0, ge=0, le=65535, description="the port that it listens on; 0: a free one")
     executable: str = Field(

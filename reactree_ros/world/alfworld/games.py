@@ -6,7 +6,6 @@ Every one can be won, by how it is made; ``test/worlds/test_alfworld.py`` has AL
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import re
@@ -20,6 +19,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import bytes_of, parse_json
+from reactree_ros.settings import fault_of
 from reactree_ros.world.ai2thor.alfred import TRAJ_DATA, PddlParams, Trial
 from reactree_ros.world.alfworld.rooms import (
     TREATMENTS,
@@ -357,7 +358,10 @@ def of_file(file: Path) -> AlfworldTask:
 def _instruction(file: Path, data: Mapping[str, Any], beside: _TrajData | None) -> str:
     asked = _ASKED.search(str(data.get("grammar", "")))
     if asked is not None and asked[1] != _UNKNOWN_GOAL:
-        return str(json.loads(f'"{asked[1]}"'))
+        try:
+            return str(parse_json(f'"{asked[1]}"'))
+        except ValueError as error:
+            raise UserError(f"{file}: what its grammar asks for is no text: {error}") from None
     if beside is not None and beside.turk_annotations is not None and beside.turk_annotations.anns:
         return beside.turk_annotations.anns[0].task_desc
     raise UserError(f"{file}: neither its grammar nor {TRAJ_DATA} beside it says what is asked for")
@@ -371,14 +375,14 @@ def _beside(file: Path) -> _TrajData | None:
     try:
         return _TrajData.model_validate(_read_json(beside))
     except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(f"{beside}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        fault = fault_of(error, _TrajData)
+        raise UserError(f"{beside}: {'.'.join(map(str, fault.path))}: {fault.said}") from None
 
 
 def _read_json(file: Path) -> dict[str, Any]:
     try:
-        read = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        read = parse_json(bytes_of(file))
+    except ValueError as error:
         raise UserError(f"{file}: cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(read, dict):
         raise UserError(f"{file}: holds no object")

@@ -10,12 +10,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
 from reactree_ros.agent.household import Household
 from reactree_ros.errors import UserError
-from reactree_ros.settings import Settings, check_names
+from reactree_ros.pending import Pending
+from reactree_ros.settings import Harmless, Settings, check_names, plain
 from reactree_ros.world.ai2thor.alfred import TRAJ_DATA, Trial, load_trials
 from reactree_ros.world.alfworld.engine import SPARE, Engine, Turn
 from reactree_ros.world.alfworld.games import (
@@ -87,6 +89,10 @@ class AlfworldWorld(WorkerWorld):
         self._turn: Turn | None = None
         self._overview = ""
         self._won = False
+
+    def canonical(self, skill: str) -> Pending[str | Observation]:
+        """See :meth:`World.canonical`; capitals and blanks make no difference."""
+        return super().canonical(_plain(skill))
 
     @property
     def recallable(self) -> Sequence[str]:  # type: ignore[override]
@@ -167,7 +173,7 @@ class AlfworldWorld(WorkerWorld):
         )
 
     def _take(self, skill: str) -> Observation:
-        skill, before = " ".join(skill.split()).lower(), self._now
+        skill, before = _plain(skill), self._now
         self._worker.check_wanted()
         self._turn = turn = self._playing.step(skill)
         self._won = self._won or turn.won
@@ -192,10 +198,16 @@ class AlfworldWorld(WorkerWorld):
         return Score(0, min(met, total - 1) / total)  # TextWorld says what is won
 
 
+def _plain(skill: str) -> str:
+    return " ".join(skill.split()).lower()
+
+
 class AlfworldGames(Settings):
     """Which games."""
 
-    task_types: str = Field(default="", description="which types of tasks, with commas between; empty: all six")
+    task_types: Annotated[str, Harmless(plain)] = Field(
+        default="", description="which types of tasks, with commas between; empty: all six"
+    )
     games: str = Field(
         default="",
         description=f"a folder of ALFWorld's games ({GAME} with {TRAJ_DATA} beside), or ALFRED's trials that games are "

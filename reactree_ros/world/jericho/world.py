@@ -10,11 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
 from reactree_ros.agent.household import Household
 from reactree_ros.errors import UserError
+from reactree_ros.pending import Pending
+from reactree_ros.settings import Harmless
 from reactree_ros.world.jericho.interpreter import SPARE, Interpreter, Told
 from reactree_ros.world.jericho.story import StoryTask, check_story, numbered
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
@@ -86,6 +89,12 @@ class JerichoWorld(WorkerWorld):
         self._told: Told | None = None  # what the game said last
         self._start = ""  # what it begins with, as long as nothing was done
         self._best = 0.0
+
+    def canonical(self, skill: str) -> Pending[str | Observation]:
+        """See :meth:`World.canonical`; games do not know small letters from capitals."""
+        if refusal := _refusal(" ".join(skill.split())):
+            return Pending.of(Observation(refusal, Outcome.UNKNOWN_SKILL))
+        return super().canonical(skill.lower())
 
     def status(self) -> Mapping[str, str]:
         """Say which story it is, and the score."""
@@ -188,7 +197,9 @@ class JerichoSettings(WorldSettings):
     """Which story, and what is to be done in it."""
 
     story: str = Field(default="", description="story file of the Z-machine (.z1 to .z8)")
-    instruction: str = Field(default="", description="what is asked for; empty: to play it to its end, in full score")
+    instruction: Annotated[str, Harmless()] = Field(
+        default="", description="what is asked for; empty: to play it to its end, in full score"
+    )
     seed: int = Field(
         default=0, ge=0, description="of what is random in the game; 0: as jericho's walkthrough needs it"
     )

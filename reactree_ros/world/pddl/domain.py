@@ -9,7 +9,9 @@ from pathlib import Path
 import yaml
 from pydantic import Field
 
+from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import read_yaml
 from reactree_ros.settings import Settings, read_settings
 from reactree_ros.world.pddl.problems import Fact
 
@@ -57,7 +59,7 @@ class Wording(Settings):
 
 def _filled(template: str, name: str, arguments: Sequence[str]) -> str:
     try:
-        return template.format(*arguments)
+        return check_template(template, [str(number) for number in range(len(arguments))]).format(*arguments)
     except (IndexError, KeyError, ValueError) as error:
         raise UserError(f"the words '{template}' for {name} do not fit its {len(arguments)} arguments") from error
 
@@ -72,9 +74,6 @@ def wording_of(folder: Path) -> Wording:
     path = folder / WORDING
     if not path.exists():
         return Wording()
-    try:
-        # All are texts: for YAML the predicate `on` would be a truth.
-        values = yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader) or {}
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise UserError(f"{path}: {' '.join(str(error).split())}") from error
+    # All are texts: for YAML the predicate `on` would be a truth.
+    values = read_yaml(path, yaml.BaseLoader)[0] or {}
     return read_settings(Wording, values, where=str(path))

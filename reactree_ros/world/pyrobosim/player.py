@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from reactree_ros.read_back import read_yaml
 from reactree_ros.world.line_process import serve
 from reactree_ros.world.pyrobosim.tasks import LOADER
 
@@ -129,7 +128,7 @@ class Player:
 
         self._let_go()
         numpy.random.seed(seed)
-        said = yaml.load(Path(file).read_text(encoding="utf-8"), Loader=LOADER) if file else document
+        said = read_yaml(Path(file), LOADER)[0] if file else document
         world = _build(dict(said), Path(file).parent if file else None, metadata)
         for index, robot in enumerate(world.robots):
             robot.partial_obs_objects = True

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import number_of
+from reactree_ros.settings import Harmless, or_nearest, plain
 from reactree_ros.world.pyrobosim.export import tasks_as_pyrobosim
 from reactree_ros.world.pyrobosim.robot import HOUSEHOLD, PyrobosimRobot
 from reactree_ros.world.pyrobosim.simulator import House
@@ -28,11 +31,13 @@ def check_factor(factor: float) -> float:
 class PyrobosimSettings(WorldSettings):
     """Which world, and how it goes on in it."""
 
-    house: str = Field(
+    house: Annotated[str, Harmless(str.isdecimal)] = Field(
         default="0",
         description="a world file of pyrobosim, a folder of `reactree house --as pyrobosim`, or the seed of a house",
     )
-    robot: str = Field(default="", description="which robot of the world, if not all; empty: all, the first foremost")
+    robot: Annotated[str, Harmless(plain)] = Field(
+        default="", description="which robot of the world, if not all; empty: all, the first foremost"
+    )
     robots: int = Field(default=1, ge=1, le=6, description="how many robots, where the house is made up from a seed")
     realtime_factor: float = Field(
         default=-1.0, ge=-1, le=1000, description="seconds in it for each of ours; -1: as fast as can be"
@@ -49,8 +54,8 @@ def tasks_of(settings: PyrobosimSettings) -> dict[int, PyrobosimTask]:
     Raises:
         UserError: There is no such house, or its file cannot be used.
     """
-    if settings.house.isdecimal():
-        return tasks_as_pyrobosim(seed=int(settings.house), robots=settings.robots)
+    if (seed := number_of(settings.house)) is not None:
+        return tasks_as_pyrobosim(seed=seed, robots=settings.robots)
     if not settings.house:
         raise UserError("house is empty; name a world file of pyrobosim, a folder with some, or a seed")
     return load_tasks(Path(settings.house))
@@ -60,7 +65,8 @@ def _make(settings: PyrobosimSettings, task: PyrobosimTask | None, *, scored: bo
     source = Source(file=str(Path(settings.house).resolve())) if task is None else task.source
     first, *others = robots = source.robots()
     if settings.robot and settings.robot not in robots:
-        raise UserError(f"house {settings.house}: there is no robot {settings.robot}; there are {', '.join(robots)}")
+        there = f"{', '.join(robots)}{or_nearest(settings.robot, robots)}"
+        raise UserError(f"house {settings.house}: there is no robot {settings.robot}; there are {there}")
     return PyrobosimRobot(
         House(source, realtime_factor=settings.realtime_factor, failures=settings.failures),
         settings.robot or first,

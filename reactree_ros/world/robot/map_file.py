@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,9 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
 
+from reactree_ros import read_back
 from reactree_ros.errors import UserError
+from reactree_ros.settings import fault_of, or_nearest
 from reactree_ros.world.robot.poses import Pose, surrounds
 from reactree_ros.world.virtualhome.lexicon import correct, look_up
 from reactree_ros.world.virtualhome.vocabulary import Use, class_of_word, properties_of_word
@@ -200,10 +201,8 @@ def read_yaml(path: str | Path) -> Source:
     Raises:
         UserError: It cannot be read or is no YAML.
     """
-    try:
-        return parse_yaml(Path(path).read_text(encoding="utf-8"), where=str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
+    values, node = read_back.read_yaml(Path(path))
+    return Source(values, str(path), node)
 
 
 def parse_yaml(text: str, *, where: str) -> Source:
@@ -212,30 +211,8 @@ def parse_yaml(text: str, *, where: str) -> Source:
     Raises:
         UserError: It is none, or has a key twice; the message begins with `where` and the line.
     """
-    try:
-        loader = yaml.SafeLoader(text)
-        node = loader.get_single_node()
-        if node is not None:
-            _refuse_twice(node, where)
-        return Source(None if node is None else loader.construct_document(node), where, node)
-    except (yaml.YAMLError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f":{mark.line + 1}"
-        raise UserError(f"{where}{line}: is no YAML: {' '.join(str(error).split())}") from None
-
-
-def _refuse_twice(node: yaml.Node, where: str) -> None:
-    """Refuse a key that a mapping has twice: YAML would take the last one without a word."""
-    if isinstance(node, yaml.MappingNode):
-        for name, times in Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)).items():
-            if times > 1:
-                last = [key for key, _ in node.value if key.value == name][-1]
-                raise UserError(f"{where}:{last.start_mark.line + 1}: '{name}' is said {times} times; leave one")
-        for _, value in node.value:
-            _refuse_twice(value, where)
-    elif isinstance(node, yaml.SequenceNode):
-        for value in node.value:
-            _refuse_twice(value, where)
+    values, node = read_back.yaml_of(text, where=where)
+    return Source(values, where, node)
 
 
 def checked(kind: type[D], source: Source) -> D:
@@ -247,10 +224,8 @@ def checked(kind: type[D], source: Source) -> D:
     try:
         return kind.model_validate(source.values)
     except ValidationError as error:
-        first = error.errors()[0]
-        message = first["msg"].removeprefix("Value error, ")
-        value = "" if first["type"] == "missing" else f", not {str(first['input'])[:60]!r}"
-        raise UserError(f"{source.at(*first['loc'])}: {message[0].lower()}{message[1:]}{value}") from None
+        fault = fault_of(error, kind)
+        raise UserError(f"{source.at(*fault.path)}: {fault.with_value}") from None
 
 
 def load_map(path: str | Path) -> MapDocument:
@@ -336,7 +311,8 @@ def _named_once(document: MapDocument, source: Source) -> None:
 
 def _known(name: str, names: Sequence[str], place: str, kind: str) -> None:
     if name not in names:
-        raise UserError(f"{place}: there is no {kind} '{name}'; there are {', '.join(names) or 'none'}")
+        there = f"{', '.join(names) or 'none'}{or_nearest(name, names)}"
+        raise UserError(f"{place}: there is no {kind} '{name}'; there are {there}")
 
 
 def _properties(document: MapDocument, word: str, place: str, *, of: Use) -> frozenset[str]:

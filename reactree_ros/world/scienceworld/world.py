@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
 from reactree_ros.agent.household import Household
-from reactree_ros.settings import check_names
+from reactree_ros.settings import Harmless, check_names, plain
 from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.scienceworld.engine import SPARE, Engine, check_java
 from reactree_ros.world.scienceworld.tasks import SIMPLIFICATIONS, VARIATIONS, ScienceTask, described
@@ -141,8 +142,12 @@ def check_simplifications(given: str) -> str:
 class ScienceWorldSettings(WorldSettings):
     """Which task; the number of a task is its variation."""
 
-    task: str = Field(default=next(iter(VARIATIONS)), description="type of task, e.g. boil or grow-fruit")
-    simplifications: str = Field(default="", description="what is easier, with commas between, e.g. easy or openDoors")
+    task: Annotated[str, Harmless(plain)] = Field(
+        default=next(iter(VARIATIONS)), description="type of task, e.g. boil or grow-fruit"
+    )
+    simplifications: Annotated[str, Harmless(plain)] = Field(
+        default="", description="what is easier, with commas between, e.g. easy or openDoors"
+    )
 
     _known = field_validator("simplifications")(check_simplifications)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import codecs
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +13,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import bytes_of, parse_json
+from reactree_ros.settings import fault_of
 from reactree_ros.world.virtualhome.vocabulary import CLASSES
 
 AGENT_CLASS = "character"
@@ -128,12 +130,12 @@ def load_tasks(path: str | Path) -> list[Task]:
         TaskError: The file cannot be read, is no JSON, or a task in it is not usable; the message says where.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TaskError(f"{path}: cannot be read: {error}") from None
+        content = bytes_of(Path(path))
+    except UserError as error:
+        raise TaskError(str(error)) from None
     try:
-        document = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+        document = parse_json(content.removeprefix(codecs.BOM_UTF8))
+    except ValueError as error:
         raise TaskError(f"{path}: is no JSON: {error}") from None
     try:
         return parse_tasks(document)
@@ -158,11 +160,8 @@ def parse_tasks(document: Any) -> list[Task]:
     try:
         tasks = TypeAdapter(list[Task]).validate_python([document] if one else document)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = first["loc"][1:] if one else first["loc"]
-        value = "" if first["type"] == "missing" else f", not {str(first['input'])[:60]!r}"
-        message = first["msg"][0].lower() + first["msg"][1:]
-        raise TaskError(f"{_path(place)}: {message}{value}") from None
+        fault = fault_of(error, list[Task])
+        raise TaskError(f"{_path(fault.path[1:] if one else fault.path)}: {fault.with_value}") from None
     if not tasks:
         raise TaskError("$: the list of tasks is empty")
     seen: set[int] = set()

@@ -49,6 +49,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from reactree_ros.errors import UserError
 from reactree_ros.pending import Pending, where_late
+from reactree_ros.read_back import parse_json
 from reactree_ros.world.port import WorldError
 
 T = TypeVar("T")
@@ -239,11 +240,11 @@ class _Server:
         if status != _OK:
             raise Refused(f"{self._where} answers {path} with {status}: {_line(_reason(text))}")
         try:
-            answer: object = json.loads(text)
+            answer: object = parse_json(text)
             if isinstance(answer, Mapping) and answer.get("error"):  # as servers of AgentGym's for other worlds do
                 raise Refused(f"{self._where} answers {path} with an error: {_line(str(answer['error']))}")
             return kind.validate_python(answer, strict=True)
-        except (ValueError, RecursionError):  # of json or pydantic
+        except ValueError:  # of JSON or pydantic
             said = f"answers {path} with what is no answer of AgentGym's WebShop"
             raise WorldError(f"{self._where} {said}: {_line(text)}") from None
 
@@ -362,8 +363,8 @@ def tidy(page: str) -> str:
 
 def _reason(text: str) -> str:
     """Return what FastAPI says of a refusal, which is in ``detail`` where it says anything."""
-    with contextlib.suppress(ValueError, RecursionError):
-        said = json.loads(text)
+    with contextlib.suppress(ValueError):
+        said = parse_json(text)
         if isinstance(said, Mapping) and said.get("detail"):
             return str(said["detail"])
     return text

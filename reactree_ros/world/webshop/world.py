@@ -47,7 +47,7 @@ On a page, [SEP] stands between its parts. Which options of a thing were clicked
 several of one kind, the last one counts."""
 _OVER = "The purchase is made, and the shopping is over."
 _SEARCH = re.compile(
-    r"search\s*(?:\[(?P<in>.*)\]|\((?P<round>.*)\)|\s+(?P<bare>[^\s\[(].*))", re.IGNORECASE | re.DOTALL
+    r"search(?:\s*\[(?P<in>.*)\]|\s*\((?P<round>.*)\)|\s+(?P<bare>[^\s\[(].*))", re.IGNORECASE | re.DOTALL
 )
 #: What the server takes for something else in keywords.
 _NOT_IN_KEYWORDS = re.compile(r"[\[\]<>\s]+")
@@ -125,6 +125,15 @@ class WebShop(WorkerWorld):
         self._options: tuple[str, ...] = ()  # that were clicked of the thing, the last one last
         self._reward, self._over = 0.0, False
 
+    @property
+    def free_verbs(self) -> Sequence[str]:
+        """The search's: its keywords are said freely. What can be clicked, the page says."""
+        return ("search",)
+
+    def canonical(self, skill: str) -> Pending[str | Observation]:
+        """See :meth:`World.canonical`; the page says what can be clicked."""
+        return self._worker.do(lambda: self._meant(skill))
+
     def at_rest(self) -> Pending[None]:
         """Settle when the server has answered what was cancelled."""
         return self._worker.at_rest()
@@ -181,16 +190,21 @@ class WebShop(WorkerWorld):
         return [*searches, *map(_click, can.clickables)]
 
     def _take(self, skill: str) -> Observation:
+        meant = self._meant(skill)
+        return meant if isinstance(meant, Observation) else self._step(meant)
+
+    def _meant(self, skill: str) -> str | Observation:
+        """Return the action that is meant, as the server has it, or why there is none."""
         if self._over:
             return Observation(_OVER, Outcome.PRECONDITION)
         skill = " ".join(well_formed(skill).split())
         clicks = list(map(_click, self._can().clickables))
         if (click := Skills(clicks).meant(skill)) is not None:
-            return self._step(click)
+            return click
         if (search := _SEARCH.fullmatch(skill.removesuffix("."))) is not None:
             keywords = _keywords(unquoted(next(filter(None, search.groups()), "")))
             if keywords:
-                return self._step(f"search[{keywords}]")
+                return f"search[{keywords}]"
             return Observation("A search needs keywords: search[keywords].", Outcome.PRECONDITION)
         skill = shortened(skill)
         near = difflib.get_close_matches(skill, self._skills(), n=NEAREST, cutoff=0.0)

@@ -1,0 +1,82 @@
+"""Which projects' files of defaults are trusted: by path and content, as the user said once."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+import typer
+
+from reactree_ros.errors import UserError
+from reactree_ros.whole_file import write_whole
+
+NAME = "reactree.toml"
+#: Largest file that is read, in bytes.
+_LARGEST = 1 << 20
+
+
+class Standing(enum.Enum):
+    """How a project's file stands with the user; the value is its folder beside the user's own file."""
+
+    TRUSTED = "trusted"
+    """It was trusted as it is now."""
+    PASSED_OVER = "passed_over"
+    """It is not used, as the user said."""
+    UNKNOWN = ""
+    """The user has said nothing of it as it is now."""
+    STRANGE = "strange"
+    """A stranger could have put or changed it, so that nothing makes it count."""
+
+
+def own_content(path: Path) -> bytes:
+    """Return what is in a file that only the user can have written.
+
+    Raises:
+        UserError: It is a link, no file, of somebody else, open to changes by others, or too large.
+        OSError: It cannot be read.
+    """
+    if path.is_symlink():
+        raise UserError(f"{path}: is a link; a project's file counts only where it lies itself")
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        is_now = os.fstat(file.fileno())
+        if not stat.S_ISREG(is_now.st_mode):
+            raise UserError(f"{path}: is no file")
+        if is_now.st_uid != os.getuid():
+            raise UserError(f"{path}: belongs to somebody else (user {is_now.st_uid})")
+        if is_now.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise UserError(f"{path}: others may write to it; `chmod go-w {path}` changes that")
+        content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise UserError(f"{path}: is larger than {_LARGEST} bytes")
+    return content
+
+
+def standing_of(path: Path, content: bytes) -> Standing:
+    """Return how a file with this content stands."""
+    known = (Standing.TRUSTED, Standing.PASSED_OVER)
+    return next((one for one in known if _note(one, path, content).is_file()), Standing.UNKNOWN)
+
+
+def remember(path: Path, content: bytes, standing: Standing) -> None:
+    """Note how a file with this content stands from now on; ``UNKNOWN`` takes back what was noted.
+
+    Raises:
+        UserError: That cannot be written.
+    """
+    try:
+        for one in (Standing.TRUSTED, Standing.PASSED_OVER):
+            _note(one, path, content).unlink(missing_ok=True)
+        if standing is not Standing.UNKNOWN:
+            note = _note(standing, path, content)
+            note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_whole(note, os.fsencode(path) + b"\n")
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot be written: {error.strerror}") from None
+
+
+def _note(standing: Standing, path: Path, content: bytes) -> Path:
+    digest = hashlib.sha256(os.fsencode(path) + b"\0" + content).hexdigest()
+    return Path(typer.get_app_dir("reactree")) / standing.value / digest

@@ -1,0 +1,492 @@
+"""What each kind of event of a record must hold; the check of what is read follows from it.
+
+In words this is in ``docs/reference/record.md``. Fields that are not named here may be there, and nobody reads them.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, GetCoreSchemaHandler, TypeAdapter
+from pydantic_core import CoreSchema, core_schema
+from typing_extensions import NotRequired, TypedDict
+
+from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.observation import Outcome
+from reactree_ros.agent.turns import About
+from reactree_ros.memory.experience import End
+from reactree_ros.tree.failure import FailureKind
+
+
+class _AnyText:
+    """A text, also one with half a character, which pydantic's own check refuses."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.json_or_python_schema(core_schema.str_schema(), core_schema.is_instance_schema(str))
+
+
+class _OneOf:
+    """The value of a member of an enumeration, or one of these texts."""
+
+    def __init__(self, kind: type[enum.Enum] | tuple[str, ...]) -> None:
+        self._values = list(kind) if isinstance(kind, tuple) else [one.value for one in kind]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.literal_schema(self._values)
+
+
+#: The largest whole number that every reader takes for the same; JavaScript's, too.
+LARGEST = 2**53 - 1
+Text = Annotated[str, _AnyText()]
+Count = Annotated[int, Field(ge=0, le=LARGEST)]
+Whole = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
+Number = Annotated[float, Field(ge=-1e15, le=1e15)]
+#: What the statuses of behaviours are, and what they are of.
+STATUSES = ("running", "success", "failure", "interrupted")
+KINDS = ("agent", "goal", "sequence", "fallback", "parallel", "skill", "other")
+
+
+class Timed(TypedDict):
+    """What every event holds."""
+
+    t: Number
+
+
+class Turn(TypedDict, total=False):
+    """A turn, or a decision: which fields belong together is looked at by the reader."""
+
+    told: Text
+    about: Annotated[str, _OneOf(About)]
+    said: Text
+    saw: Text
+    think: Text
+    act: Text
+    ask: Text
+    expand: Annotated[str, _OneOf(ControlFlow)]
+    subgoals: list[Text]
+    begin_subgoal: Text
+    subgoal: Text
+    summarise: Text
+    summary: Text
+    write_code: Text
+
+
+class Named(TypedDict):
+    """A planner."""
+
+    name: Text
+    options: dict[str, Any]
+
+
+class WorldOf(TypedDict, total=False):
+    """What the world is."""
+
+    name: Text
+    suite: Text
+    settings: dict[str, Any]
+    scored: bool
+    house: Text | int
+    policy: list[dict[str, Any]]
+
+
+class HouseholdOf(TypedDict, total=False):
+    """A household; what lacks is looked at where one is made of it."""
+
+    name: Text
+    actions: list[Text]
+    control_flows: dict[Annotated[str, _OneOf(ControlFlow)], Text]
+    naming: Text
+    rules: Text
+    free_skills: bool
+    start_line: Text
+    max_decisions: Count
+    max_steps: Count
+    prompts: Text
+
+
+class Model(TypedDict, total=False):
+    """What the language model is."""
+
+    llm: Text
+
+
+class Limits(TypedDict):
+    """What the run may take."""
+
+    decisions: Count
+    steps: Count
+
+
+class Parent(TypedDict):
+    """The record that this one goes on from."""
+
+    id: Text
+    path: NotRequired[Text | None]
+    decision: NotRequired[Count]
+
+
+class Run(Timed):
+    """The first event."""
+
+    schema: Count
+    id: Text
+    started: Text
+    versions: dict[str, Text]
+    instruction: Text
+    task_id: Whole | Text | None
+    task_name: Text
+    planner: Named
+    working_memory: bool
+    world: WorldOf
+    household: HouseholdOf
+    recallable: list[Text]
+    llm: Model
+    options: dict[str, Any]
+    limits: Limits
+    robots: NotRequired[list[Text]]
+    person: NotRequired[bool]
+    parent: NotRequired[Parent | None]
+
+
+class GrownNode(TypedDict):
+    """A behaviour that appears."""
+
+    node: Count
+    parent: Count | None
+    kind: Annotated[str, _OneOf(KINDS)]
+    name: Text
+    subgoal: NotRequired[Text]
+    depth: NotRequired[Count]
+    policy: NotRequired[Text]
+
+
+class Grow(Timed):
+    """Behaviours appear."""
+
+    nodes: list[GrownNode]
+
+
+class Robot(Timed):
+    """A robot has a behaviour."""
+
+    node: Count
+    robot: Text
+
+
+class Status(Timed):
+    """Statuses change: a behaviour, its status, and what it says of it."""
+
+    of: list[Annotated[list[Count | Text], Field(min_length=2, max_length=3)]]
+
+
+class Started(Timed):
+    """A goal node begins."""
+
+    node: Count
+    index: Count
+    decision: Count
+
+
+class ExperienceOf(TypedDict):
+    """An experience that is an example."""
+
+    subgoal: Text
+    end: Annotated[str, _OneOf(End)]
+    task_id: Text
+    task_name: Text
+    decision: Count
+    depth: Count
+    similarity: NotRequired[Number]
+    turns: list[Turn]
+
+
+class Retrieved(Timed):
+    """Examples are found."""
+
+    node: Count
+    experiences: list[ExperienceOf]
+
+
+class Start(Timed):
+    """The start of prompts."""
+
+    id: Count
+    turns: list[Turn]
+
+
+class MaySay(TypedDict):
+    """What a reply is held to."""
+
+    kind: Annotated[str, _OneOf(("decision", "subgoal", "choice", "text"))]
+    skills: NotRequired[Count]
+    free: NotRequired[bool]
+    control_flows: NotRequired[list[Annotated[str, _OneOf(ControlFlow)]]]
+    questions: NotRequired[Count]
+    options: NotRequired[list[Text]]
+    stops: NotRequired[list[Text]]
+
+
+class Request(Timed):
+    """The model is asked."""
+
+    node: Count
+    id: Text
+    start: NotRequired[Count]
+    turns: NotRequired[Annotated[list[Count], Field(min_length=2, max_length=2)]]
+    own: NotRequired[list[Turn]]
+    may_say: MaySay
+    begun: NotRequired[Text]
+    max_tokens: NotRequired[Count]
+    temperature: NotRequired[Number]
+    seed: NotRequired[Whole]
+    top_p: NotRequired[Number]
+
+
+class Reply(Timed):
+    """The model answers."""
+
+    node: Count
+    id: Text
+    text: Text
+    said: NotRequired[list[Turn]]
+    finish_reason: NotRequired[Text]
+    objection: NotRequired[Text]
+    reasoning: NotRequired[Text]
+    answered_by: NotRequired[Text]
+    seconds: NotRequired[Number]
+    prompt_tokens: NotRequired[Count | None]
+    longest_prompt: NotRequired[Count | None]
+    cached_tokens: NotRequired[Count | None]
+    output_tokens: NotRequired[Count | None]
+    reasoning_tokens: NotRequired[Count | None]
+
+
+class Answer(Timed):
+    """A person answers."""
+
+    node: Count
+    id: Text
+    text: Text
+    by: Text
+
+
+class Heard(Timed):
+    """A person says something."""
+
+    text: Text
+
+
+class Skills(Timed):
+    """What may be done now."""
+
+    robot: NotRequired[Text]
+    at: NotRequired[Count]
+    added: NotRequired[list[Text]]
+    removed: NotRequired[list[Text]]
+
+
+class TurnOf(Timed, Turn):
+    """A node's next turn."""
+
+    node: Count
+    anew: NotRequired[bool]
+
+
+class Decided(Timed, Turn):
+    """A decision is taken."""
+
+    node: Count
+    decisions: Count
+    steps: Count
+
+
+class Refused(Decided):
+    """A decision is not taken."""
+
+    reason: Text
+
+
+class Skill(Timed):
+    """A skill goes to the world."""
+
+    node: Count
+    skill: Text
+    robot: NotRequired[Text]
+
+
+class SeenThing(TypedDict):
+    """An object that is seen."""
+
+    word: Text
+    instance: Whole
+    room: NotRequired[Text | None]
+    place: NotRequired[Text | None]
+    held: NotRequired[bool]
+    states: NotRequired[list[Text]]
+
+
+class SpotOf(TypedDict):
+    """Where something is."""
+
+    name: Text
+    x: Number
+    y: Number
+    yaw: NotRequired[Number | None]
+    outline: NotRequired[list[Annotated[list[Number], Field(min_length=2, max_length=2)]]]
+
+
+class Observed(Timed):
+    """The world answers."""
+
+    node: Count
+    of: Text
+    robot: NotRequired[Text]
+    text: Text
+    outcome: Annotated[str, _OneOf(Outcome)]
+    seen: NotRequired[list[SeenThing]]
+    looked_into: NotRequired[Text]
+    rooms: NotRequired[list[Text]]
+    picture: NotRequired[str]
+    spots: NotRequired[list[SpotOf]]
+
+
+class Shortened(Timed):
+    """Examples are left out of a prompt."""
+
+    node: Count
+    dropped: Count
+    excess: Whole
+
+
+class Held(Timed):
+    """The run holds, or goes on."""
+
+    node: NotRequired[Count]
+    robot: NotRequired[Text]
+    reason: Text
+
+
+class FailureOf(TypedDict):
+    """Why a goal node failed."""
+
+    kind: Annotated[str, _OneOf(FailureKind)]
+    message: Text
+
+
+class Failed(Timed, FailureOf):
+    """A call failed."""
+
+    node: Count
+    of: Text
+    type: Text
+    robot: NotRequired[Text]
+    id: NotRequired[Text]
+    late: NotRequired[bool]
+    excess: NotRequired[Whole]
+    context: NotRequired[Whole]
+
+
+class Ended(Timed):
+    """A goal node ended."""
+
+    node: Count
+    end: Annotated[str, _OneOf(End)] | None
+    failure: FailureOf | None
+    feedback: Text
+    lesson: NotRequired[list[Turn]]
+
+
+class Counted(Timed):
+    """What the model's tokenizer counted."""
+
+    tokens: list[Count]
+
+
+class Differs(Timed):
+    """What was carried out again came to something else."""
+
+    node: Count
+    text: Text
+
+
+class Interrupted(Timed):
+    """Somebody stopped the run."""
+
+    in_tick: NotRequired[bool]
+
+
+class Result(TypedDict):
+    """What came of the run."""
+
+    end: Text
+    status: NotRequired[Text]
+    task_id: NotRequired[Whole | Text | None]
+    instruction: NotRequired[Text]
+    gsr: NotRequired[Number | None]
+    ssr: NotRequired[Number | None]
+    decisions: NotRequired[Count]
+    steps: NotRequired[Count]
+    max_depth: NotRequired[Count]
+    agent_nodes: NotRequired[Count]
+    seconds: NotRequired[Number]
+    prompt_tokens: NotRequired[Count | None]
+    cached_tokens: NotRequired[Count | None]
+    output_tokens: NotRequired[Count | None]
+    reasoning_tokens: NotRequired[Count | None]
+    model_seconds: NotRequired[Number]
+    message: NotRequired[Text]
+    robots: NotRequired[Count]
+    makespan: NotRequired[Count]
+    questions: NotRequired[Count]
+
+
+class Finished(Timed):
+    """The last event."""
+
+    result: Result
+    failures: list[FailureOf]
+
+
+#: What each kind of event holds.
+KINDS_OF_EVENTS: Mapping[str, Any] = {
+    "run": Run,
+    "grow": Grow,
+    "robot": Robot,
+    "status": Status,
+    "started": Started,
+    "retrieved": Retrieved,
+    "text": Start,
+    "request": Request,
+    "reply": Reply,
+    "answer": Answer,
+    "heard": Heard,
+    "skills": Skills,
+    "turn": TurnOf,
+    "decided": Decided,
+    "refused": Refused,
+    "skill": Skill,
+    "observation": Observed,
+    "shortened": Shortened,
+    "held": Held,
+    "failed": Failed,
+    "ended": Ended,
+    "counted": Counted,
+    "differs": Differs,
+    "interrupted": Interrupted,
+    "end": Finished,
+}
+
+
+class _Checks(dict[str, Any]):
+    """The check of each kind of event, made when the first of its kind is read; of others the time is looked at."""
+
+    def __missing__(self, kind: str) -> Any:
+        check = TypeAdapter(KINDS_OF_EVENTS.get(kind, Timed)).validator
+        if kind in KINDS_OF_EVENTS:
+            self[kind] = check
+        return check
+
+
+CHECKS = _Checks()

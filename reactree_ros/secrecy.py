@@ -1,0 +1,190 @@
+"""Keeps keys out of what is written and shown: out of records, exports, errors, tables and the page.
+
+What a server or an engine is told besides known parameters may hold a key under any name. So it is written only where
+its name is in :data:`HARMLESS`, and its value is a number, a switch or a word.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+_NAMES = """
+    add_generation_prompt attn_implementation block_size cache_prompt cpu_offload_gb custom data_parallel_size
+    date_string device device_map disable_custom_all_reduce disable_log_stats dry_allowed_length dry_base
+    dry_multiplier dtype enable_chunked_prefill enable_prefix_caching enable_thinking enforce_eager
+    frequency_penalty gpu_memory_utilization ignore_eos include_stop_str_in_output keep_alive kv_cache_dtype
+    length_penalty load_in_4bit load_in_8bit logprobs low_cpu_mem_usage max_completion_tokens max_logprobs
+    max_model_len max_num_batched_tokens max_num_seqs max_seq_len_to_capture max_tokens min_p min_tokens mirostat
+    mirostat_eta mirostat_tau n_predict num_ctx num_gpu_blocks_override num_predict parallel_tool_calls
+    pipeline_parallel_size presence_context_size presence_penalty quantization reasoning_budget reasoning_effort
+    reasoning_format reasoning_split repeat_last_n repeat_penalty repetition_penalty seed skip_special_tokens
+    spaces_between_special_tokens swap_space temperature tensor_parallel_size tfs_z think thinking thinking_budget
+    thinking_token_budget top_a top_k top_logprobs top_n_sigma top_p torch_dtype truncate_prompt_tokens typical_p
+    use_beam_search verbosity xtc_probability xtc_threshold
+    chat_template_kwargs.custom chat_template_kwargs.enable_thinking chat_template_kwargs.reasoning_effort
+    chat_template_kwargs.thinking chat_template_kwargs.thinking_budget options.min_p options.num_ctx options.num_gpu
+    options.num_predict options.num_thread options.repeat_penalty options.seed options.temperature options.top_k
+    options.top_p provider.allow_fallbacks provider.quantizations provider.require_parameters provider.sort
+    reasoning.effort reasoning.enabled reasoning.exclude reasoning.max_tokens thinking.budget_tokens thinking.type
+"""
+#: Arguments of servers, engines and chat templates that hold no key; those within a mapping have a dot before.
+HARMLESS = frozenset(_NAMES.split())
+#: Names that a setting never has but for a key.
+_REFUSED = frozenset(
+    {"accesstoken", "apikey", "authorization", "hftoken", "password", "secret", "token", "useauthtoken", "xapikey"}
+)
+#: What a name holds that is of a key, in small letters and without what joins words.
+_OF_A_KEY = re.compile(r"key|token|secret|passw|passphrase|passwd|pwd|auth|credential|bearer|cookie|jwt|^pat$")
+#: What has such a word in it and is of no key.
+_OF_NONE = re.compile(r"tokeniz\w*|tokens|keyword|keyboard|author(?!iz)|monkey|hotkey")
+_IN_ADDRESSES = re.compile(r"(?<=//)\S*@")  # to the last one: a password may hold an @ or a slash
+_NAMED = re.compile(
+    r"(?<!\$OPENAI_)((?:api[_-]?key|token|secret|password|authorization)['\"]?\s*[:=]\s*['\"]?)(?:bearer\s+)?[^\s'\",}]+",
+    re.I,
+)
+_KEYS = re.compile(r"\b(?:sk|pk|gsk|xai|hf|ghp|gho|glpat|xox[abp]|nvapi|r8|AKIA|AIza|eyJ)[-_]?[\w-]{8,}")
+_ADDRESS = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"<>|\\^`{}]+")
+#: A part of a path that is words, versions or a model's name, and no key.
+_PIECE = r"(?:(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,6})(?:\d{1,2}[a-z]{0,5})?|\d{1,4}[a-z]{0,4})"
+_PART = re.compile(rf"{_PIECE}(?:[._-]{_PIECE}){{0,6}}")
+#: Parts that name a key without being one, as ``/account/api-keys`` does.
+_NAMING = re.compile(r"(?:(?:api|access|auth|oauth2?|keys?|tokens?)[._-]?)+", re.I)
+_WORD = re.compile(r"[A-Za-z](?:[\w:+-]|\.(?!\.)){0,40}")
+#: What stands in place of a key.
+HIDDEN = "***"
+#: What in a record's header, or in the settings of a bench, holds settings of its own.
+_OF_SETTINGS = frozenset({"world", "llm", "settings", "models", "policy"})
+#: Shorter values of variables of the environment are switches, and may stand in any text.
+_LEAST = 6
+
+
+def _flat(name: object) -> str:
+    return re.sub(r"[^a-z0-9]", "", str(name).lower())
+
+
+def is_key_name(name: object) -> bool:
+    """Return whether something is a key by its name, such as ``x-goog-api-key``, ``auth`` or ``apitoken``."""
+    flat = _flat(name)
+    return not flat.endswith("file") and _OF_A_KEY.search(_OF_NONE.sub("", flat)) is not None
+
+
+def keys_in(values: Any) -> list[str]:
+    """Return the names of what can only be a key, however far in; such settings are refused."""
+    if isinstance(values, Mapping):
+        own = [str(name) for name, value in values.items() if isinstance(value, str) and _flat(name) in _REFUSED]
+        return own + [name for value in values.values() for name in keys_in(value)]
+    return [name for value in values for name in keys_in(value)] if isinstance(values, list | tuple) else []
+
+
+def harmless_arguments(arguments: Mapping[Any, Any], within: str = "") -> dict[str, Any]:
+    """Return those arguments that hold no key: by :data:`HARMLESS`, with numbers, switches and words as values.
+
+    Args:
+        arguments: What a server, an engine or a chat template is told.
+        within: The name before those of these arguments, with a dot after it.
+    """
+    kept: dict[str, Any] = {}
+    for name, value in arguments.items():
+        known = f"{within}{name}"
+        if isinstance(value, Mapping):
+            if (inner := harmless_arguments(value, f"{known}.")) or not value:
+                kept |= {str(name): inner} if inner else {}
+        elif known in HARMLESS and _is_word(value):
+            kept[str(name)] = value
+    return kept
+
+
+def _is_word(value: Any) -> bool:
+    if isinstance(value, str):
+        return value == "" or (_WORD.fullmatch(value) is not None and redacted(value) == value)
+    if isinstance(value, list | tuple):
+        return all(map(_is_word, value))
+    return value is None or isinstance(value, bool | int | float)
+
+
+def without_credentials(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as they may be written down, those of a world and a language model within them, too.
+
+    What is a key by its name is left out, as is all of a mapping that is not in :data:`HARMLESS`; texts are redacted.
+    """
+    return {
+        str(name): _written(str(name), value)
+        for name, value in settings.items()
+        if not (is_key_name(name) and isinstance(value, str | Mapping | list | tuple))
+    }
+
+
+def _written(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return redacted(value).replace(f"//{HIDDEN}@", "//")
+    if isinstance(value, Mapping):
+        return without_credentials(value) if name in _OF_SETTINGS else harmless_arguments(value)
+    if isinstance(value, list | tuple):
+        return [_written(name, one) for one in value]
+    return value
+
+
+def shown(name: str, value: Any) -> str:
+    """Return the value of a setting as a message or a table may show it."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(shown(name, one) for one in value)}]"
+    own, equals, rest = str(value).partition("=")  # of --llm-option and the like
+    if is_key_name(name) or isinstance(value, Mapping):
+        return "(not shown)"
+    if equals and (is_key_name(own) or rest.lstrip()[:1] in ("{", "[")):
+        return f"{own}=(not shown)"
+    return redacted(str(value)[:200])
+
+
+def are_harmless(arguments: Any) -> bool:
+    """Return whether a mapping holds nothing but harmless arguments."""
+    return isinstance(arguments, Mapping) and harmless_arguments(arguments) == dict(arguments)
+
+
+def shown_address(address: str) -> str:
+    """Return a URL without user, password, query, fragment, and parts of its path that may be a key."""
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return HIDDEN
+    if parts.scheme == "file":
+        return address
+    where = f"[{host}]" if ":" in host else host
+    path, after_key = [], False
+    for part in parts.path.split("/"):
+        path.append(HIDDEN if part and (after_key or not _is_plain(part)) else part)
+        after_key = bool(_NAMING.fullmatch(part))
+    return f"{parts.scheme}://{where}{'' if port is None else f':{port}'}{'/'.join(path)}"
+
+
+def _is_plain(part: str) -> bool:
+    """Return whether a part of a path is words and versions: a key is longer, or mixes letters and digits."""
+    if is_key_name(part):
+        return _NAMING.fullmatch(part) is not None
+    return len(part) <= 48 and _PART.fullmatch(part) is not None and _KEYS.search(part) is None
+
+
+def redacted(text: str) -> str:
+    """Return a text without keys, and its URLs as :func:`shown_address` has them."""
+    for value in sorted(_in_the_environment(), key=len, reverse=True):
+        text = text.replace(value, HIDDEN)
+    text = _IN_ADDRESSES.sub(f"{HIDDEN}@", text)
+    text = _ADDRESS.sub(lambda found: _told(found[0]), text)
+    return _KEYS.sub(HIDDEN, _NAMED.sub(rf"\1{HIDDEN}", text))
+
+
+def _told(address: str) -> str:
+    end = len(address.rstrip(".,;:)]"))
+    scheme, _, rest = shown_address(address[:end]).partition("://")
+    return f"{scheme}://{f'{HIDDEN}@' if '@' in address else ''}{rest}{address[end:]}"
+
+
+def _in_the_environment() -> set[str]:
+    names = {"KEY", "APIKEY", "CREDENTIALS", "PASSPHRASE", "PASSWD", "PASSWORD", "PAT", "SECRET", "TOKEN", "TOKENS"}
+    values = (value.strip() for name, value in os.environ.items() if not names.isdisjoint(name.upper().split("_")))
+    return {value for value in values if len(value) >= _LEAST}

@@ -1,0 +1,415 @@
+"""Everything that reads files back, each with whole samples of what it reads, and with the ways to damage them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import sqlite3
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+from bench.bench_runs import SETTINGS, bench_of, line
+from fuzz import mutators
+from memory.word_hash_embedder import WordHashEmbedder
+from recorded_runs import recorded_episode
+from view.writing import Wide, demo
+
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.reading import Unreadable, read
+from reactree_ros.bench.events import told_by
+from reactree_ros.bench.folder import BROKEN, RESULTS, SESSIONS, Session, read_broken, read_results, read_sessions
+from reactree_ros.bench.folder import SETTINGS as BENCH
+from reactree_ros.bench.folder import read_settings as read_bench_settings
+from reactree_ros.bench.goal import Condition, Goal, goal_as_json, read_goal
+from reactree_ros.bench.results import RunLine
+from reactree_ros.bootstrap import Attempt
+from reactree_ros.dataset.lines import Run, lines_of
+from reactree_ros.dataset.making import achieved, house_of
+from reactree_ros.errors import UserError
+from reactree_ros.json_lines import read_lines
+from reactree_ros.llm.settings import load_models_file
+from reactree_ros.llm.trained import trained_for
+from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.recorded import import_experiences, recorded_success
+from reactree_ros.record import events
+from reactree_ros.record.export import experiences_of, texts_of, training_lines, write_pictures
+from reactree_ros.record.going_on import decision_of, more_than, options_of, stop_of
+from reactree_ros.record.moment import Moment
+from reactree_ros.record.player import replay
+from reactree_ros.record.reader import follow, read_record
+from reactree_ros.record.recordings import load_outcomes, load_recording
+from reactree_ros.terminal import tree_rows
+from reactree_ros.training import dataset
+from reactree_ros.training.settings import TrainSettings, read_recipe
+from reactree_ros.view.exports import export
+from reactree_ros.view.runs import Runs
+from reactree_ros.world.robot.config import RobotConfig, load_robot
+from reactree_ros.world.robot.map_file import MapDocument, load_map
+from reactree_ros.world.skill_policy import load_policy
+from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.tasks import load_tasks
+
+CONFIG = Path(__file__).resolve().parents[2] / "config"
+Damage = Callable[[bytes, random.Random], bytes]
+BYTES = (mutators.flipped,)
+LINES = (mutators.flipped, mutators.lines_moved, *[mutators.line_changed] * 4)
+JSON = (mutators.flipped, *[mutators.json_changed] * 3)
+TEXT = (mutators.flipped, mutators.lines_moved, mutators.pieces_moved)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Something that reads a file back.
+
+    Attributes:
+        name: What it reads.
+        samples: Makes whole files, as they are written.
+        read: Reads a file, and does with it all that is done with such files.
+        damages: How the samples are damaged.
+        made_up: Makes files up from what is declared of them; None: nothing is.
+        suffix: How the file's name ends.
+    """
+
+    name: str
+    samples: Callable[[], Sequence[bytes]]
+    read: Callable[[Path], object]
+    damages: Sequence[Damage]
+    made_up: Callable[[random.Random], bytes] | None = None
+    suffix: str = ".json"
+
+    def content(self, seed: int) -> bytes:
+        """Return a file that is damaged, or made up."""
+        rng = random.Random(f"{self.name} {seed}")
+        if self.made_up is not None and rng.random() < 0.25:
+            return self.made_up(rng)
+        return rng.choice(self.damages)(rng.choice(_cached(self.samples)), rng)
+
+
+@cache
+def _cached(samples: Callable[[], Sequence[bytes]]) -> Sequence[bytes]:
+    return samples()
+
+
+# ---------------------------------------------------------------------- records
+
+
+def _records() -> list[bytes]:
+    expanded = {
+        "root": ["Think: a", "Expand:\n- control flow: fallback\n- subgoals: a, b"],
+        "a": ["Act: open fridge 1", "sing", "Act: failure"],
+        "b": ["Act: recall location of apple", "Act: done"],
+    }
+    found = []
+    for name, script in (
+        ("reactree_wm", expanded),
+        ("react", {"root": ["Think: a", "Act: open fridge 1", "Act: done"]}),
+    ):
+        episode, kept = recorded_episode(script, name=name)
+        episode.run()
+        found.append("".join(f"{one}\n" for one in kept.lines).encode())
+    with tempfile.TemporaryDirectory() as folder:
+        demo(Path(folder, "demo.jsonl")).run()
+        Wide(Path(folder, "wide.jsonl"), 6).write()
+        found += [path.read_bytes() for path in sorted(Path(folder).iterdir())]
+    return found
+
+
+def _made_up_record(rng: random.Random) -> bytes:
+    first = json.loads(rng.choice(_cached(_records)).split(b"\n")[0])
+    lines: list[Any] = [first]
+    if rng.random() < 0.3 and isinstance(run := mutators.made_up(events.Run, rng), dict):
+        lines = [{"e": "run", **run, "schema": 1}]
+    kinds = ("agent", "sequence", "goal", "skill")
+    nodes = [{"node": n, "parent": n - 1 if n else None, "kind": kind, "name": kind} for n, kind in enumerate(kinds)]
+    lines += [{"e": "grow", "nodes": nodes, "t": 0.0}, {"e": "text", "id": 0, "turns": [], "t": 0.0}]
+    for _ in range(rng.randrange(12)):
+        kind = rng.choice(list(events.KINDS_OF_EVENTS))
+        held = mutators.made_up(events.KINDS_OF_EVENTS[kind], rng)
+        lines.append({"e": kind, **held} if isinstance(held, dict) else held)
+    return "".join(f"{json.dumps(one)}\n" for one in lines).encode()
+
+
+def _read_record(path: Path) -> None:
+    """Do all that is done with a record; each of it on its own, so that one refusal does not hide the next."""
+    record = None
+    with contextlib.suppress(UserError):
+        record = read_record(path)
+    for _ in follow(path, goes_on=lambda: False) if record else ():
+        pass
+    with contextlib.suppress(UserError):
+        Runs(path.parent).table()
+    if record is None:
+        return
+    moment = Moment.after(record.events)
+    uses: list[Callable[[], object]] = [
+        *(partial(export, record, kind) for kind in ("svg", "dot", "markdown")),
+        *(partial(export, record, kind, at=2) for kind in ("svg", "markdown")),
+        partial(export, record, "mcap"),
+        lambda: list(training_lines(record, chat=True)),
+        lambda: list(training_lines(record, chat=False)),
+        lambda: write_pictures(record, path.parent / "pictures"),
+        lambda: [moment.robot_of(node) for node in moment.nodes],
+        lambda: list(tree_rows(moment, folded=True)),
+        lambda: (experiences_of(moment), texts_of(moment)),
+        lambda: told_by(record.events),
+        lambda: list(lines_of(record.events, Run(house=house_of(record), task="1", planner="reactree"))),
+        lambda: (options_of(record), more_than(record, {})),
+        lambda: achieved(record),
+        lambda: stop_of(record),
+        lambda: decision_of(record, 1),
+        lambda: replay(record),
+    ]
+    for use in uses:
+        with contextlib.suppress(UserError):
+            use()
+
+
+# ---------------------------------------------------------------------- what a bench writes
+
+
+def _bench() -> dict[str, bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        out = bench_of(Path(folder, "bench"), line(), line("reactree_wm"), line("react", 2, gsr=0.0))
+        return {one.name: one.read_bytes() for one in out.iterdir() if one.is_file()}
+
+
+def _made_up_lines(kind: Any) -> Callable[[random.Random], bytes]:
+    def made(rng: random.Random) -> bytes:
+        lines = [json.dumps(mutators.made_up(kind, rng)) for _ in range(rng.randrange(1, 4))]
+        return "".join(f"{one}\n" for one in lines).encode()
+
+    return made
+
+
+def _made_up_yaml(kind: Any) -> Callable[[random.Random], bytes]:
+    def made(rng: random.Random) -> bytes:
+        with contextlib.suppress(Exception):  # what YAML cannot say is said in JSON, which is YAML
+            return yaml.safe_dump(mutators.made_up(kind, rng), allow_unicode=True).encode()
+        return json.dumps(mutators.made_up(kind, rng)).encode()
+
+    return made
+
+
+def _in_a_bench(name: str, read: Callable[[Path], object]) -> Callable[[Path], object]:
+    """Read a file as that of a whole bench."""
+
+    def reads(path: Path) -> object:
+        folder = path.parent / "bench"
+        folder.mkdir()
+        for file, content in _cached_bench().items():
+            (folder / file).write_bytes(content)
+        (folder / name).write_bytes(path.read_bytes())
+        return read(folder)
+
+    return reads
+
+
+@cache
+def _cached_bench() -> dict[str, bytes]:
+    return _bench()
+
+
+def _goal() -> list[bytes]:
+    conditions = (Condition("on", "apple", "table", 1, 0), Condition("turnOn", "", "lamp", 1, 1))
+    return [goal_as_json(Goal(conditions, ("kitchen 1",), "kitchen 1")).encode()]
+
+
+# ---------------------------------------------------------------------- memories
+
+
+def _experiences() -> list[bytes]:
+    with tempfile.TemporaryDirectory() as folder, EpisodicMemory(Path(folder, "m.db"), WordHashEmbedder()) as memory:
+        _fill(memory)
+        memory.export(Path(folder, "out.jsonl"))
+        return [Path(folder, "out.jsonl").read_bytes()]
+
+
+def _fill(memory: EpisodicMemory) -> None:
+    episode, kept = recorded_episode({"root": ["Think: a", "Act: open fridge 1", "Act: done"]}, name="reactree_wm")
+    episode.run()
+    memory.add_run(experiences_of(Moment.after(kept.record.events)))
+
+
+def _memories() -> list[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "m.db")
+        with EpisodicMemory(path, WordHashEmbedder()) as memory:
+            _fill(memory)
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            database.execute("PRAGMA journal_mode = DELETE")
+        return [path.read_bytes()]
+
+
+def _rows_changed(content: bytes, rng: random.Random) -> bytes:
+    """A column of a row holds something else, or a table is gone or another program's."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "m.db")
+        path.write_bytes(content)
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            tables = {
+                "experience": ("subgoal", '"end"', "digest", "task_id", "task_name", "decision", "depth", "turns"),
+                "subgoal": ("id", "text", "embedding"),
+                "meta": ("key", "value"),
+                "run": ("id", "added"),
+            }
+            table = rng.choice(list(tables))
+            column = rng.choice(tables[table])
+            values: list[Any] = [
+                None,
+                0,
+                -1,
+                99,
+                2**62,
+                0.5,
+                float("inf"),
+                "",
+                "x",
+                "[]",
+                '[{"told": 1}]',
+                b"",
+                b"\xff",
+            ]
+            values += ["[" * 5000, '[{"said":"a","expand":"loop","subgoals":[]}]', b"\x00" * 256, "9" * 5000]
+            change = [
+                f"UPDATE {table} SET {column} = ?",
+                f"DELETE FROM {table}",
+                f"DROP TABLE {table}",
+                f"ALTER TABLE {table} RENAME TO other",
+                "PRAGMA user_version = 9",
+                "PRAGMA application_id = 9",
+            ]
+            what = rng.choice([change[0]] * 12 + change[1:])
+            database.execute("PRAGMA ignore_check_constraints = ON")
+            with contextlib.suppress(sqlite3.Error, OverflowError):
+                database.execute(what, (rng.choice(values),) if "?" in what else ())
+                database.commit()
+        return path.read_bytes()
+
+
+def _read_memory(path: Path) -> None:
+    with EpisodicMemory(path, WordHashEmbedder()) as memory:
+        uses: list[Callable[[], object]] = [
+            memory.counts,
+            lambda: list(memory),
+            lambda: memory.search("open the fridge", 3),
+            lambda: memory.export(path.parent / "out.jsonl"),
+            lambda: _fill(memory),
+        ]
+        for use in uses:
+            with contextlib.suppress(UserError):
+                use()
+
+
+# ---------------------------------------------------------------------- what people write
+
+
+def _texts(*names: str) -> Callable[[], list[bytes]]:
+    return lambda: [path.read_bytes() for name in names for path in sorted(CONFIG.glob(name))]
+
+
+_DEFAULTS = b"""\
+[all]
+llm = "small"
+max-steps = 40
+
+[run]
+planner = "reactree_wm"
+house = "villa"
+robots = 2
+
+[bench]
+suite = "generated"
+houses = 3
+seeds = 2
+
+[llm.check]
+llm = "openai"
+"""
+
+
+def _read_defaults(path: Path) -> object:
+    from reactree_ros.cli import Commands
+    from reactree_ros.cli.defaults import DefaultsFile
+
+    known = Commands(name="reactree")
+    commands = {name: known.get_command(None, name) for name in ("run", "bench", "llm")}
+    return list(DefaultsFile(path, "project").faults(commands))
+
+
+_GRAMMAR = DecisionGrammar(["open fridge 1", "pick up apple 1", "go to kitchen 1", "done", "failure"])
+_REPLIES = (
+    b"Think: I need the apple.\nAct: open fridge 1",
+    b"Expand:\n- control flow: sequence\n- subgoals: find the apple, put it down",
+    b'```json\n{"action": "open fridge 1", "thought": "it may be there"}\n```',
+    b"1. find the apple\n2. put it down",
+    b"<think>hm</think>\n**Act:** pick up the apple (1).",
+)
+
+
+def _read_reply(path: Path) -> None:
+    for cut in (False, True):
+        with contextlib.suppress(Unreadable):
+            read(path.read_bytes().decode(errors="replace"), _GRAMMAR, cut=cut)
+
+
+def _read_dataset(path: Path) -> None:
+    with contextlib.suppress(UserError):
+        dataset.about(path.parent)
+    list(dataset.node_texts(path, joined=True))
+
+
+def _dataset_lines() -> list[bytes]:
+    lines = []
+    for record in _cached(_records)[:3]:
+        those = [json.loads(one) for one in record.split(b"\n")[:-1]]
+        lines.append(
+            "".join(
+                f"{json.dumps(one.as_dict())}\n"
+                for one in lines_of(those, Run(house="plain house 1 of 5 rooms", task="1", planner="reactree"))
+            ).encode()
+        )
+    return lines
+
+
+READERS = (
+    Reader("record", _records, _read_record, LINES, _made_up_record, ".jsonl"),
+    Reader("results", lambda: [_cached_bench()[RESULTS]], _in_a_bench(RESULTS, read_results), LINES,
+           _made_up_lines(RunLine), ".jsonl"),
+    Reader("broken results", lambda: [_cached_bench()[RESULTS]], _in_a_bench(BROKEN, read_broken), LINES,
+           _made_up_lines(RunLine), ".jsonl"),
+    Reader("sessions", lambda: [_cached_bench()[SESSIONS]], _in_a_bench(SESSIONS, read_sessions), LINES,
+           _made_up_lines(Session), ".jsonl"),
+    Reader("bench settings", lambda: [json.dumps(SETTINGS.as_dict()).encode()], _in_a_bench(BENCH, read_bench_settings),
+           JSON),
+    Reader("goal", _goal, read_goal, JSON, lambda rng: json.dumps(mutators.made_up(Goal, rng)).encode()),
+    Reader("attempts", lambda: [(json.dumps(asdict(Attempt(1, "react", True, 2, "done"))) + "\n").encode()],
+           lambda path: read_lines(path, Attempt), LINES, _made_up_lines(Attempt), ".jsonl"),
+    Reader("experiences", _experiences, import_experiences, LINES, None, ".jsonl"),
+    Reader("outcomes", lambda: [b'{"1": {"react": true}, "2": {"react": false}}'],
+           lambda path: (load_outcomes(path, "react"), recorded_success(path, variant="react")), JSON),
+    Reader("recording", _experiences, load_recording, LINES, None, ".jsonl"),
+    Reader("memory", _memories, _read_memory, (mutators.flipped, _rows_changed, _rows_changed), None, ".db"),
+    Reader("dataset", _dataset_lines, _read_dataset, LINES, None, ".jsonl"),
+    Reader("about a dataset", lambda: [b'{"schema": 1, "planner": "react"}'],
+           lambda path: dataset.about(path.parent), JSON),
+    Reader("about a model", lambda: [b'{"planner": "react", "settings": {}}'], lambda path: trained_for(path.parent),
+           JSON),
+    Reader("tasks", lambda: [json.dumps(generate_house(seed=1, tasks=1)).encode()], load_tasks, JSON),
+    Reader("robot.yaml", _texts("robot.yaml", "robots/*.yaml"), load_robot, TEXT, _made_up_yaml(RobotConfig), ".yaml"),
+    Reader("map", _texts("semantic_map.yaml"), load_map, TEXT, _made_up_yaml(MapDocument), ".yaml"),
+    Reader("policy", _texts("skill_policy.yaml"), load_policy, TEXT, None, ".yaml"),
+    Reader("recipe", _texts("train*.yaml"), lambda path: read_recipe(path, {}), TEXT, _made_up_yaml(TrainSettings),
+           ".yaml"),
+    Reader("model's settings", lambda: [b"llm: openai\nbase_url: http://127.0.0.1:9/v1\nmodel: m\ntemperature: 0.1\n"],
+           load_models_file, TEXT, None, ".yaml"),
+    Reader("reactree.toml", lambda: [_DEFAULTS], _read_defaults, TEXT, None, ".toml"),
+    Reader("reply", lambda: _REPLIES, _read_reply, TEXT, None, ".txt"),
+)  # fmt: skip
+NAMED = {"about a dataset": "dataset.json", "about a model": "training.json"}
