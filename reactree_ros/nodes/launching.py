@@ -229,8 +229,8 @@ class Arguments:
         own: list[Any] = [PathJoinSubstitution([FindPackageShare("reactree_ros"), "config", name]) for name in files]
         if node.hosts:
             own.append({node.chosen_by: node.hosts})
-        return Node(
-            executable=node.executable,
+        return ours(
+            node.executable,
             name=node.name,
             parameters=[*own, *([file] if file else []), node.parameters(given, otherwise=hosted)],
             **{**self.kept(context), **({"namespace": f"{self.own(context, 'namespace')}/{within}"} if within else {})},
@@ -239,8 +239,8 @@ class Arguments:
     def watchdog(self, context: LaunchContext) -> Node:
         """Return the watchdog."""
         file = self.own(context, "params_file")
-        return Node(
-            executable=WATCHDOG,
+        return ours(
+            WATCHDOG,
             name=WATCHDOG,
             parameters=[file] if file else [],
             sigterm_timeout=str(LAST_WATCH + 2.0),  # it stays for what a node that was killed has left under way
@@ -261,7 +261,7 @@ class Arguments:
         def bring_up_again(context: LaunchContext) -> list[Any]:
             if context.is_shutdown:
                 return []
-            again = Node(executable="bring_up", arguments=[name], **self.common(context))
+            again = ours("bring_up", arguments=[name], **self.common(context))
             return [at_the_end_of(again, fail(f"'{name}' could not be brought up again"), well=[]), again]
 
         return at_the_end_of(node, [OpaqueFunction(function=bring_up_again)] if name else [])
@@ -279,7 +279,6 @@ class Arguments:
             "namespace": self.own(context, "namespace"),
             "output": "screen",
             "additional_env": this_launch(),
-            "prefix": before_ours(),
             "ros_arguments": ["--log-level", self.own(context, "log_level"), *clock],
         }
 
@@ -375,8 +374,8 @@ def start(
     common = arguments.common(context)
     instruction, task_id = arguments.own(context, "instruction"), arguments.given(context, of_bridge).get("task_id", "")
     names = [*managed, PLANNER.name, WATCHDOG]
-    bring_up = Node(executable="bring_up", arguments=[*managed, "--also", PLANNER.name, WATCHDOG], **common)
-    task = Node(executable="execute_task", arguments=["--task-id", task_id or "-1", "--", instruction], **common)
+    bring_up = ours("bring_up", arguments=[*managed, "--also", PLANNER.name, WATCHDOG], **common)
+    task = ours("execute_task", arguments=["--task-id", task_id or "-1", "--", instruction], **common)
     one_task = bool(instruction or task_id)
     return [
         *([RegisterEventHandler(OnShutdown(on_shutdown=interrupted))] if one_task else []),
@@ -392,7 +391,7 @@ def start(
 
 def where_absent(names: Sequence[str], start: list[Any], common: Mapping[str, Any]) -> list[Any]:
     """Start nodes where none of their names lives already: whoever started that one would lose it."""
-    look = Node(executable="bring_up", arguments=["--absent", *names], **common)
+    look = ours("bring_up", arguments=["--absent", *names], **common)
     return [at_the_end_of(look, fail("nothing was started"), well=start), look]
 
 
@@ -424,7 +423,12 @@ def fail(reason: str) -> list[Any]:
 def page(context: LaunchContext, arguments: Arguments) -> Node:
     """Return what shows the planner's runs on a page; the launch goes on without it."""
     given = ["--planner-node", PLANNER.name, "--port", arguments.own(context, "view_port")]
-    return Node(executable="view", arguments=given, **arguments.common(context))
+    return ours("view", arguments=given, **arguments.common(context))
+
+
+def ours(executable: str, **given: Any) -> Node:
+    """Return a node of this package; the launch calls its process as if nothing stood before its command."""
+    return Node(executable=executable, exec_name=executable, prefix=before_ours(), **given)
 
 
 def before_ours() -> list[Any]:
@@ -448,4 +452,4 @@ def viewer() -> list[Any]:
     """Start the viewer, or say that it is not there."""
     if shutil.which(VIEWER) is None:
         return [LogInfo(msg=f"use_viewer: there is no {VIEWER}; install the ROS package py_trees_ros_viewer")]
-    return [ExecuteProcess(cmd=[VIEWER], output="screen", prefix=before_others())]
+    return [ExecuteProcess(cmd=[VIEWER], name=VIEWER, output="screen", prefix=before_others())]

@@ -92,5 +92,5 @@ def _config_of(name: str, share: Path) -> Path:
 
 def _node(entry: StartEntry, context: LaunchContext, arguments: Arguments) -> Node:
     unset = {name: value for name, value in entry.environment.items() if name not in os.environ}
-    own = {"package": entry.package, "additional_env": unset, "prefix": before_others()}
+    own = {"package": entry.package, "additional_env": unset, "exec_name": entry.executable, "prefix": before_others()}
     return Node(executable=entry.executable, parameters=[entry.parameters], **(arguments.kept(context) | own))
