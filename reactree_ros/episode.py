@@ -15,7 +15,7 @@ from typing import Protocol
 from py_trees.common import Status
 from py_trees.trees import BehaviourTree
 
-from reactree_ros.agent.budget import Budget, Limit
+from reactree_ros.agent.budget import Budget, Limit, Prices
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.memory.episodic import EpisodicMemory
@@ -30,6 +30,7 @@ from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.tree.stuck import Watch
 from reactree_ros.tree.tried import left_undone, why
 from reactree_ros.verdict import BROKEN, LIMITED, EpisodeEnd, Verdict, verdict_of
 from reactree_ros.world.port import Score, World
@@ -77,6 +78,8 @@ class EpisodeResult:
         robots: How many robots there were.
         makespan: Steps of the run where what robots did at the same time is counted once; with one robot all of them.
         questions: Questions that a person was asked.
+        cost: Money, by the prices that were set, with what the model was tried with before its first reply; None where
+            none is set, or the model does not count.
     """
 
     task_id: int | None
@@ -99,6 +102,7 @@ class EpisodeResult:
     robots: int = 1
     makespan: int = 0
     questions: int = 0
+    cost: float | None = None
     reason: str = ""
 
     @property
@@ -192,6 +196,11 @@ class Episode:
             budget=Budget(
                 max_decisions=options.max_decisions or world.household.max_decisions,
                 max_steps=options.max_steps or world.household.max_steps,
+                max_prompt_tokens=options.max_prompt_tokens,
+                max_output_tokens=options.max_output_tokens,
+                max_seconds=options.max_seconds,
+                max_cost=options.max_cost,
+                prices=Prices(options.price_input, options.price_cached, options.price_output),
             ),
             options=options,
             working_memory=WorkingMemory() if remembers else None,
@@ -201,6 +210,11 @@ class Episode:
             wake=self._awake.set,
             clock=clock,
         )
+        if options.stuck_after:
+            self.context.listener = Listeners(Watch(self.context, options.stuck_after), self.context.listener)
+        self._clock, self._started = clock, 0.0
+        #: Seconds since the first tick, by the episode's clock; along a record as it says.
+        self.elapsed: Callable[[], float] = lambda: clock() - self._started
         self.root = planner.build(self.instruction, self.context)
         if tree is None:
             self.tree = BehaviourTree(self.root)
@@ -223,16 +237,23 @@ class Episode:
     def tick(self) -> None:
         """Tick the tree once; what was cancelled is interrupted instead."""
         if not self._ticked:
-            self._ticked, self._begin = True, time.monotonic()
+            self._ticked, self._begin, self._started = True, time.monotonic(), self._clock()
         self._awake.clear()
         self._take_words()
         if self._canceled:
             self.interrupt()
             return
+        self._look_at_the_clock()
         self._in_tick = True
         self.tree.tick()
         self._in_tick = False  # it stays where an exception broke the tick off
         self._seconds = time.monotonic() - self._begin
+
+    def _look_at_the_clock(self) -> None:
+        budget = self.context.budget
+        if budget.max_seconds and not budget.time_is_up and self.elapsed() >= budget.max_seconds:
+            budget.time_is_up = True
+            self.context.listener.time_is_up()
 
     def wait(self, timeout: float = TICK_PERIOD) -> None:
         """Wait until something in flight ends, at most so many seconds."""
@@ -354,7 +375,8 @@ class Episode:
         context, root = self.context, self.root
         replies = [reply for _, _, reply in context.replies]
         told = [context.fatal.message] if context.fatal else [failure.message for failure in context.failures]
-        end = self._end(gone=bool(problem))
+        end, budget = self._end(gone=bool(problem)), context.budget
+        prompt, output = (_total(getattr(one, f"{of}_tokens") for one in replies) for of in ("prompt", "output"))
         return EpisodeResult(
             task_id=self.task_id,
             instruction=self.instruction,
@@ -366,9 +388,9 @@ class Episode:
             max_depth=max((node.depth for node in context.nodes), default=1),
             agent_nodes=len(context.nodes),
             seconds=round(self._seconds, 3),
-            prompt_tokens=_total(reply.prompt_tokens for reply in replies),
+            prompt_tokens=prompt,
             cached_tokens=_total(reply.cached_tokens for reply in replies),
-            output_tokens=_total(reply.output_tokens for reply in replies),
+            output_tokens=output,
             reasoning_tokens=_total(reply.reasoning_tokens for reply in replies),
             model_seconds=round(math.fsum(reply.seconds for reply in replies), 3),
             end=end.value,
@@ -376,6 +398,7 @@ class Episode:
             robots=len(context.team.robots),
             makespan=context.team.makespan,
             questions=context.budget.questions,
+            cost=round(budget.cost, 9) if budget.prices and prompt is not None and output is not None else None,
             reason=problem or self._reason(end),
         )
 
@@ -398,7 +421,7 @@ class Episode:
             return EpisodeEnd.WORLD_GONE
         if failure is None:
             return EpisodeEnd.DONE
-        if failure.kind is FailureKind.BUDGET:
+        if failure.kind in (FailureKind.BUDGET, FailureKind.STUCK):
             return EpisodeEnd((self.context.budget.reached() or Limit.DECISIONS).end)
         return _ENDS[failure.kind]
 

@@ -36,7 +36,7 @@ class Harmless:
         """Return whether that holds for a value, which may be of any type."""
         try:
             return self.when is None or self.when(value)
-        except TypeError:  # it is of another type than such a value has
+        except (AttributeError, TypeError, ValueError):  # it is of another type than such a value has
             return False
 
 
@@ -127,11 +127,28 @@ def choices(field: FieldInfo) -> tuple[str, ...]:
     return tuple(found)
 
 
+#: Longest name that is compared with others, in characters, and most names that an error lists.
+_LONGEST_NAME, _MOST_NAMES = 80, 60
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Say what could have been meant: the nearest of what is known, or all of it."""
     known = list(known)
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean '{near[0]}'? There are {', '.join(known)}" if near else f"use one of {', '.join(known)}"
+    near, more = nearest(name, known), f", and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
+    listed = f"{', '.join(known[:_MOST_NAMES])}{more}"
+    return f"did you mean '{near}'? There are {listed}" if near else f"use one of {listed}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the nearest of some names, however they are cased; empty if none is near."""
+    cased = {one.lower(): one for one in known}
+    return next((cased[one] for one in difflib.get_close_matches(name[:_LONGEST_NAME].lower(), cased, n=1)), "")
+
+
+def or_nearest(name: str, known: Iterable[str]) -> str:
+    """Return the end of an error that lists some names: the nearest one, as a question; empty if none is near."""
+    near = nearest(name, known)
+    return f"; did you mean '{near}'?" if near else ""
 
 
 def check_names(kind: str, given: str, known: Collection[str]) -> str:
@@ -146,13 +163,14 @@ def check_names(kind: str, given: str, known: Collection[str]) -> str:
     return given
 
 
-def read_settings(kind: type[M], values: Mapping[str, Any], *, where: str) -> M:
+def read_settings(kind: type[M], values: Mapping[str, Any], *, where: str, beside: Sequence[str] = ()) -> M:
     """Check settings.
 
     Args:
         kind: Whose they are.
         values: The settings by name; texts are read as what they stand for.
         where: Where they come from, for errors, e.g. ``planner 'reactree'``.
+        beside: What else could have been meant beside them.
 
     Raises:
         UserError: They are wrong; the message names where, the setting and the value.
@@ -162,12 +180,89 @@ def read_settings(kind: type[M], values: Mapping[str, Any], *, where: str) -> M:
     try:
         return kind.model_validate(dict(values))
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(map(str, first["loc"]))
-        if first["type"] == "extra_forbidden":  # its value may be a key that was put there
-            known = did_you_mean(name, kind.model_fields) if kind.model_fields else "it has none"
-            raise UserError(f"{where}: there is no setting '{name}'; {known}") from None
-        message = f"{first['msg'][:1].lower()}{first['msg'][1:]}".removeprefix("value error, ")
+        fault = fault_of(error, kind, beside)
+        name = ".".join(map(str, fault.path))
+        if fault.unknown:
+            raise UserError(f"{where}: {fault.said}") from None
         if not name:
-            raise UserError(f"{where}: {message}") from error
-        raise UserError(f"{where}: {name} is {shown(name, first['input'])}: {message}") from error
+            raise UserError(f"{where}: {fault.said}") from error
+        raise UserError(f"{where}: {name} is {shown(name, fault.value)!r}: {fault.said}") from error
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with what was read, at one place.
+
+    Attributes:
+        path: The place: keys, and positions in lists.
+        said: What is wrong, in a sentence that begins small.
+        value: What stands there.
+        unknown: Whether there is no such key. Its value may be a secret that was put there: it is not to be shown.
+        missing: Whether nothing stands there.
+    """
+
+    path: tuple[str | int, ...]
+    said: str
+    value: Any
+    unknown: bool = False
+    missing: bool = False
+
+    @property
+    def with_value(self) -> str:
+        """What is wrong, with what stands there."""
+        if self.unknown or self.missing:
+            return self.said
+        name = str(self.path[-1]) if self.path else ""
+        return f"{self.said}, not {shown(name, self.value)[:60]!r}"
+
+
+def fault_of(error: ValidationError, kind: Any, beside: Sequence[str] = ()) -> Fault:
+    """Return the first thing that is wrong. A key that is not known comes first: what is missing may be that one.
+
+    Args:
+        error: What pydantic has found.
+        kind: What was to be read: a model, or a type that is made of models.
+        beside: Keys that are known beside the model's.
+    """
+    found = error.errors(include_url=False)
+    slips = [slip for one in found if (slip := _slip(one, kind, beside))]
+    if slips:
+        return next((one for one in slips if "did you mean" in one.said), slips[0])
+    first = found[0]
+    said = f"{first['msg'][:1].lower()}{first['msg'][1:]}".removeprefix("value error, ")
+    if first["type"] in ("literal_error", "enum"):
+        said = did_you_mean(str(first["input"]), re.findall("'([^']*)'", first["ctx"]["expected"]))
+    return Fault(first["loc"], said, first["input"], missing=first["type"] == "missing")
+
+
+def _slip(one: Mapping[str, Any], kind: Any, beside: Sequence[str]) -> Fault | None:
+    """Return the key that is not known and stands behind something that pydantic has found; None if there is none."""
+    *place, name = one["loc"] or ("",)
+    known = [*names_at(kind, place), *(() if place else beside)]
+    if one["type"] == "missing" and isinstance(one["input"], Mapping):  # its name may stand there, misspelt
+        others = [str(other) for other in one["input"] if other not in known]
+        name = nearest(str(name), others)
+    elif one["type"] != "extra_forbidden":
+        return None
+    if not name:
+        return None
+    path = (*place, name)
+    hint = did_you_mean(str(name), known) if known else "it has none"
+    return Fault(path, f"there is no setting '{'.'.join(map(str, path))}'; {hint}", None, unknown=True)
+
+
+def names_at(annotation: Any, path: Sequence[str | int]) -> list[str]:
+    """Return the keys that a mapping may have at a place within a type: those of every model that may stand there."""
+    origin, within = get_origin(annotation), [one for one in get_args(annotation) if one is not Ellipsis]
+    if origin is Annotated:
+        return names_at(within[0], path)
+    if origin in (Union, types.UnionType):  # pydantic says of which part it speaks, unless there is one only
+        said = [one for one in within if path and getattr(one, "__name__", "?") in str(path[0])]
+        return [name for one in said or within for name in names_at(one, path[1:] if said else path)]
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        fields = {field.alias or name: field for name, field in annotation.model_fields.items()}
+        if not path:
+            return list(fields)
+        field = fields.get(str(path[0]))
+        return [] if field is None else names_at(field.annotation, path[1:])
+    return names_at(within[-1], path[1:]) if within and path else []

@@ -6,6 +6,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -18,6 +19,8 @@ from rich.text import Text
 from reactree_ros.agent.decision import Act, Ask, Expand
 from reactree_ros.agent.turns import decision_from_dict
 from reactree_ros.episode import EpisodeResult
+from reactree_ros.llm.port import LanguageModel
+from reactree_ros.llm.waiting import kept_out_of_the_log, words_of
 from reactree_ros.record.moment import Moment, Node
 from reactree_ros.record.reader import RecordError, read_record
 from reactree_ros.record.schema import Event
@@ -73,15 +76,23 @@ class Terminal:
         console: Where to print.
         record: Where the run is written down, for what can be done next; None: nowhere.
         clock: Seconds, never going back.
+        model: What decides; what it waits for is shown. None: it is not known.
     """
 
     def __init__(
-        self, console: Console, *, record: Path | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        console: Console,
+        *,
+        record: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        model: LanguageModel | None = None,
     ) -> None:
         self._console = console
         self._record = record
         self._gone = False  # nobody reads any more what is printed
         self._clock = clock
+        self._model = model
+        self._otherwise = ExitStack()
         self._moment = Moment()
         self._came = clock()  # when the last event did
         self._lock = threading.Lock()  # the tree is drawn in a thread of its own
@@ -92,10 +103,12 @@ class Terminal:
     def __enter__(self) -> Terminal:
         if self._live is not None:
             self._live.start()
+            self._otherwise.enter_context(kept_out_of_the_log())
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._stop_drawing()
+        self._otherwise.close()
 
     def _stop_drawing(self) -> None:
         if self._live is not None:
@@ -153,7 +166,9 @@ class Terminal:
             moment, most = self._moment, max(3, self._console.height // 2 - 3)
             rows = _window(list(tree_rows(moment, folded=True)), most)
             held = [Text(f"it holds: {_cut(moment.held)}", style="yellow", no_wrap=True)] if moment.held else []
-            return Group("", *rows, *held, self._budgets())
+            words = words_of(self._model.waits_for()) if self._model else ""
+            waits = [Text(words, style="yellow", no_wrap=True)] if words else []
+            return Group("", *rows, *held, *waits, self._budgets())
 
     def _budgets(self) -> Text:
         moment, seconds = self._moment, self._moment.time + self._clock() - self._came
@@ -297,6 +312,11 @@ def _refused(moment: Moment, event: Event) -> Iterator[Line]:
     yield Line(f"✗ {event['reason']}", "yellow")
 
 
+def _reply(moment: Moment, event: Event) -> Iterator[Line]:
+    if event.get("warning"):
+        yield Line(f"! {event['warning']}", "yellow")
+
+
 def _shortened(moment: Moment, event: Event) -> Iterator[Line]:
     too_long = f"the prompt was {event['excess']} tokens too long"
     yield Line(f"{too_long}: {event['dropped']} examples dropped", "yellow")
@@ -327,6 +347,7 @@ _LINES: dict[str, Callable[[Moment, Event], Iterator[Line]]] = {
     "failed": _failed,
     "heard": _heard,
     "refused": _refused,
+    "reply": _reply,
     "shortened": _shortened,
     "observation": _observation,
     "held": _held,
@@ -361,6 +382,8 @@ def show_result(result: EpisodeResult, console: Console) -> None:
             f"{result.model_seconds:.2f} s of the language model",
             highlight=False,
         )
+    if result.cost is not None:
+        console.print(f"cost: {result.cost:.6g}, by the prices that were set", highlight=False)
     if result.message and result.message not in verdict.because:
         console.print(Text(f"On the way: {_cut(result.message)}", style="red"))
 

@@ -44,6 +44,7 @@ KEYS = [
     "robots",
     "makespan",
     "questions",
+    "cost",
     "reason",
     "verdict",
 ]

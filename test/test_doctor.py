@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import sqlite3
@@ -122,7 +123,7 @@ def test_an_extra_is_installed_or_named_with_the_line_that_installs_it(monkeypat
     assert "(6.1 is there)" in found["pyrobosim"].said
     assert found["view"].verdict is NOTE
     assert "lacks mcap, resvg-py, uvicorn" in found["view"].said
-    assert found["view"].mend.endswith("-m pip install 'mcap>=1' resvg-py uvicorn")
+    assert found["view"].mend.endswith("-m pip install 'mcap>=1' 'resvg-py>=0.2.4' 'uvicorn>=0.22'")
     assert "reactree_ros" not in found["all"].mend.partition("pip install")[2]
 
 
@@ -288,6 +289,32 @@ def test_an_rclpy_that_cannot_be_imported_is_wrong(monkeypatch: pytest.MonkeyPat
     assert (found.verdict, found.said) == (WRONG, "cannot be imported: ImportError: librcl.so: not there")
 
 
+@pytest.mark.parametrize(
+    ("version", "verdict", "lacks"),
+    [("7.1.5", NOTE, "; the EventsExecutor of rclpy 7.1.5 serves no coroutines; 7.1.11 does"), ("7.1.11", RIGHT, "")],
+)
+def test_an_rclpy_by_which_nodes_are_slow_is_noted_with_the_version_to_get(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, verdict: Verdict, lacks: str
+) -> None:
+    for name, text in {
+        "__init__": "",
+        "context": "Context = object",
+        "executors": "SingleThreadedExecutor = object",
+        "utilities": "def get_rmw_implementation_identifier(): return 'rmw_x_cpp'",
+        "experimental/__init__": "",
+        "experimental/events_executor": "",
+    }.items():
+        (tmp_path / f"rclpy/{name}.py").parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"rclpy/{name}.py").write_text(text, encoding="utf-8")
+    (tmp_path / f"rclpy-{version}.dist-info").mkdir()
+    (tmp_path / f"rclpy-{version}.dist-info/METADATA").write_text(f"Name: rclpy\nVersion: {version}\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(ros.__file__).parents[2])]))
+    found = sourced(monkeypatch, prefix_with(tmp_path / "ros"))["rclpy"]
+    assert found.verdict is verdict
+    assert found.said.endswith(f", over rmw_x_cpp{lacks}")
+    assert ("update ros-jazzy-rclpy" in found.mend) == bool(lacks)
+
+
 def test_an_rmw_that_is_chosen_and_not_installed_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_fastrtps_cpp")
     found = sourced(monkeypatch, prefix_with(tmp_path))
@@ -376,6 +403,41 @@ def test_an_answer_that_is_none_is_told(
     found = only(servers.servers(peer.base_url, None))
     assert found.verdict is verdict
     assert said in found.said
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [fails(401), fails(403), fails(404), fails(405), fails(500), babbles, answers([1]), answers({"data": []})],
+    ids=["401", "403", "404", "405", "500", "no JSON", "a list", "no models"],
+)
+@pytest.mark.parametrize("chats", [True, False])
+def test_a_model_that_is_named_need_not_be_listed(
+    peer: Peer, tmp_path: Path, behaviour: Callable[[Exchange], None], chats: bool
+) -> None:
+    peer.on_models, peer.chats = behaviour, chats
+    models = tmp_path / "models.yaml"
+    models.write_text(f"llm: openai\nbase_url: {peer.base_url}\nmodel: tiny\n", encoding="utf-8")
+    *_, found = servers.servers("", models)
+    assert found.verdict is RIGHT
+    assert found.said == f"{peer.base_url} answers; it takes requests for the model tiny, which it does not list"
+    models.write_text(f"llm: openai\nbase_url: {peer.base_url}\nmodel: other\n", encoding="utf-8")
+    *_, found = servers.servers("", models)
+    assert found.verdict is not RIGHT
+
+
+def test_without_a_list_it_is_said_how_the_model_is_named(peer: Peer) -> None:
+    peer.on_models = fails(404)
+    assert "--model NAME" in only(servers.servers(peer.base_url, None)).mend
+
+
+def test_what_is_waited_for_is_said_soon(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(servers, "PATIENCE", 1.0)
+    monkeypatch.setattr(servers, "SOON", 0.05)
+    peer.on_models = never_answers
+    assert only(servers.servers(peer.base_url, None)).verdict is WRONG
+    assert [record.message for record in caplog.records] == [f"waiting for {peer.base_url}, 0 s"]
 
 
 def test_a_server_that_does_not_answer_is_given_up(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:

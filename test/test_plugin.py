@@ -157,9 +157,9 @@ WRONG = {
         A_WORLD.format(name="another", summary=""),
         "world 'other' of other: other:SPEC is no world of that name",
     ),
-    "planner": (
-        "from reactree_ros.planners.react import SPEC as P\nimport dataclasses\nSPEC = dataclasses.replace(P, name='planner')",
-        "world 'planner' of planner: planner:SPEC is no world of that name",
+    "react": (
+        "from reactree_ros.planners.react import SPEC",
+        "world 'react' of react: react:SPEC is no world of that name",
     ),
     "nothing": ("SPEC = None", "world 'nothing' of nothing: nothing:SPEC is no world of that name"),
 }

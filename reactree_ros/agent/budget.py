@@ -45,43 +45,128 @@ class Limit(enum.Enum):
         return self.value.options
 
 
+#: The options that limit a run.
+LIMITS = tuple(name for limit in Limit for name in limit.options)
+#: Limits whose use is told by its number alone, as the recordings have it.
+COUNTED = (Limit.STEPS, Limit.DECISIONS)
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What a language model costs, for a million tokens, in whatever money.
+
+    Attributes:
+        input: Of prompts.
+        cached: Of what a prefix cache served of them; 0: as the others.
+        output: Of replies, with what the model thought before them.
+    """
+
+    input: float = 0.0
+    cached: float = 0.0
+    output: float = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self.input or self.output)
+
+    def of(self, prompt: int, cached: int, output: int) -> float:
+        """Return what tokens cost."""
+        new = (prompt - cached) * self.input + cached * (self.cached or self.input)
+        return (new + output * self.output) / 1e6
+
+
 @dataclass
 class Budget:
-    """Counts what a whole tree has decided and done.
+    """Counts what a whole tree has decided, done and used.
 
     A Think, an Act, an Expand and an Ask add one decision each, an Act one step besides; ``done`` and ``failure`` add
-    to neither.
+    to neither. Limits of 0 are none, but of decisions and steps.
 
     Attributes:
         max_decisions: Decisions allowed.
         max_steps: Steps allowed.
+        max_prompt_tokens: Tokens of all prompts allowed.
+        max_output_tokens: Tokens allowed that are generated, those of the reasoning too.
+        max_seconds: Seconds allowed, from the first tick.
+        max_cost: Money allowed.
+        prices: What tokens cost.
         decisions: Decisions taken.
         steps: Steps taken.
         questions: Questions that a person was asked.
+        prompt_tokens: Tokens of all prompts, with those of requests that were asked again or failed.
+        cached_tokens: How many of them a prefix cache served.
+        output_tokens: Tokens generated.
+        estimated: Whether some of these tokens were not counted by the language model, but estimated.
+        time_is_up: Whether the seconds are over.
+        stuck: What repeated, in words; empty as long as the run gets on.
     """
 
     max_decisions: int = 200
     max_steps: int = 200
+    max_prompt_tokens: int = 0
+    max_output_tokens: int = 0
+    max_seconds: float = 0.0
+    max_cost: float = 0.0
+    prices: Prices = Prices()
     decisions: int = 0
     steps: int = 0
     questions: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    estimated: bool = False
+    time_is_up: bool = False
+    stuck: str = ""
 
     def __post_init__(self) -> None:
         for name in ("max_decisions", "max_steps"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
+    @property
+    def limits(self) -> dict[str, float]:
+        """The limits that there are, by what they limit."""
+        names = [name for limit in Limit for name in limit.options if name.startswith(_MAX)]
+        return {name.removeprefix(_MAX): getattr(self, name) for name in names if getattr(self, name)}
+
+    @property
+    def limits_tokens(self) -> bool:
+        """Whether it matters how many tokens a request takes."""
+        return bool(self.max_prompt_tokens or self.max_output_tokens or self.max_cost)
+
+    @property
+    def cost(self) -> float:
+        """What the tokens cost so far."""
+        return self.prices.of(self.prompt_tokens, self.cached_tokens, self.output_tokens)
+
     def reached(self) -> Limit | None:
-        """Return the limit that forbids a further decision: looked at before each one, steps first."""
+        """Return the limit that forbids a further decision: looked at before each one, steps before decisions."""
+        if self.stuck:
+            return Limit.STUCK
         if self.steps >= self.max_steps:
             return Limit.STEPS
         if self.decisions >= self.max_decisions:
             return Limit.DECISIONS
-        return None
+        if self.time_is_up:
+            return Limit.SECONDS
+        if 0 < self.max_prompt_tokens <= self.prompt_tokens or 0 < self.max_output_tokens <= self.output_tokens:
+            return Limit.TOKENS
+        return Limit.COST if 0 < self.max_cost <= self.cost else None
 
     def reason(self) -> str:
         """Say which limit is reached; empty where none is."""
-        limit = self.reached()
+        limit, about = self.reached(), "about " if self.estimated else ""
+        if limit is Limit.STUCK:
+            return f"stuck: {self.stuck}"
+        if limit is Limit.TOKENS:
+            prompt = 0 < self.max_prompt_tokens <= self.prompt_tokens
+            used, most = (
+                (self.prompt_tokens, self.max_prompt_tokens) if prompt else (self.output_tokens, self.max_output_tokens)
+            )
+            return f"{about}{used} {'prompt' if prompt else 'output'} tokens are used, {most} are allowed"
+        if limit is Limit.SECONDS:
+            return f"the {self.max_seconds:g} seconds are over"
+        if limit is Limit.COST:
+            return f"the run has cost {about}{self.cost:.6g}, {self.max_cost:g} is allowed"
         if limit is None:
             return ""
         most = self.max_steps if limit is Limit.STEPS else self.max_decisions
@@ -95,3 +180,13 @@ class Budget:
         """Add one decision that acts."""
         self.decisions += 1
         self.steps += 1
+
+    def count_tokens(self, prompt: int, cached: int, output: int, *, estimated: bool = False) -> None:
+        """Add what a reply took."""
+        self.prompt_tokens += prompt
+        self.cached_tokens += cached
+        self.output_tokens += output
+        self.estimated |= estimated
+
+
+_MAX = "max_"

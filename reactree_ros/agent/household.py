@@ -71,6 +71,11 @@ class Household:
         """Return what one thing is called."""
         return (self.naming or "{word}{instance}").format(word=word, instance=instance)
 
+    def waits(self, skill: str) -> bool:
+        """Whether a skill only lets time pass, such as ``wait`` or ``wait for 5 s``, so that it may come many times."""
+        waiting = [action for action in self.actions if action.startswith("wait")]
+        return any(skill == action or skill.startswith(f"{action} ") for action in waiting)
+
     def split_skill(self, skill: str) -> tuple[str, str]:
         """Split a skill into its verb, empty where it begins with none of the actions, and what it is done to."""
         return split_skill(skill, self.actions)

@@ -6,7 +6,8 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.foreign import as_seen
+from reactree_ros.agent.text import LONGEST_TOLD, bounded
 
 
 class Outcome(enum.Enum):
@@ -90,7 +91,7 @@ class Observation:
 
     Attributes:
         text: The observation in words, as it goes into the prompt: a line that would read as a decision, as a person's
-            words or as a line of the prompt's own is quoted.
+            words or as a line of the prompt's own is quoted; of a very long text there are the beginning and the end.
         outcome: How the skill ended; ``DONE`` for a plain look.
         seen: Objects seen, in the order in which working memory takes them in.
         looked_into: The open receptacle whose inside the observation shows, e.g. ``fridge 1``.
@@ -109,4 +110,4 @@ class Observation:
     spots: tuple[Spot, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", in_lines(self.text))
+        object.__setattr__(self, "text", as_seen(bounded(self.text, LONGEST_TOLD)))

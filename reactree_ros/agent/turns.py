@@ -1,4 +1,7 @@
-"""Turns: what a goal node was told, said and saw. A prompt is turns; text is a rendering of them."""
+"""Turns: what a goal node was told, said and saw. A prompt is turns; text is a rendering of them.
+
+Whatever a text comes from, a turn holds only so much of it, and says how much is left out.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,9 @@ from reactree_ros.agent.decision import (
     Think,
     WriteCode,
 )
-from reactree_ros.agent.foreign import cleaned, in_lines
+from reactree_ros.agent.foreign import as_seen, cleaned, in_lines
 from reactree_ros.agent.observation import Observation
+from reactree_ros.agent.text import LONGEST, LONGEST_TOLD, bounded
 
 
 class About(enum.Enum):
@@ -62,7 +66,9 @@ class Told:
     about: About = About.TASK
 
     def __post_init__(self) -> None:
-        text = in_lines(self.text, first=False) if self.about in _OF_ONE_LINE else cleaned(self.text)
+        text = self.text if self.about is About.SYSTEM else bounded(self.text, LONGEST_TOLD)  # as many examples as fit
+        if self.about in _OF_ONE_LINE:
+            text = in_lines(cleaned(text), first=False)
         object.__setattr__(self, "text", text)
 
 
@@ -78,6 +84,10 @@ class Said:
     text: str
     decision: Decision | None = None
 
+    def __post_init__(self) -> None:
+        if len(self.text) > LONGEST:
+            object.__setattr__(self, "text", bounded(self.text, LONGEST))
+
 
 @dataclass(frozen=True)
 class Saw:
@@ -92,7 +102,7 @@ class Saw:
     observation: Observation | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", in_lines(self.text))
+        object.__setattr__(self, "text", as_seen(bounded(self.text, LONGEST)))
 
 
 Turn = Told | Said | Saw

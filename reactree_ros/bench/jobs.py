@@ -17,7 +17,7 @@ from reactree_ros.person.simulated import person_from_dict, person_to_dict
 from reactree_ros.planners.spec import planner
 from reactree_ros.registry import MODELS, SUITES
 from reactree_ros.secrecy import without_credentials
-from reactree_ros.settings import read_settings
+from reactree_ros.settings import nearest, read_settings
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.spec import Task, TasksOnDemand
 
@@ -194,7 +194,11 @@ def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
     for name, one in values.items():
         where = f"--contenders {path}: '{name}'"
         if not isinstance(one, Mapping) or not isinstance(one.get("planner"), str):
-            raise UserError(f"{where} names no planner; it looks like '{{planner: react, llm: small, …}}'")
+            slip = nearest("planner", map(str, one)) if isinstance(one, Mapping) else ""
+            meant = (
+                f"did you mean 'planner' by '{slip}'?" if slip else "it looks like '{planner: react, llm: small, …}'"
+            )
+            raise UserError(f"{where} names no planner; {meant}")
         if str(name).startswith(".") or "/" in str(name):
             raise UserError(f"{where}: a name with a slash or a dot in front cannot be a folder's; write another")
         found[str(name)] = dict[str, Any](planner=one["planner"])

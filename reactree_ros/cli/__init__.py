@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from reactree_ros.cli.defaults import check_files, check_trust, default_map, lea
 from reactree_ros.cli.signals import ASKED
 from reactree_ros.errors import UserError
 from reactree_ros.secrecy import redacted
+from reactree_ros.settings import or_nearest
 from reactree_ros.view.words import in_one_line
 from reactree_ros.world.port import WorldError
 
@@ -77,6 +79,8 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is called, with its defaults from files."""
         name, command, rest = super().resolve_command(ctx, args)
+        if ctx.resilient_parsing:  # the shell completes a word: nobody is asked
+            return name, command, rest
         if name is not None and command is not None and name != "config" and "--help" not in rest:
             try:
                 if name != "doctor":
@@ -139,7 +143,7 @@ def main() -> None:
         except (KeyboardInterrupt, typer.Abort):
             _fail_by(signal.Signals(ASKED.number or signal.SIGINT))
         except UsageError as error:
-            if message := error.format_message():  # there is none where the help was printed instead
+            if message := _with_nearest(error.format_message()):  # there is none where the help was printed instead
                 _fail(message, BAD_INPUT)
             sys.exit(BAD_INPUT)
         except BrokenPipeError:
@@ -147,8 +151,19 @@ def main() -> None:
         except (UserError, WorldError, OSError) as error:
             if ASKED.number:  # it is of what was broken off
                 _fail_by(signal.Signals(ASKED.number))
-            named = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else ""
-            _fail(in_one_line(named or str(error)), BAD_INPUT)
+            said = str(error)
+            if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
+                said = f"{error.filename}: {error.strerror}"
+            _fail(in_one_line(said), BAD_INPUT)
+
+
+def _with_nearest(message: str) -> str:
+    """Add the nearest command, or the nearest value of an option, to what typer says of another one."""
+    said = message.replace("Value error, ", "").removesuffix(".")
+    command, value = (re.search(p, said) for p in ("^No such command '([^']*)'$", "'([^']*)' is not one of (.*)$"))
+    if command:
+        return said + or_nearest(command[1], COMMANDS)
+    return said + or_nearest(value[1], re.findall("'([^']*)'", value[2])) if value else message
 
 
 def _fail_by(one: signal.Signals) -> NoReturn:

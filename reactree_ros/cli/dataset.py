@@ -11,10 +11,11 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli.opening import DEFAULT_PLANNER, progress
-from reactree_ros.cli.options import Chosen, FromSettings, OtherModel, takes
+from reactree_ros.cli.options import Chosen, FromSettings, OtherModel, are_planners, takes
 from reactree_ros.cli.run import WHO_PLANS
 from reactree_ros.dataset.settings import DatasetSettings, Recipe
 from reactree_ros.errors import UserError
+from reactree_ros.settings import Harmless
 
 app = typer.Typer(add_completion=False)
 #: How many sources make a part: a kill loses no more than these.
@@ -26,7 +27,7 @@ PART = 20
 def dataset(
     out: Annotated[Path, typer.Option(help="The folder; one that was broken off is gone on with.")],
     runs: Annotated[list[Path] | None, typer.Argument(help="Records of runs, or folders of them.")] = None,
-    planner: Annotated[str, typer.Option(help=WHO_PLANS)] = DEFAULT_PLANNER,
+    planner: Annotated[str, typer.Option(help=WHO_PLANS), Harmless(are_planners)] = DEFAULT_PLANNER,
     memory: Annotated[
         Path | None, typer.Option(help="An episodic memory that --examples come from in generated houses.")
     ] = None,

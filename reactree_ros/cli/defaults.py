@@ -98,7 +98,7 @@ class DefaultsFile:
         return tables
 
     def sets(self) -> str:
-        """Say what it sets, in one line, e.g. ``run.max_steps = '3'``.
+        """Say what it sets, in one line, e.g. ``run.max_steps = 3``.
 
         Raises:
             UserError: It cannot be read, or is no TOML.
@@ -181,10 +181,11 @@ class DefaultsFile:
         options, where = dict(_options(command)), f"{table}.{key}"
         one = options.get(key.replace("-", "_"))
         if one is not None and (table != ALL or one.name not in getattr(command.callback, "own_only", ())):
+            converted = self._converted(command, one, value, where)
             if self.whose != USER and not _harmless_option(command, one, value):
                 way_out = f"say it on the command line, or in your own {user_file()}"
                 raise UserError(f"{self.path}: {where}: {NOT_BY_A_PROJECT}; {way_out}")
-            return {one.name: Default(self._converted(command, one, value, where), self.path, where)}
+            return {one.name: Default(converted, self.path, where)}
         if one is None and table != ALL:
             named = [name.replace("_", "-") for name in options]
             hint = did_you_mean(key.replace("_", "-"), named)

@@ -10,11 +10,12 @@ from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED, completion
 from reactree_ros.cli.opening import progress
-from reactree_ros.cli.options import Chosen, FromSettings, Named, takes
+from reactree_ros.cli.options import Chosen, FromSettings, Named, are_planners, takes
 from reactree_ros.errors import UserError
 from reactree_ros.installation import check_modules
 from reactree_ros.llm.trained import ABOUT, as_trained, trained_for
 from reactree_ros.registry import SUITES
+from reactree_ros.settings import Harmless
 from reactree_ros.tree.options import RunOptions
 
 app = typer.Typer(add_completion=False)
@@ -37,6 +38,7 @@ def evaluate(
             help="Planners of these runs, with commas between them; empty: the one it was trained for.",
             autocompletion=completion.planners,
         ),
+        Harmless(are_planners),
     ] = "",
     workers: Annotated[int, typer.Option(min=1, help="Worker processes of these runs.")] = 1,
     limit: Annotated[int, typer.Option(min=0, help="Only so many tasks, the first ones; 0: all.")] = 0,

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from reactree_ros.cli.going_on import go_on_from
-from reactree_ros.cli.options import Chosen, ModelAgain, WorldAgain, takes
+from reactree_ros.cli.options import Chosen, ModelAgain, WorldAgain, are_planners, takes
 from reactree_ros.errors import UserError
+from reactree_ros.settings import Harmless
 
 app = typer.Typer(add_completion=False)
 
@@ -21,7 +22,9 @@ def fork(
     run: Annotated[Path, typer.Argument(help="The record of a run.")],
     at: Annotated[int, typer.Option(help="The decision that is to be another one, from 1.")],
     say: Annotated[str, typer.Option(help="What is said instead, e.g. 'Act: go to kitchen 1'.")] = "",
-    planner: Annotated[str, typer.Option(help="Another planner, which begins anew where the run was then.")] = "",
+    planner: Annotated[
+        str, typer.Option(help="Another planner, which begins anew where the run was then."), Harmless(are_planners)
+    ] = "",
     save: Annotated[Path | None, typer.Option(help="Write the new run's record into this new file.")] = None,
     memory: Annotated[Path | None, typer.Option(help="An episodic memory that examples come from.")] = None,
     policy: Annotated[

@@ -75,7 +75,7 @@ def go_on_from(
         open_record(save) as file,
         again.world() as made,
         person_at(console, None, page=False) as desk,
-        shown_events(file, save, as_json=as_json, console=console) as events,
+        shown_events(file, save, as_json=as_json, console=console, model=model) as events,
     ):
         world = guarded(made, again.policy, desk, options_of(record).answer_timeout)
         given: dict[str, Any] = {

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from reactree_ros.cli.opening import progress
 from reactree_ros.errors import UserError
+from reactree_ros.settings import Harmless, or_nearest, plain
 
 app = typer.Typer(add_completion=False)
 
@@ -23,6 +24,7 @@ def import_(
     variant: Annotated[
         str | None,
         typer.Option(help="react, react_wm, reactree or reactree_wm; by default each file's name."),
+        Harmless(plain),
     ] = None,
 ) -> None:
     """Convert recorded trajectories to records, one a run, by carrying each out again in the recorded world."""
@@ -35,7 +37,8 @@ def import_(
     chosen = {path: variant or path.stem for path in trajectories}
     for path, name in chosen.items():
         if name not in VARIANTS:
-            raise UserError(f"{path}: --variant {name}: is none of {', '.join(VARIANTS)}")
+            known = f"{', '.join(VARIANTS)}{or_nearest(name, VARIANTS)}"
+            raise UserError(f"{path}: --variant {name}: is none of {known}")
     recorded = [(path, run) for path in trajectories for run in load_recording(path)]
     with progress("Importing") as advance:
         for number, (path, run) in enumerate(recorded, 1):

@@ -27,9 +27,15 @@ def check(*, llm: Chosen) -> None:
     Exit code 0 where all is well, 1 where something could be better or a decision failed, 2 where it cannot be reached.
     """
     from reactree_ros.llm.check import check
+    from reactree_ros.llm.waiting import kept_out_of_the_log
 
-    with open_model(llm) as model:
-        report = check(model)
+    errors = Console(stderr=True)
+    with (
+        open_model(llm) as model,
+        errors.status("Asking for a decision") as status,
+        kept_out_of_the_log(errors.is_terminal),
+    ):
+        report = check(model, lambda words: status.update(words or "Asking for a decision"))
     console = Console()
     table = Table("what", "is")
     for what, value in report.facts.items():

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from reactree_ros.cli.opening import open_memory, progress
 from reactree_ros.errors import UserError
+from reactree_ros.settings import Harmless, plain
 
 if TYPE_CHECKING:
     from reactree_ros.memory.episodic import EpisodicMemory
@@ -28,7 +29,9 @@ def memory_import(
     outcomes: Annotated[
         Path | None, typer.Option(help="Which runs reached their goal; without it every run counts.")
     ] = None,
-    variant: Annotated[str | None, typer.Option(help="Whose outcomes; by default the source's file name.")] = None,
+    variant: Annotated[
+        str | None, typer.Option(help="Whose outcomes; by default the source's file name."), Harmless(plain)
+    ] = None,
 ) -> None:
     """Add recorded runs that reached their goal."""
     from reactree_ros.memory.recorded import import_experiences, recorded_success

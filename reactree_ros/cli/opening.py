@@ -43,11 +43,15 @@ def open_model(llm: Chosen) -> Iterator[LanguageModel]:
     """Make a language model and wait until it is ready; Ctrl-C ends the wait."""
     from reactree_ros.llm.port import LanguageModelError
     from reactree_ros.llm.settings import make_model
+    from reactree_ros.llm.waiting import kept_out_of_the_log, shown_while
 
     model = make_model(llm.spec, llm.settings)
+    console, doing = Console(stderr=True), "Getting the language model ready"
     try:
-        with Console(stderr=True).status("Getting the language model ready"):
-            model.ready().result()
+        with console.status(doing) as status, kept_out_of_the_log(console.is_terminal):
+            ready = model.ready()
+            shown_while(ready, model, lambda words: status.update(f"{doing}: {words}" if words else doing))
+            ready.result()
         yield model
     except LanguageModelError as error:
         raise UserError(str(error)) from error
@@ -317,7 +321,12 @@ def _terminal() -> int | None:
 
 @contextmanager
 def shown_events(
-    record: RecordFile | None, save: Path | None, *, as_json: bool, console: Console | None = None
+    record: RecordFile | None,
+    save: Path | None,
+    *,
+    as_json: bool,
+    console: Console | None = None,
+    model: LanguageModel | None = None,
 ) -> Iterator[Callable[[Event], None] | None]:
     """Show a run in the terminal, unless JSON is printed; yields what takes its events, None where nobody does.
 
@@ -326,13 +335,14 @@ def shown_events(
         save: Where they are written, for what can be done next.
         as_json: Whether nothing is shown.
         console: Where to; None: one of its own.
+        model: What decides; what it waits for is shown.
     """
     from reactree_ros.terminal import Terminal
 
     if as_json:
         yield None if record is None else record.write
         return
-    with Terminal(console or Console(), record=save) as terminal:
+    with Terminal(console or Console(), record=save, model=model) as terminal:
         takers = [terminal.take] if record is None else [record.write, terminal.take]
 
         def take(event: Event) -> None:

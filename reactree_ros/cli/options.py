@@ -370,6 +370,16 @@ def named_value(text: str, option: str) -> tuple[str, str]:
     return name, value
 
 
+def are_planners(text: str) -> bool:
+    """Return whether a text names planners, with commas between, whose options are harmless."""
+    from reactree_ros.planners.spec import planner
+
+    try:
+        return not any(planner(name.strip()).reaching() for name in text.split(",") if name.strip())
+    except UserError:
+        return False
+
+
 def dashed(names: Iterable[str], between: str = "/") -> str:
     """Write settings as options, e.g. ``--base-url/--model``."""
     return between.join(f"--{name.replace('_', '-')}" for name in sorted(names))

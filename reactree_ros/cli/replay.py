@@ -15,6 +15,7 @@ from rich.table import Table
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.opening import progress
 from reactree_ros.errors import UserError
+from reactree_ros.settings import Harmless, or_nearest, plain
 
 app = typer.Typer(add_completion=False)
 
@@ -41,6 +42,7 @@ def replay(
     variant: Annotated[
         str | None,
         typer.Option(help="react, react_wm, reactree or reactree_wm; by default the trajectories' file name."),
+        Harmless(plain),
     ] = None,
     world: Annotated[ReplayWorld, typer.Option(help="Where observations come from.")] = ReplayWorld.RECORDED,
     outcomes: Annotated[
@@ -66,7 +68,7 @@ def replay(
 
     variant = variant or trajectories.stem
     if variant not in VARIANTS:
-        raise UserError(f"--variant {variant}: is none of {', '.join(VARIANTS)}")
+        raise UserError(f"--variant {variant}: is none of {', '.join(VARIANTS)}{or_nearest(variant, VARIANTS)}")
     if tasks is None and world is ReplayWorld.SYMBOLIC:
         raise UserError("--world symbolic needs --tasks: the task file that was recorded on")
     if outcomes is None and tasks is not None and (beside := tasks.with_name("recorded_outcomes.json")).exists():

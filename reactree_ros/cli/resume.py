@@ -8,27 +8,44 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from reactree_ros.agent.budget import LIMITS
 from reactree_ros.cli.going_on import go_on_from
 from reactree_ros.cli.opening import no_ros
-from reactree_ros.cli.options import Chosen, ModelAgain, WorldAgain, takes
+from reactree_ros.cli.options import Chosen, FromSettings, ModelAgain, WorldAgain, takes
 from reactree_ros.errors import UserError
 from reactree_ros.settings import Reaching
+from reactree_ros.tree.options import RunOptions
 
 if TYPE_CHECKING:
     from reactree_ros.record.reader import Record
 
 app = typer.Typer(add_completion=False)
+
+
+class More(FromSettings[RunOptions]):
+    """An option for each limit of a run; those that are given."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            RunOptions,
+            panel="More than it had (without: twice the limit that it met)",
+            without=[name for name in RunOptions.model_fields if name not in LIMITS],
+        )
+
+    def read(self, given: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
+        """Return the limits that were given."""
+        return {name: value for name, value in given.items() if value}
+
+
 #: Longest wait for the planner node, in seconds.
 PATIENCE = 30.0
 
 
 @app.command()
-@takes(world_option=WorldAgain(), llm=ModelAgain())
+@takes(world_option=WorldAgain(), llm=ModelAgain(), more=More())
 def resume(
     run: Annotated[Path, typer.Argument(help="The record of a run that was killed, canceled or out of its budget.")],
     save: Annotated[Path | None, typer.Option(help="Write the new run's record into this new file.")] = None,
-    max_decisions: Annotated[int, typer.Option(min=0, help="Decisions allowed; 0: twice the limit it met.")] = 0,
-    max_steps: Annotated[int, typer.Option(min=0, help="Steps allowed; 0: twice the limit it met.")] = 0,
     memory: Annotated[Path | None, typer.Option(help="An episodic memory that examples come from.")] = None,
     policy: Annotated[
         Path | None, typer.Option(help="A skill policy, which holds instead of the record's own one.")
@@ -47,6 +64,7 @@ def resume(
     *,
     world_option: Mapping[str, Any],
     llm: Chosen | Mapping[str, Any],
+    more: dict[str, Any],
 ) -> None:
     """Go on with a run where it stopped: its skills are carried out again, and what comes of them is compared.
 
@@ -59,15 +77,15 @@ def resume(
     from reactree_ros.world.spec import ROBOT
 
     record = read_record(run)
-    given = {name: value for name, value in (("max_decisions", max_decisions), ("max_steps", max_steps)) if value}
-    until, limits = stop_of(record), more_than(record, given)
+    until, limits = stop_of(record), more_than(record, more)
     if ros:
         if llm or world_option or policy or save or memory or as_json:
             raise UserError(
                 "--ros: model, world, policy, memory and record are the planner node's own; leave their options out"
             )
-        _go_on_over_ros(record, until, given, planner_node, yes=yes)
-    if record.run["world"].get("name") == ROBOT:
+        _go_on_over_ros(record, until, more, planner_node, yes=yes)
+    world = record.run.get("world")
+    if isinstance(world, Mapping) and world.get("name") == ROBOT:
         raise UserError(
             f"{run}: a robot carried this run out; `reactree resume {run} --ros` goes on from what it sees now"
         )

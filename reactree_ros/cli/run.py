@@ -22,10 +22,11 @@ from reactree_ros.cli.opening import (
     person_at,
     shown_events,
 )
-from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, takes
+from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, takes
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 from reactree_ros.registry import WORLDS
+from reactree_ros.settings import Harmless
 from reactree_ros.tree.options import RunOptions, TreeOptions
 
 app = typer.Typer(add_completion=False)
@@ -39,6 +40,7 @@ Planner = Annotated[
         help=f"{WHO_PLANS} Empty: the one that the language model was trained for, or reactree_wm.",
         autocompletion=completion.planner,
     ),
+    Harmless(are_planners),
 ]
 
 
@@ -91,7 +93,7 @@ def run(
         open_record(record) as file,
         place.make(task, scored=task_id is not None) as made,
         person_at(console, chosen, page=view) as desk,
-        shown_events(file, save, as_json=as_json, console=console) as events,
+        shown_events(file, save, as_json=as_json, console=console, model=model) as events,
     ):
         household = guarded(made, rules, desk, options.answer_timeout)
         steering = Steering(model, desk, paused=paused) if view else None

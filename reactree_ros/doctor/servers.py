@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import http.client
+import asyncio
 import os
-import urllib.error
-import urllib.request
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reactree_ros.doctor.probe import all_within
 from reactree_ros.errors import UserError
 from reactree_ros.findings import Finding, Verdict
-from reactree_ros.read_back import parse_json
+from reactree_ros.llm.port import Wait
+from reactree_ros.llm.waiting import SOON, log
+
+if TYPE_CHECKING:
+    from reactree_ros.llm.openai.connection import Connection
+    from reactree_ros.llm.openai.refusal import Refused
 
 #: Longest time for all servers together, in seconds.
 PATIENCE = 5.0
-_MOST = 1 << 20  # bytes of an answer that are read
+_NAME_IT = "where it has no list of models, name the model (--model NAME) when you use it"
 _NAMED = 3  # models that are named
 
 
@@ -31,11 +36,13 @@ class Server:
         named_by: What names it, e.g. ``--base-url``.
         base_url: Its URL as it was given.
         api_key_file: The file with its key; empty: ``$OPENAI_API_KEY``, or none.
+        model: The model that is to be used there; empty: its first one.
     """
 
     named_by: str
     base_url: str
     api_key_file: str = ""
+    model: str = ""
 
 
 def servers(base_url: str, models: Path | None) -> Iterator[Finding]:
@@ -66,18 +73,38 @@ def servers(base_url: str, models: Path | None) -> Iterator[Finding]:
         for one, its in chosen:
             yield _installed(str(models), one)
             if "base_url" in type(its).model_fields:
-                found.append(Server(str(models), its.base_url, getattr(its, "api_key_file", "")))
-    answers = all_within(PATIENCE, [partial(_look, server) for server in found])
-    for server, answer in zip(found, answers, strict=True):
+                more = (getattr(its, name, "") for name in ("api_key_file", "model"))
+                found.append(Server(str(models), its.base_url, *more))
+    asked = []
+    for server in found:
+        try:
+            asked.append((server, _connected(server)))
+        except UserError as error:
+            yield Finding(server.named_by, Verdict.WRONG, str(error), "correct it")
+    with _told_soon([server for server, _ in asked]):
+        answers = all_within(PATIENCE, [partial(_look, *one) for one in asked])
+    for (server, _), answer in zip(asked, answers, strict=True):
         if isinstance(answer, Finding):
             yield answer
-        elif isinstance(answer, UserError):
+        elif isinstance(answer, UserError):  # of the proxy
             yield Finding(server.named_by, Verdict.WRONG, str(answer), "correct it")
         elif isinstance(answer, Exception):
             raise answer
         else:
-            said = f"{server.base_url}: no answer within {PATIENCE:g} s"
-            yield Finding(server.named_by, Verdict.WRONG, said, "look whether it is up, and this machine may reach it")
+            yield _silent(server)
+
+
+@contextmanager
+def _told_soon(servers: list[Server]) -> Iterator[None]:
+    """Tell what is waited for, unless it comes soon."""
+    waits = Wait(", ".join(server.base_url for server in servers), SOON)
+    timer = threading.Timer(SOON, log.warning, ("%s", waits))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _chosen(spec: Any, settings: Any) -> list[tuple[Any, Any]]:
@@ -98,46 +125,104 @@ def _installed(where: str, spec: Any) -> Finding:
     return Finding(where, Verdict.RIGHT, f"'{spec.name}' is installed")
 
 
-def _look(server: Server) -> Finding:
+def _connected(server: Server) -> Connection:
+    """Return the connection by which a run would reach a server; loading its client is not part of any time limit.
+
+    Raises:
+        UserError: Its URL or the file of its key is wrong, or its client is not installed.
+    """
+    from reactree_ros.llm.openai.address import read_key, read_url
+    from reactree_ros.llm.openai.connection import Connection
+    from reactree_ros.llm.openai.settings import SPEC
+
+    SPEC.check_installed()
+    url, key = read_url(server.base_url), read_key(server.api_key_file)
+    connection = Connection(url=url, key=key, retries=0, timeout=PATIENCE)
+    connection.name = url
+    return connection
+
+
+def _look(server: Server, connection: Connection) -> Finding:
     """Ask a server which models it has.
 
     Raises:
-        UserError: Its URL, or the file of its key, is wrong.
+        UserError: The proxy on the way to it cannot be used.
     """
-    from reactree_ros.llm.openai.address import read_key, read_url
+    return asyncio.run(_asked(server, connection))
 
-    url, key = read_url(server.base_url), read_key(server.api_key_file)
-    request = urllib.request.Request(f"{url}/models", headers={"Accept": "application/json"})
-    if key:
-        request.add_unredirected_header("Authorization", f"Bearer {key}")  # to this server and to no other one
+
+async def _asked(server: Server, connection: Connection) -> Finding:
+    from reactree_ros.llm.openai.refusal import Refused
+    from reactree_ros.llm.port import ServerUnavailable
+
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            body = answer.read(_MOST)
-    except urllib.error.HTTPError as error:
-        return _refused(server, url, error.code, has_key=bool(key))
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", None) or error
-        said = f"{url} cannot be reached ({reason or type(error).__name__})".replace(key or "\0", "***")
-        return Finding(server.named_by, Verdict.WRONG, said, "start it, or name the URL where it is")
-    return _answered(server, url, body, key)
+        try:
+            listed = await asyncio.wait_for(connection.get("/models"), PATIENCE)
+        except Refused as refused:
+            found = _refused(server, connection, refused)
+        else:
+            found = _answered(server, connection, listed)
+        if server.model and found.verdict is not Verdict.RIGHT:  # the model is named, and so it need not be listed
+            found = await _chats(server, connection, found)
+    except ServerUnavailable as error:
+        return Finding(server.named_by, Verdict.WRONG, str(error), "start it, or name the URL where it is")
+    except asyncio.TimeoutError:
+        return _silent(server)
+    finally:
+        await connection.close()
+    return found
 
 
-def _refused(server: Server, url: str, status: int, *, has_key: bool) -> Finding:
+async def _chats(server: Server, connection: Connection, unlisted: Finding) -> Finding:
+    """Ask the model that is named for a word; return what was found before where it does not take that."""
+    from reactree_ros.llm.openai.refusal import Refused
+
+    asked: dict[str, dict[str, Any]] = {
+        "/chat/completions": {"messages": [{"role": "user", "content": "Hello"}]},
+        "/completions": {"prompt": "Hello"},
+    }
+    for path, body in asked.items():
+        try:
+            await asyncio.wait_for(connection.post(path, {"model": server.model, "max_tokens": 1, **body}), PATIENCE)
+        except Refused as refused:
+            if not refused.is_of_the_request:  # what it does not take of this one, a run leaves out
+                continue
+        said = f"{connection.called} answers; it takes requests for the model {server.model}, which it does not list"
+        return Finding(server.named_by, Verdict.RIGHT, said)
+    return unlisted
+
+
+def _refused(server: Server, connection: Connection, refused: Refused) -> Finding:
+    status, called = refused.status, connection.called
     if status in (401, 403):
-        said = f"{url} answers, and does not accept the key" if has_key else f"{url} answers, and wants a key"
-        return Finding(server.named_by, Verdict.WRONG, said, "give it by OPENAI_API_KEY or api_key_file")
-    said = f"{url} answers HTTP {status} when asked for its models"
+        said = f"{called} answers, and {'does not accept the key' if connection.has_key else 'wants a key'}"
+        return Finding(server.named_by, Verdict.WRONG, said, f"give it by OPENAI_API_KEY or api_key_file; {_NAME_IT}")
+    if not status:  # it is no JSON
+        return _no_list(server, called)
+    said = f"{called} answers HTTP {status} when asked for its models"
     if status in (404, 405):  # some have no such list
-        return Finding(server.named_by, Verdict.NOTE, said, "look at its path: most end in /v1")
-    return Finding(server.named_by, Verdict.WRONG, said, "look into its log")
+        return Finding(server.named_by, Verdict.NOTE, said, f"{_NAME_IT}; look at its path, too: most end in /v1")
+    return Finding(server.named_by, Verdict.WRONG, said, f"look into its log; {_NAME_IT}")
 
 
-def _answered(server: Server, url: str, body: bytes, key: str) -> Finding:
+def _no_list(server: Server, called: str) -> Finding:
+    said = f"{called} answers, but not with a list of models"
+    mend = f"name the URL of an OpenAI-compatible server, e.g. …/v1; {_NAME_IT}"
+    return Finding(server.named_by, Verdict.WRONG, said, mend)
+
+
+def _answered(server: Server, connection: Connection, listed: Any) -> Finding:
     try:
-        names = [str(one["id"])[:100] for one in parse_json(body)["data"]]
+        names = [str(one["id"])[:100] for one in listed["data"]]
     except (ValueError, TypeError, KeyError):
-        said = f"{url} answers, but not with a list of models"
-        return Finding(server.named_by, Verdict.WRONG, said, "name the URL of an OpenAI-compatible server, e.g. …/v1")
+        return _no_list(server, connection.called)
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    said = f"{url} answers; models: {', '.join(names[:_NAMED]) or 'none'}{more}".replace(key or "\0", "***")
+    said = connection.redacted(f"{connection.called} answers; models: {', '.join(names[:_NAMED]) or 'none'}{more}")
+    if server.model and server.model not in names:
+        return Finding(server.named_by, Verdict.WRONG, f"{said}; {server.model} is none of them", "name one of them")
     return Finding(server.named_by, Verdict.RIGHT, said)
+
+
+def _silent(server: Server) -> Finding:
+    said = f"{server.base_url}: no answer within {PATIENCE:g} s"
+    return Finding(server.named_by, Verdict.WRONG, said, "look whether it is up, and this machine may reach it")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.prompt import start_turn, system_text, task_turn
 from reactree_ros.agent.turns import Saw
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.llm.waiting import shown_while
+from reactree_ros.pending import give_up_after
 from reactree_ros.world.virtualhome.household import WAH_NL
 
 #: Longest wait for one decision, in seconds.
@@ -26,8 +29,13 @@ class Report:
     problems: list[str] = field(default_factory=list)
 
 
-def check(model: LanguageModel) -> Report:
-    """Ask a language model that is ready for the same decision twice, and read its status."""
+def check(model: LanguageModel, show: Callable[[str], object] = lambda words: None) -> Report:
+    """Ask a language model that is ready for the same decision twice, and read its status.
+
+    Args:
+        model: The language model.
+        show: Shows what is waited for.
+    """
     report = Report(dict(model.status()))
     start = Saw(
         "You are in the house, and there are 2 rooms: bedroom (1), kitchen (1). You are in the middle of a kitchen "
@@ -38,9 +46,12 @@ def check(model: LanguageModel) -> Report:
     turns = (start_turn(system_text(WAH_NL), examples), task_turn("go to kitchen cabinet 7"), start)
     for how in ("cold", "warm"):
         begin = time.monotonic()
-        pending = model.decide(DecisionRequest(turns, DecisionGrammar(_SKILLS), max_tokens=256, id=f"check {how}"))
+        asked = DecisionRequest(turns, DecisionGrammar(_SKILLS), max_tokens=256, id=f"check {how}", patience=PATIENCE)
+        pending = model.decide(asked)
+        give_up_after(pending, PATIENCE, TimeoutError)
+        shown_while(pending, model, show)
         try:
-            reply = pending.result(timeout=PATIENCE)
+            reply = pending.result()
         except Exception as error:
             pending.cancel()
             report.problems.append(f"no decision: {str(error) or f'none within {PATIENCE:g} s'}")
@@ -76,6 +87,8 @@ _METHODS = {
 
 def _problems(facts: dict[str, str], warm: Reply) -> list[str]:
     problems = []
+    if warm.warning:
+        problems.append(warm.warning)
     if warm.objection:
         problems.append(f"what it said is no decision: {warm.objection}")
     method, thinks = facts.get("method", ""), facts.get("thinks", "no")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactree_ros.agent.grammar import choice_ebnf, choice_regex, choice_schema, chosen_of_json
-from reactree_ros.agent.text import well_formed
+from reactree_ros.agent.text import LONGEST_GENERATED, well_formed
 from reactree_ros.agent.turns import Turn
 from reactree_ros.llm.port import prompt_text
 
@@ -126,8 +126,10 @@ class Generated:
     calls: tuple[ToolCall, ...] = ()
 
     def __post_init__(self) -> None:
+        if len(self.text) > LONGEST_GENERATED:
+            object.__setattr__(self, "finish_reason", "length")
         for name in ("text", "reasoning"):
-            object.__setattr__(self, name, well_formed(getattr(self, name)))
+            object.__setattr__(self, name, well_formed(getattr(self, name)[:LONGEST_GENERATED]))
 
 
 class Engine(abc.ABC):
@@ -140,6 +142,8 @@ class Engine(abc.ABC):
         chat: Whether prompts are laid out as the messages of a chat; None before :meth:`open` where that is found out.
         context: Tokens that prompt and reply may have together; None where unknown; final after :meth:`open`.
         lost: Whether it has died and is to be opened again.
+        loads: Whether opening it loads a model, which may take any time; otherwise a time limit is one for that, too.
+        tried: What it generated to find out what it can do; the next reply counts it.
     """
 
     name: str = ""
@@ -147,6 +151,8 @@ class Engine(abc.ABC):
     chat: bool | None = None
     context: int | None = None
     lost: bool = False
+    loads: bool = True
+    tried: Sequence[Generated] = ()
 
     @abc.abstractmethod
     async def open(self) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Coroutine, Mapping
-from typing import Any
+from typing import Any, cast
 
 from reactree_ros.errors import UserError
-from reactree_ros.llm.decoding import Method, decode, method_for
+from reactree_ros.llm.decoding import Method, Noticed, Usage, decode, method_for
 from reactree_ros.llm.engine import Engine
 from reactree_ros.llm.port import (
     DecisionRequest,
@@ -19,7 +20,9 @@ from reactree_ros.llm.port import (
     Reply,
     RequestRejected,
     ServerUnavailable,
+    Wait,
 )
+from reactree_ros.llm.waiting import RARELY, SOON, Rarely, log
 from reactree_ros.pending import Pending, pass_on
 
 #: Longest wait for an engine to close, in seconds.
@@ -35,7 +38,8 @@ class EngineModel(LanguageModel):
     Args:
         engine: Generates the texts.
         method: How a decision is asked for; None: the best that the engine obeys.
-        request_timeout: Longest time for one reply, in seconds, all retries included; opening does not count.
+        request_timeout: Longest time for one reply, in seconds, all retries included, and for opening the engine;
+            together, where that is needed for a reply. Loading a model does not count.
         retries: How often a reply that is not what may be said is asked for again.
     """
 
@@ -48,6 +52,9 @@ class EngineModel(LanguageModel):
         self._retries = retries
         self._opening: asyncio.Task[None] | None = None
         self._closed = False
+        self._noticed = Noticed()
+        self._since: dict[Pending[Any], float] = {}  # what is under way, the oldest first
+        self._rarely = Rarely()
         self._lock = threading.Lock()  # what is handed in comes before the closing, or is refused
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="language-model", daemon=True)
@@ -64,6 +71,11 @@ class EngineModel(LanguageModel):
     def count_tokens(self, text: str) -> int | None:
         """Count with the engine's tokenizer."""
         return self.engine.count_tokens(text)
+
+    def waits_for(self) -> Wait | None:
+        """Say how long the oldest of what is under way has been."""
+        since = next(iter(tuple(self._since.values())), None)
+        return None if since is None else Wait(self.engine.name, time.monotonic() - since)
 
     def status(self) -> Mapping[str, str]:
         """Say what the engine is and what it obeys."""
@@ -99,20 +111,35 @@ class EngineModel(LanguageModel):
             self._loop.stop()
 
     async def _answer(self, request: DecisionRequest) -> Reply:
+        usage = Usage(self.engine, self._noticed)
         try:
-            await self._open()
-            decoding = self._told(decode(self.engine, request, method=self._method, retries=self._retries))
-            try:
-                return await asyncio.wait_for(decoding, self._request_timeout)
-            except asyncio.TimeoutError:  # this limit's: one of the engine's is told as its failure
-                raise NoAnswerInTime(f"{self.engine.name}: no answer within {self._request_timeout:g} s") from None
+            if self.engine.loads:
+                await self._open()
+            return cast("Reply", await self._in_time(self._decoded(request, usage), request.patience))
+        except LanguageModelError as error:
+            error.took = usage.took()
+            raise
         except UserError as error:  # a wrong setting that shows when the engine is opened
             raise RequestRejected(str(error)) from error
+
+    async def _decoded(self, request: DecisionRequest, usage: Usage) -> Reply:
+        await self._open()
+        return await decode(self.engine, request, method=self._method, retries=self._retries, usage=usage)
+
+    async def _in_time(self, work: Coroutine[Any, Any, Any], patience: float = float("inf")) -> Any:
+        """Do what may take no longer than a reply, nor than somebody waits for it."""
+        limit = min(self._request_timeout, patience)
+        try:
+            return await asyncio.wait_for(self._told(work), limit)
+        except asyncio.TimeoutError:  # this limit's: one of the engine's is told as its failure
+            raise NoAnswerInTime(f"{self.engine.name}: no answer within {limit:.3g} s") from None
 
     async def _open(self) -> None:
         """Open the engine once; whoever comes meanwhile waits for the same attempt."""
         if self._opening is None or (self._opening.done() and (self.engine.lost or self._failed(self._opening))):
-            self._opening = asyncio.ensure_future(self.engine.open())
+            work = self.engine.open()
+            self._opening = asyncio.ensure_future(work if self.engine.loads else self._in_time(work))
+            self._opening.add_done_callback(self._failed)  # so that it is known where nobody waits for it any more
         await asyncio.shield(self._opening)
 
     @staticmethod
@@ -132,6 +159,7 @@ class EngineModel(LanguageModel):
 
     async def _settling(self, work: Coroutine[Any, Any, Any], pending: Pending[Any]) -> Any:
         """Do what a pending result stands for; where nobody cancelled that, an engine that stops has failed."""
+        soon = self._loop.call_later(SOON, self._tell, pending)
         try:
             return await self._told(work)
         except asyncio.CancelledError:
@@ -140,6 +168,16 @@ class EngineModel(LanguageModel):
             if pending.cancelled():
                 raise
             raise ServerUnavailable(f"{self.engine.name} failed: it cancelled what it was asked") from None
+        finally:
+            soon.cancel()
+
+    def _tell(self, pending: Pending[Any]) -> None:
+        """Tell that something is waited for, and look again whether it still is."""
+        if pending.done() or self._closed:
+            return
+        if self._rarely.due(waits := self.waits_for()):
+            log.warning("%s", waits)
+        self._loop.call_later(RARELY, self._tell, pending)
 
     def _is_closed(self) -> ServerUnavailable:
         return ServerUnavailable(f"{self.engine.name}: the language model is closed")
@@ -150,6 +188,8 @@ class EngineModel(LanguageModel):
             if self._closed:
                 work.close()
                 return Pending.failed(self._is_closed())
+            self._since[pending] = time.monotonic()
+            pending.add_done_callback(lambda done: self._since.pop(pending, None))
             future = asyncio.run_coroutine_threadsafe(self._settling(work, pending), self._loop)
         pass_on(future, pending)
         return pending

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, NoAnswerInTime, Reply, Wait
 from reactree_ros.pending import Pending, pass_on
 
 
@@ -14,7 +16,7 @@ class FairQueue(LanguageModel):
     """A language model with a bound on what it answers at once, and a queue in front of it.
 
     Of the planners that have requests waiting, each gets one answered before any of them gets its next; the requests
-    of one planner are answered in order.
+    of one planner are answered in order. What is waited for here is part of the asker's patience.
 
     Args:
         model: Answers.
@@ -32,19 +34,19 @@ class FairQueue(LanguageModel):
         self._at_most = at_most
         self._lock = threading.Lock()
         self._here = threading.local()
-        self._queues: dict[str, deque[tuple[DecisionRequest, Pending[Reply]]]] = {}  # who is next comes first
+        self._queues: dict[str, deque[tuple[DecisionRequest, float, Pending[Reply]]]] = {}  # who is next comes first
 
     @property
     def waiting(self) -> int:
         """Number of requests that wait."""
         with self._lock:
-            return sum(not pending.done() for queue in self._queues.values() for _, pending in queue)
+            return sum(not pending.done() for queue in self._queues.values() for *_, pending in queue)
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Answer now or when the planner is next; one that is cancelled while it waits is never asked."""
         pending: Pending[Reply] = Pending()
         with self._lock:
-            self._queues.setdefault(request.planner, deque()).append((request, pending))
+            self._queues.setdefault(request.planner, deque()).append((request, time.monotonic(), pending))
         self._go_on()
         return pending
 
@@ -57,6 +59,8 @@ class FairQueue(LanguageModel):
             while (first := self._next()) is not None:
                 request, pending = first
                 try:
+                    if request.patience <= 0:
+                        raise NoAnswerInTime("the language model was busy with others for as long as was waited for it")
                     answer = self.model.decide(request)
                 except Exception as error:
                     answer = Pending.failed(error)
@@ -70,12 +74,12 @@ class FairQueue(LanguageModel):
             while self.running < self._at_most and self._queues:
                 planner = next(iter(self._queues))
                 queue = self._queues.pop(planner)
-                request, pending = queue.popleft()
+                request, since, pending = queue.popleft()
                 if queue:
                     self._queues[planner] = queue  # behind the others
                 if not pending.done():
                     self.running += 1
-                    return request, pending
+                    return replace(request, patience=request.patience - (time.monotonic() - since)), pending
         return None
 
     def _ended(self, _: object) -> None:
@@ -90,6 +94,10 @@ class FairQueue(LanguageModel):
     def count_tokens(self, text: str) -> int | None:
         """Count with the model's tokenizer."""
         return self.model.count_tokens(text)
+
+    def waits_for(self) -> Wait | None:
+        """Say what the model says."""
+        return self.model.waits_for()
 
     def status(self) -> Mapping[str, str]:
         """Say what the model says, and how many requests run and wait."""

@@ -18,11 +18,13 @@ from reactree_ros.llm.port import (
     DecisionRequest,
     InvalidReply,
     LanguageModel,
+    LanguageModelError,
     NoAnswerInTime,
     PromptTooLong,
     Reply,
     RequestRejected,
     ServerUnavailable,
+    Wait,
 )
 from reactree_ros.llm.settings import make_model, model_from_dict, reaching_of_model, read_yaml
 from reactree_ros.llm.spec import ModelSpec
@@ -48,6 +50,35 @@ class Backup:
     model: LanguageModel
     name: str
     time_limit: float
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """What came of those that were asked before.
+
+    Attributes:
+        errors: Theirs.
+        objected: Which one said something that may not be said, and what; better than nothing.
+        used: What all of them took.
+    """
+
+    errors: tuple[Exception, ...] = ()
+    objected: tuple[int, Reply] | None = None
+    used: tuple[Reply, ...] = ()
+
+    def and_error(self, name: str, error: BaseException) -> _Failed:
+        took = getattr(error, "took", None)
+        used = self.used if took is None else (*self.used, took)
+        return replace(self, errors=(*self.errors, _named(name, error)), used=used)
+
+    def and_objected(self, number: int, reply: Reply) -> _Failed:
+        return replace(self, objected=self.objected or (number, reply), used=(*self.used, reply))
+
+    def error(self) -> Exception:
+        error = _all_failed(self.errors)
+        if self.used and isinstance(error, LanguageModelError):
+            error.took = Reply("").with_used(self.used)
+        return error
 
 
 class FallbackModel(LanguageModel):
@@ -82,17 +113,11 @@ class FallbackModel(LanguageModel):
         now = self._clock()
         until = now + request.patience * _SHARE
         order = [number for number, until in enumerate(self._rests_until) if until <= now]
-        self._ask(request, pending, order or list(range(len(self.backups))), until, [], None)
+        self._ask(request, pending, order or list(range(len(self.backups))), until, _Failed())
         return pending
 
     def _ask(
-        self,
-        request: DecisionRequest,
-        pending: Pending[Reply],
-        order: Sequence[int],
-        until: float,
-        errors: list[Exception],
-        objected: tuple[int, Reply] | None,
+        self, request: DecisionRequest, pending: Pending[Reply], order: Sequence[int], until: float, failed: _Failed
     ) -> None:
         """Ask one after the other.
 
@@ -101,17 +126,17 @@ class FallbackModel(LanguageModel):
             pending: What is settled in the end.
             order: Who is still to be asked.
             until: When the asker's patience ends, on the clock; those who are still to be asked share what is left.
-            errors: Those of the others.
-            objected: Which one said something that may not be said, and what; better than nothing.
+            failed: What came of the others.
         """
         if pending.done():
             return
         if not order:
-            if objected is not None:
-                self._answered[objected[0]] += 1
-                pending.succeed(objected[1])
+            if failed.objected is not None:
+                number, reply = failed.objected
+                self._answered[number] += 1
+                pending.succeed(reply.with_used(used for used in failed.used if used is not reply))
             else:
-                pending.fail(_all_failed(errors))
+                pending.fail(failed.error())
             return
         number, *others = order
         backup = self.backups[number]
@@ -131,14 +156,14 @@ class FallbackModel(LanguageModel):
                 reply = replace(done.result(), answered_by=backup.name)
                 if not reply.objection:
                     self._answered[number] += 1
-                    pending.succeed(reply)
+                    pending.succeed(reply.with_used(failed.used) if failed.used else reply)
                     return
-                self._ask(request, pending, others, until, errors, objected or (number, reply))
+                self._ask(request, pending, others, until, failed.and_objected(number, reply))
                 return
             answer.cancel()
             if not isinstance(error, (InvalidReply, PromptTooLong)):
                 self._rests_until[number] = self._clock() + REST
-            self._ask(request, pending, others, until, [*errors, _named(backup.name, error)], objected)
+            self._ask(request, pending, others, until, failed.and_error(backup.name, error))
 
         pending.add_done_callback(lambda _: one.cancel() if pending.cancelled() else None)
         one.add_done_callback(ended)
@@ -166,6 +191,11 @@ class FallbackModel(LanguageModel):
     def count_tokens(self, text: str) -> int | None:
         """Count with the first one's tokenizer."""
         return self.backups[0].model.count_tokens(text)
+
+    def waits_for(self) -> Wait | None:
+        """Say which of them has been waited for longest."""
+        waits = [one for backup in self.backups if (one := backup.model.waits_for()) is not None]
+        return max(waits, key=lambda one: one.seconds, default=None)
 
     def status(self) -> Mapping[str, str]:
         """Say who has answered how often, and who rests."""

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
-from reactree_ros.agent.text import well_formed
+from reactree_ros.agent.text import LONGEST, LONGEST_GENERATED, well_formed
 from reactree_ros.agent.turns import Said, Turn, render
 from reactree_ros.pending import Pending
 
 
 class LanguageModelError(Exception):
-    """The language model could not answer; the message says why and what to do."""
+    """The language model could not answer; the message says why and what to do.
+
+    Attributes:
+        took: A reply without words that holds what was used nevertheless; None: nothing that is known.
+    """
+
+    took: Reply | None = None
 
 
 class ServerUnavailable(LanguageModelError):
@@ -118,7 +125,8 @@ class Reply:
     """An answer.
 
     Attributes:
-        text: What the model said, without what ended it and without its reasoning.
+        text: What the model said, without what ended it and without its reasoning; a very long one is cut, and then it
+            was cut as by the token limit.
         said: What it was taken for: each decision, in order, with the words that stand for it in a prompt. Empty where
             nothing was read: a choice, a free text, an objection, or a language model that leaves reading to the asker.
         finish_reason: ``stop`` or ``length`` (cut at the token limit).
@@ -126,10 +134,13 @@ class Reply:
         longest_prompt: Tokens of the longest of these prompts; None where the model does not count.
         cached_tokens: How many of the prompt tokens a prefix cache served; None where unknown.
         output_tokens: Tokens generated, those of the reasoning too; None where the model does not count.
+        tried_prompt_tokens: Tokens of prompts that were sent before, to find out what the model can do.
+        tried_output_tokens: Tokens generated then.
         reasoning: What the model thought before it answered; never part of a prompt.
         reasoning_tokens: Tokens of that; None where the model does not count them.
         seconds: From request to answer.
         answered_by: Which language model answered, where there are several.
+        warning: What is wrong with how the reply came about, and the way out; empty: nothing is. A run tells one.
         objection: Why the text is no decision that may be said, where it is none even after every retry; empty
             otherwise. An agent node refuses it, and the model is told.
     """
@@ -146,19 +157,56 @@ class Reply:
     said: tuple[Said, ...] = ()
     reasoning: str = ""
     reasoning_tokens: int | None = None
+    tried_prompt_tokens: int = 0
+    tried_output_tokens: int = 0
+    warning: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("text", "objection", "reasoning"):
-            object.__setattr__(self, name, well_formed(getattr(self, name)))
+        if len(self.text) > LONGEST:
+            object.__setattr__(self, "finish_reason", "length")
+        for name, most in (("text", LONGEST), ("objection", LONGEST), ("reasoning", LONGEST_GENERATED)):
+            object.__setattr__(self, name, well_formed(getattr(self, name)[:most]))
 
     @property
     def cut(self) -> bool:
         """Whether the token limit ended it."""
         return self.finish_reason == "length"
 
+    def with_used(self, others: Iterable[Reply]) -> Reply:
+        """Return the reply with what others took besides, which came to nothing."""
+        counts: dict[str, Any] = {name: _added([self, *others], name) for name in _COUNTS}
+        return replace(self, **counts)
+
     def further(self) -> Reply:
         """Return the reply as it goes with its second decision and those after it: what it took goes with the first."""
-        return replace(self, prompt_tokens=0, cached_tokens=0, output_tokens=0, reasoning_tokens=0, seconds=0.0)
+        return replace(
+            self, prompt_tokens=0, cached_tokens=0, output_tokens=0, reasoning_tokens=0, seconds=0.0, **_TRIED
+        )
+
+
+_TRIED: dict[str, Any] = {"tried_prompt_tokens": 0, "tried_output_tokens": 0}
+_COUNTS = ("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", *_TRIED)
+
+
+def _added(replies: Iterable[Reply], name: str) -> int | None:
+    known = [count for reply in replies if (count := getattr(reply, name)) is not None]
+    return sum(known) if known else None
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What a language model waits for.
+
+    Attributes:
+        what: A server or an engine, in words.
+        seconds: For how long already.
+    """
+
+    what: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"waiting for {self.what}, {self.seconds:.0f} s"
 
 
 class LanguageModel(abc.ABC):
@@ -180,6 +228,10 @@ class LanguageModel(abc.ABC):
 
     def count_tokens(self, text: str) -> int | None:
         """Return the number of tokens of a text, or None where the model's tokenizer is not known."""
+        return None
+
+    def waits_for(self) -> Wait | None:
+        """Return what has been waited for longest; None: for nothing."""
         return None
 
     def status(self) -> Mapping[str, str]:

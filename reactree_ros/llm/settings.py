@@ -11,7 +11,7 @@ from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.read_back import NoYaml, parse_yaml, text_of
 from reactree_ros.registry import MODELS
-from reactree_ros.settings import Settings, reaching, read_settings
+from reactree_ros.settings import Settings, did_you_mean, reaching, read_settings
 
 
 def read_yaml(text: str) -> Any:
@@ -80,12 +80,12 @@ def model_settings(name: Any, values: Mapping[str, Any], *, where: str) -> tuple
         UserError: There is no such language model, or the settings are wrong.
     """
     if not isinstance(name, str):
-        raise UserError(f"{where}: llm is {str(name)[:200]!r}: name one of {', '.join(MODELS.names)}")
+        raise UserError(f"{where}: llm is {str(name)[:200]!r}: {did_you_mean(str(name), MODELS.names)}")
     try:
         spec = MODELS.get(name)
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
-    return spec, read_settings(spec.settings, values, where=where)
+    return spec, read_settings(spec.settings, values, where=where, beside=("llm",))
 
 
 def make_model(spec: ModelSpec, settings: Settings) -> LanguageModel:

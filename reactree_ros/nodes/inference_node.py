@@ -13,6 +13,7 @@ from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel, Reply
 from reactree_ros.llm.settings import load_models_file, make_model, model_to_dict
 from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.llm.waiting import Rarely, kept_out_of_the_log, words_of
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
@@ -77,6 +78,8 @@ class InferenceNode(ManagedNode):
         self._seconds = 0.0  # from request to reply, of the replies that were counted
         self._answered_by = ""
         self._error = ""  # what the last request failed with; empty where it was answered
+        self._warning = ""  # what was wrong with how a reply came about
+        self._rarely = Rarely()
         super().__init__(name, **kwargs)
         declare(self, InferenceNodeSettings)
         declare_chosen(self, MODELS, settings_of(self, InferenceNodeSettings).llm)
@@ -209,6 +212,9 @@ class InferenceNode(ManagedNode):
         self._prompt_tokens += reply.prompt_tokens or 0
         self._cached_tokens += reply.cached_tokens or 0
         self._answered_by = reply.answered_by
+        if reply.warning and not self._warning:
+            self._warning = reply.warning
+            self.get_logger().warning(reply.warning)
         return reply_to_msg(reply, response)
 
     async def _on_abort(
@@ -224,7 +230,10 @@ class InferenceNode(ManagedNode):
         return response
 
     def _look_after(self) -> None:
-        """Keep the bound of what runs."""
+        """Keep the bound of what runs, and tell what is waited for."""
+        waits = None if self._model is None else self._model.waits_for()
+        if self._rarely.due(waits):
+            self.get_logger().warning(str(waits))
         now, limit = steady.now(), self.get_parameter("request_timeout").value
         self._overtaken = {id: since for id, since in self._overtaken.items() if now - since < OVERTAKING}
         for pending, began in list(self._running.values()):
@@ -244,8 +253,12 @@ class InferenceNode(ManagedNode):
             "output tokens a second": f"{self._tokens / self._seconds:.1f}" if self._seconds else "none yet",
             "last latency in seconds": f"{self._latency:.3f}",
         }
+        if words := words_of(None if self._model is None else self._model.waits_for()):
+            return Report(WARN, words, values)
         if not self._active:
             return Report(STALE, "not active", values)
+        if self._warning and not self._error:
+            return Report(WARN, self._warning, values)
         running = f"{len(self._running)} requests under way" if self._running else "waits for requests"
         return Report(WARN, self._error, values) if self._error else Report(OK, running, values)
 
@@ -273,7 +286,8 @@ def _failed(response: Generate.Response, code: int, message: str) -> Generate.Re
 
 def main() -> None:
     """Run the node."""
-    run_node(InferenceNode)
+    with kept_out_of_the_log():  # they are in its own
+        run_node(InferenceNode)
 
 
 if __name__ == "__main__":

@@ -279,11 +279,14 @@ def reply_from_msg(msg: Generate.Response) -> Reply:
         longest_prompt=known(msg.longest_prompt),
         cached_tokens=known(msg.cached_tokens),
         output_tokens=known(msg.output_tokens),
+        tried_prompt_tokens=msg.tried_prompt_tokens,
+        tried_output_tokens=msg.tried_output_tokens,
         reasoning=msg.reasoning,
         reasoning_tokens=known(msg.reasoning_tokens),
         seconds=msg.seconds,
         answered_by=msg.answered_by,
         objection=msg.objection,
+        warning=msg.message,
     )
 
 
@@ -292,7 +295,8 @@ def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
     msg.text, msg.finish_reason = reply.text, reply.finish_reason
     msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
     msg.output_tokens, msg.longest_prompt = counted(reply.output_tokens), counted(reply.longest_prompt)
-    msg.answered_by, msg.objection = reply.answered_by, reply.objection
+    msg.tried_prompt_tokens, msg.tried_output_tokens = reply.tried_prompt_tokens, reply.tried_output_tokens
+    msg.answered_by, msg.objection, msg.message = reply.answered_by, reply.objection, reply.warning
     msg.reasoning, msg.reasoning_tokens = reply.reasoning, counted(reply.reasoning_tokens)
     msg.said = [_said_to_msg(said) for said in reply.said]
     return msg
@@ -341,6 +345,8 @@ ERROR_CODES: Mapping[type[LanguageModelError], int] = {
 
 def failed(response: Generate.Response, error: Exception) -> Generate.Response:
     """Fill a service response with the error of a language model."""
+    if isinstance(error, LanguageModelError) and error.took is not None:
+        response = reply_to_msg(error.took, response)
     codes = (code for kind, code in ERROR_CODES.items() if isinstance(error, kind))
     response.error_code, response.message = next(codes, Generate.Response.MODEL_ERROR), str(error)
     if isinstance(error, PromptTooLong):
@@ -349,7 +355,14 @@ def failed(response: Generate.Response, error: Exception) -> Generate.Response:
 
 
 def error_from_msg(msg: Generate.Response) -> LanguageModelError:
-    """Return the error that a service response stands for."""
+    """Return the error that a service response stands for, with what was used nevertheless."""
+    error = _error_from_msg(msg)
+    if msg.prompt_tokens > 0 or msg.output_tokens > 0:
+        error.took = reply_from_msg(msg)
+    return error
+
+
+def _error_from_msg(msg: Generate.Response) -> LanguageModelError:
     if msg.error_code == Generate.Response.PROMPT_TOO_LONG:
         return PromptTooLong(msg.excess_tokens, msg.context_tokens)
     kinds: dict[int, type[LanguageModelError]] = {

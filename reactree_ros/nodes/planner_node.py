@@ -18,6 +18,7 @@ from reactree_interfaces.msg import Decision as DecisionMsg
 from reactree_interfaces.srv import Hear, SayDecision
 from std_srvs.srv import Trigger
 
+from reactree_ros.agent.budget import LIMITS
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModelError
@@ -64,7 +65,6 @@ from reactree_ros.verdict import EpisodeEnd, Judgement
 from reactree_ros.view.steering import PAUSED, Steering
 from reactree_ros.world.port import Score, WorldError
 
-_OF_A_RESUMED = ("max_decisions", "max_steps")
 #: How often it is looked whether bridge and inference node live, and after what is asked of them, in seconds.
 LOOK_PERIOD = 0.1
 #: Longest wait for the inference node to say which language model it has, in seconds; a run begins without it, too.
@@ -375,7 +375,7 @@ class PlannerNode(Node):
         goal, household = task.goal_handle.request, self._world.household
         if json.loads(json.dumps(household_to_dict(household))) != record.run["household"]:
             raise UserError(f"{goal.resume}: was in another household than '{household.name}' of this bridge")
-        limits = more_than(record, {name: getattr(goal, name) for name in _OF_A_RESUMED if getattr(goal, name)})
+        limits = more_than(record, {name: getattr(goal, name) for name in LIMITS if getattr(goal, name)})
         self._log(task.goal_handle, f"goes on with the run {record.run['id']}; no skill is carried out again")
         return WayBack(
             record,
@@ -444,6 +444,7 @@ class PlannerNode(Node):
             cached_tokens=counted(result.cached_tokens),
             output_tokens=counted(result.output_tokens),
             reasoning_tokens=counted(result.reasoning_tokens),
+            cost=-1.0 if result.cost is None else result.cost,
             model_seconds=result.model_seconds,
             error_code=code,
             message=message,

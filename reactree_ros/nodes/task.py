@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from reactree_interfaces.action import ExecuteTask
 
+from reactree_ros.agent.budget import LIMITS
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.record_topic import RecordTopic
@@ -35,7 +36,7 @@ ERROR_CODES = {
     EpisodeEnd.BUG.value: ExecuteTask.Result.BUG,
 }
 #: What a goal may say itself, where it is not 0.
-_OF_A_GOAL = ("max_decisions", "max_steps", "max_depth", "seed")
+_OF_A_GOAL = (*LIMITS, "max_depth", "seed")
 
 
 class Task:

@@ -28,8 +28,8 @@ from reactree_ros.world.port import Observation
 
 _HEAD, _OBSERVATION = "Task: ", "Observation:"
 _STOPS = (f"\n{_OBSERVATION}",)
-_THOUGHT = re.compile(r"<thought>(.*?)</thought>", re.DOTALL | re.IGNORECASE)
-_SOLUTION = re.compile(r"<solution>\s*(.*?)\s*(?:</solution>|\Z)", re.DOTALL | re.IGNORECASE)
+_THOUGHT = re.compile(r"<(/?)thought>", re.IGNORECASE)
+_SOLUTION = re.compile(r"<solution>(.*?)(?:</solution>|\Z)", re.DOTALL | re.IGNORECASE)
 _NO_END = f"Say <solution>{DONE}</solution> or <solution>{FAILURE}</solution> alone, once, without code."
 
 
@@ -72,7 +72,7 @@ class CodeActNode(CodeRunner):
                 continue
             self._context.budget.count_decision()
             self.say(said, WriteCode(said))
-            thought = " ".join(" ".join(_THOUGHT.findall(said)).split())
+            thought = " ".join(" ".join(_apart(said)[0]).split())
             self._context.listener.decided(self, Think(thought or block.thought or block.code), reply)
             error_text = yield from self._run(block)
             shown = f"{in_lines(self._printed.rstrip())}\n{error_text}".strip()
@@ -102,13 +102,27 @@ class CodeActNode(CodeRunner):
         raise BlockError(f"NameError: name '{call.function}' is not defined; there is run", line)
 
 
+def _apart(said: str) -> tuple[list[str], list[str]]:
+    """Take a reply apart into its thoughts between tags and the rest; a tag that nothing closes is part of the rest."""
+    thoughts, rest, at, begin = list[str](), list[str](), 0, None
+    for tag in _THOUGHT.finditer(said):
+        if not tag[1]:
+            begin = begin or tag
+        elif begin is not None:
+            thoughts.append(said[begin.end() : tag.start()])
+            rest.append(said[at : begin.start()])
+            at, begin = tag.end(), None
+    return thoughts, [*rest, said[at:]]
+
+
 def _end_of(said: str) -> Act | None:
     """Return how the model says that it ended; None where it goes on.
 
     Raises:
         BlockError: It says so beside code, several times, or in other words.
     """
-    ends = _SOLUTION.findall(split_reasoning(_THOUGHT.sub("", said)).text)  # what it only thinks of is no end
+    said_aloud = split_reasoning("".join(_apart(said)[1])).text  # what it only thinks of is no end
+    ends = [end.strip() for end in _SOLUTION.findall(said_aloud)]
     if not ends:
         return None
     if len(ends) > 1 or "<execute>" in said or ends[0].casefold() not in (DONE, FAILURE):

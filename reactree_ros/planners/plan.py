@@ -28,11 +28,12 @@ _CARRIED = ("pick up ", "put down ")
 _DOORS, _SWITCHES = {"OPEN", "CLOSED"}, {"ON", "OFF"}
 _EMPHASIS = re.compile(r"[*`\"“”]|\B'|'\B")
 #: What models put before a step of a list.
-_MARKS = re.compile(r"^(?:(?:[-+•>]|#+|\[[ x]?\]|\(?\d+\s*[.:)]|(?:step|action|act)\s*\d*\s*[.:)-])\s*)+")
+_MARKS = re.compile(r"^(?:(?:[-+•>]|#+|\[[ x]?\]|\(?\d+\s*[.:)]|(?:step|action|act)\s*(?:\d+\s*)?[.:)-])\s*)+")
 _ARTICLE = re.compile(r"\b(?:the|an?) ")
-_BRACKETED = re.compile(r"\s*(?:\(#?|#)(\d+)\)?")
+_BRACKETED = re.compile(r"(?<!\s)\s*(?:\(#?|#)(\d+)\)?")
 #: What models say of a step behind it, unless they take it back, doubt it or name another.
-_REMARK = re.compile(r" (?:[-–—]|\()(?!.*(?:\b(?:no|not|never|skip|or|if|unless|instead)\b|n't)).*$")
+_REMARK = re.compile(r" [-–—(]")
+_TAKES_BACK = re.compile(r"\b(?:no|not|never|skip|or|if|unless|instead)\b|n't")
 _INSTANCE = re.compile(r" \d+$")
 
 
@@ -42,9 +43,16 @@ def tidied(line: str) -> str:
     It is empty where there is nothing else on the line.
     """
     step = _MARKS.sub("", _EMPHASIS.sub("", line).strip().lower())
-    step = _REMARK.sub("", _BRACKETED.sub(r" \1", _ARTICLE.sub("", step)))
+    step = _without_remark(_BRACKETED.sub(r" \1", _ARTICLE.sub("", step)))
     step = " ".join(step.rstrip(".,;:! ").split())
     return _INSTANCE.sub("", step) if step.startswith(_CARRIED) else step
+
+
+def _without_remark(step: str) -> str:
+    """Return a step without what is said behind it, which nothing takes back."""
+    last = max((match.start() for match in _TAKES_BACK.finditer(step)), default=0)
+    remark = _REMARK.search(step, last)
+    return step[: remark.start()] if remark else step
 
 
 def only_introduces(line: str) -> bool:

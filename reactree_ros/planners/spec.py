@@ -11,7 +11,7 @@ from pydantic import Field
 from reactree_ros.errors import UserError
 from reactree_ros.memory.search import SearchMemory
 from reactree_ros.registry import PLANNERS, Spec
-from reactree_ros.settings import Settings, did_you_mean, read_settings
+from reactree_ros.settings import Settings, did_you_mean, reaching, read_settings
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 
@@ -91,6 +91,10 @@ class Planner:
                 f"planner '{self.name}': search_memory is a part of working memory; name '{self.spec.name}{WM}'"
             )
         return SearchMemory(context.household, context.world.recallable)
+
+    def reaching(self) -> dict[str, Any]:
+        """Return those of its settings that may start, open, load or send something."""
+        return reaching(type(self.settings), self.settings.model_dump(exclude_unset=True))
 
 
 def planner_names() -> tuple[str, ...]:

@@ -121,7 +121,7 @@ class TreePlannerNode(PlanNode):
         try:
             for request, pending in zip(requests, asked, strict=True):
                 reply: Reply = yield Wait("plan", pending, NoAnswerInTime, call=Call("reply", request.id))
-                context.replies.append((self.index, context.budget.decisions, reply))
+                context.took(self.index, context.budget.decisions, reply, request)
                 plan = plan_of(reply, known)
                 if plan:
                     context.listener.decided(self, Think(", ".join(plan)), reply)

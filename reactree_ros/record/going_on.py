@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from reactree_ros.agent.budget import Limit
+from reactree_ros.agent.budget import LIMITS, Limit
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
@@ -27,6 +27,7 @@ from reactree_ros.record.player import (
     follow_script,
     followed,
     make_episode,
+    read_options,
 )
 from reactree_ros.record.reader import Record, RecordError
 from reactree_ros.record.schema import Event
@@ -77,7 +78,7 @@ def stop_of(record: Record) -> int:
             return _before_stop(events, at)
         if end not in _LIMITS and event["e"] == "failed" and event["of"] not in ("score", "answer"):
             return at
-        if end in _LIMITS and event.get("about") == "limit" and not _limited_before(events, at):
+        if end in _LIMITS and _is_limit(event) and not any(map(_is_limit, events[:at])):
             return at
     raise UserError(
         f"{record.name}: ended as '{end}', there is nothing to go on with; "
@@ -85,8 +86,8 @@ def stop_of(record: Record) -> int:
     )
 
 
-def _limited_before(events: Sequence[Event], at: int) -> bool:
-    return any(event.get("about") == "limit" for event in events[:at])
+def _is_limit(event: Event) -> bool:
+    return event["e"] == "time_is_up" or event.get("about") == "limit"
 
 
 def more_than(record: Record, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,8 +97,8 @@ def more_than(record: Record, given: Mapping[str, Any]) -> dict[str, Any]:
         UserError: A given one is reached already.
     """
     options = options_of(record)
-    limits = {name: getattr(options, name) for limit in Limit for name in limit.options if hasattr(options, name)}
-    limits |= {f"max_{name}": int(limit) for name, limit in record.run["limits"].items()}
+    limits = {name: getattr(options, name) for name in LIMITS}
+    limits |= {f"max_{name}": limit for name, limit in record.run["limits"].items()}
     reached = None if record.end is None else _LIMITS.get(record.end["result"]["end"])
     for name in (name for name in (reached.options if reached else ()) if limits.get(name)):
         if 0 < given.get(name, 0) <= limits[name]:
@@ -140,7 +141,7 @@ def options_of(record: Record) -> TreeOptions:
         RecordError: They make no sense, or are not there.
     """
     try:
-        return TreeOptions.model_validate(record.run["options"])
+        return read_options(record.run["options"])
     except (KeyError, ValidationError) as error:
         raise RecordError(f"{record.name}: its options cannot be used: {' '.join(str(error).split())}") from error
 

@@ -8,6 +8,7 @@ record's. From the record's end, or any moment before, a run can go on live.
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -38,7 +39,6 @@ from reactree_ros.record.schema import (
     skills_after,
 )
 from reactree_ros.record.writer import Recorder, encoded
-from reactree_ros.settings import reaching
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Score, Use, World
@@ -142,6 +142,13 @@ class Script:
     def clock(self) -> float:
         """Return seconds: by hand along the record, as they pass after it."""
         return self.now if self._live_since is None else self.now + time.monotonic() - self._live_since
+
+    def elapsed(self) -> float:
+        """Return the run's seconds: along the record its time is up when the record says so."""
+        if self._live_since is None:
+            return math.inf if (event := self.next) is not None and event["e"] == "time_is_up" else 0.0
+        before = self.events[-1]["t"] if self.events else 0.0
+        return float(before) + time.monotonic() - self._live_since
 
     # ------------------------------------------------------------------ what the run writes
 
@@ -530,7 +537,7 @@ def make_episode(
     """
     run = record.run
     try:
-        options = TreeOptions.model_validate({**run["options"], **(limits or {})})
+        options = read_options(run["options"], limits)
         asks_memory = any(event["e"] == "retrieved" or event.get("of") == "examples" for event in script.events)
         episode = Episode(
             run["instruction"],
@@ -550,8 +557,14 @@ def make_episode(
     except (KeyError, TypeError, ValidationError) as error:
         raise RecordError(f"{record.name}: what the run is cannot be used: {' '.join(str(error).split())}") from error
     episode.context.enter(world)  # what takes how long is as it is recorded
+    episode.elapsed = script.elapsed
     script.begin(episode.context)
     return episode
+
+
+def read_options(recorded: Mapping[str, Any], limits: Mapping[str, Any] | None = None) -> TreeOptions:
+    """Return the options of a recorded run, with other limits; what was recorded before there were some is without."""
+    return TreeOptions.model_validate({"stuck_after": 0, **recorded, **(limits or {})})
 
 
 def _planner_of(record: Record) -> Builder:
@@ -564,7 +577,7 @@ def _planner_of(record: Record) -> Builder:
     if not isinstance(name, str):
         raise RecordError(f"{record.name}: the planner is {str(name)[:60]!r}, and that is no name")
     chosen = planner(name)
-    if found := reaching(type(chosen.settings), chosen.settings.model_dump(exclude_unset=True)):
+    if found := chosen.reaching():
         raise UserError(
             f"{record.name}: its planner's settings {', '.join(found)} would start, open, load or send something, and "
             "a record may not decide that by itself; `reactree fork RUN --at DECISION --planner "
@@ -648,6 +661,8 @@ def _difference(expected: Event, event: Event) -> str:
     now = {name: value for name, value in event.items() if name not in own}
     if expected["e"] == "end" and event["e"] == "end":
         recorded["result"], now["result"] = _counted(recorded["result"]), _counted(now["result"], recorded["result"])
+    if expected["e"] == "run" and event["e"] == "run":
+        now["options"] = {name: now["options"].get(name) for name in recorded["options"]}
     if recorded == now or recorded == (now := json.loads(encoded(now))):
         return ""
     name = next(name for name in {**recorded, **now} if recorded.get(name) != now.get(name))

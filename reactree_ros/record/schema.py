@@ -23,6 +23,7 @@ from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
     FreeText,
+    InvalidReply,
     LanguageModelError,
     MaySay,
     PromptTooLong,
@@ -268,13 +269,24 @@ def error_to_dict(error: Exception) -> Event:
     }
     if isinstance(error, PromptTooLong):
         values |= {"excess": error.excess, "context": error.context}
+    if isinstance(error, LanguageModelError) and error.took is not None:
+        values["took"] = reply_to_dict(error.took)
     return values
 
 
 def error_from_dict(values: Event) -> Exception:
     """Return an exception that means the same as what was raised."""
+    error = _error(values)
+    if isinstance(error, LanguageModelError) and "took" in values:
+        error.took = reply_from_dict(values["took"])
+    return error
+
+
+def _error(values: Event) -> Exception:
     if "excess" in values:
         return PromptTooLong(values["excess"], values["context"])
-    base = _ERRORS.get(FailureKind(values["kind"]), Exception)
+    base = InvalidReply if "took" in values else _ERRORS.get(FailureKind(values["kind"]), Exception)
+    if values["kind"] == FailureKind.MODEL_GONE.value:
+        base = LanguageModelError
     made: type[Exception] = type(values["type"], (base,), {})
     return made(values["message"])

@@ -198,7 +198,7 @@ class Recorder(Listener):
                 "recallable": list(context.world.recallable),
                 "options": self._options,
                 **({} if context.person is None else {"person": True}),
-                "limits": {"decisions": budget.max_decisions, "steps": budget.max_steps},
+                "limits": budget.limits,
                 **({} if context.team.alone else {"robots": [robot.name for robot in context.team.robots]}),
                 **self._about,
                 "parent": self._parent,
@@ -447,6 +447,10 @@ class Recorder(Listener):
     def heard(self, words: str) -> None:
         """See :meth:`Listener.heard`."""
         self._write({"e": "heard", "text": words})
+
+    def time_is_up(self) -> None:
+        """See :meth:`Listener.time_is_up`."""
+        self._write({"e": "time_is_up"})
 
     def counted(self, tokens: int) -> None:
         """See :meth:`Listener.counted`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +96,9 @@ class Listener:
     def heard(self, words: str) -> None:
         """A person has said something that is no answer; goal nodes that can take it in are told."""
 
+    def time_is_up(self) -> None:
+        """The seconds that the run may take are over; what is under way is canceled."""
+
     def counted(self, tokens: int) -> None:
         """The language model's tokenizer has counted the tokens of a text."""
 
@@ -108,9 +111,10 @@ class Listeners(Listener):
     """
 
     def __init__(self, *listeners: Listener) -> None:
-        for name in vars(Listener):
-            if not name.startswith("_"):
-                setattr(self, name, partial(_tell, [getattr(listener, name) for listener in listeners]))
+        for name, of_nobody in vars(Listener).items():
+            told = [getattr(one, name) for one in listeners if getattr(type(one), name, None) is not of_nobody]
+            if not name.startswith("_") and told:
+                setattr(self, name, told[0] if len(told) == 1 else partial(_tell, told))
 
 
 def _tell(methods: list[Callable[..., None]], *what: Any, **named: Any) -> None:
@@ -144,6 +148,7 @@ class RunContext:
         fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
         paused: Why a person has the run hold; empty: none has.
         words: What a person has said that is no answer, in order.
+        warned: Whether a reply came with a warning.
         answers: What questions were answered with, by their words in lower case.
         team: The robots of the world.
     """
@@ -170,6 +175,7 @@ class RunContext:
     paused: str = ""
     words: list[str] = field(default_factory=list)
     answers: dict[str, str] = field(default_factory=dict)
+    warned: bool = False
     team: Team = field(init=False)
 
     def __post_init__(self) -> None:
@@ -207,6 +213,31 @@ class RunContext:
             return approximate_tokens(text)
         self.listener.counted(count)
         return count
+
+    def took(self, node: int, decision: int, reply: Reply, request: DecisionRequest) -> None:
+        """Take in what a request took, also one that came to nothing; tokens that nobody counted are estimated.
+
+        Args:
+            node: Index of the goal node that asked.
+            decision: Number of the decision that it asked for.
+            reply: What came back.
+            request: What was asked.
+        """
+        self.replies.append((node, decision, reply))
+        prompt, output = reply.prompt_tokens, reply.output_tokens
+        estimated = self.budget.limits_tokens and (prompt is None or output is None)
+        if estimated and prompt is None:
+            prompt = approximate_tokens(request.prompt)
+        if estimated and output is None:
+            output = approximate_tokens(f"{reply.reasoning}{reply.text}")
+        prompt = (prompt or 0) + reply.tried_prompt_tokens
+        output = (output or 0) + reply.tried_output_tokens
+        self.budget.count_tokens(prompt, reply.cached_tokens or 0, output, estimated=estimated)
+
+    def warned_once(self, reply: Reply) -> Reply:
+        """Return a reply without its warning, if one came with a warning before."""
+        before, self.warned = self.warned, self.warned or bool(reply.warning)
+        return replace(reply, warning="") if before and reply.warning else reply
 
     def failed(self, failure: Failure) -> None:
         """Take in what ended a goal node before its program did."""

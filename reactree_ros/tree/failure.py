@@ -17,7 +17,9 @@ class FailureKind(enum.Enum):
     GAVE_UP = "failure"
     """The planner gave up: it said so, its expansion failed, or it could not be held to what may be said."""
     BUDGET = "budget"
-    """A limit of the run is reached: decisions, steps, tokens, seconds, money, or how often the same may come."""
+    """A limit of the run is reached: decisions, steps, tokens, seconds or money."""
+    STUCK = "stuck"
+    """The same thing came again and again, and nothing new."""
     CONTEXT_FULL = "context_full"
     """The prompt does not fit into the language model's context, and nothing is left to leave out."""
     MODEL_GONE = "model_gone"
@@ -49,10 +51,11 @@ class LimitReached(Exception):
 
     Args:
         limit: The limit that is reached.
+        reason: How far, in words; empty: its line says enough.
     """
 
-    def __init__(self, limit: Limit) -> None:
-        super().__init__(limit.line)
+    def __init__(self, limit: Limit, reason: str = "") -> None:
+        super().__init__(reason or limit.line)
         self.limit = limit
 
 
@@ -96,6 +99,8 @@ def failure_of(error: Exception) -> Failure:
     if isinstance(error, EndedBelow):
         return error.failure
     message = redacted(str(error)) or type(error).__name__
+    if isinstance(error, LimitReached):
+        return Failure(FailureKind.STUCK if error.limit is Limit.STUCK else FailureKind.BUDGET, message)
     for kinds, kind in _KINDS:
         if isinstance(error, kinds):
             return Failure(kind, message)
@@ -110,7 +115,6 @@ _FATAL = (
     FailureKind.BUG,
 )
 _KINDS: tuple[tuple[tuple[type[Exception], ...], FailureKind], ...] = (
-    ((LimitReached,), FailureKind.BUDGET),
     ((GaveUp, InvalidReply), FailureKind.GAVE_UP),
     ((PromptTooLong,), FailureKind.CONTEXT_FULL),
     ((LanguageModelError,), FailureKind.MODEL_GONE),

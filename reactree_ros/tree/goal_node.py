@@ -15,6 +15,7 @@ from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.composites import Composite
 
+from reactree_ros.agent.budget import COUNTED, Limit
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Decision, Think
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import Grammar
@@ -22,7 +23,15 @@ from reactree_ros.agent.prompt import shortened, start_turn
 from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.agent.summary import SUMMARY_STOPS, read_summary, summary_request, without_oldest
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, is_closed, node_text
-from reactree_ros.llm.port import DecisionRequest, FreeText, MaySay, NoAnswerInTime, PromptTooLong, Reply
+from reactree_ros.llm.port import (
+    DecisionRequest,
+    FreeText,
+    LanguageModelError,
+    MaySay,
+    NoAnswerInTime,
+    PromptTooLong,
+    Reply,
+)
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.pending import Pending, asked
 from reactree_ros.person.port import Answer, NobodyAnswers, Question, quoted
@@ -310,8 +319,13 @@ class GoalNode(Composite, abc.ABC):
         self.check_budget()
         asked = self.request(turns, may_say, begun=begun, **sampling)
         pending, call = self.decide(asked), Call("reply", asked.id)
-        reply: Reply = yield Wait("reply", pending, NoAnswerInTime, next_tick=True, while_held=False, call=call)
-        context.replies.append((self.index, context.budget.decisions + 1, reply))
+        try:
+            reply: Reply = yield Wait("reply", pending, NoAnswerInTime, next_tick=True, while_held=False, call=call)
+        except LanguageModelError as error:
+            if error.took is not None:
+                context.took(self.index, context.budget.decisions + 1, error.took, asked)
+            raise
+        context.took(self.index, context.budget.decisions + 1, reply, asked)
         return reply
 
     def request(self, turns: Sequence[Turn], may_say: MaySay, *, begun: str = "", **sampling: Any) -> DecisionRequest:
@@ -354,8 +368,13 @@ class GoalNode(Composite, abc.ABC):
             LimitReached: It is not; the node is told.
         """
         if (limit := self._context.budget.reached()) is not None:
-            self.tell(limit.line, About.LIMIT)
-            raise LimitReached(limit)
+            raise self._limited(limit)
+
+    def _limited(self, limit: Limit) -> LimitReached:
+        """Tell the node of a limit that is reached, and return what ends it."""
+        reached = LimitReached(limit, "" if limit in COUNTED else self._context.budget.reason())
+        self.tell(str(reached), About.LIMIT)
+        return reached
 
     def summarise(
         self, trajectory: Sequence[Turn], subgoal: str, *, otherwise: str
@@ -471,6 +490,8 @@ class GoalNode(Composite, abc.ABC):
         pending = asked(context.person.ask, put)
         try:
             answer: Answer = yield Wait("answer", pending, NobodyAnswers, seconds=seconds, call=Call("answer", put.id))
+        except LimitReached:
+            raise
         except Exception as error:
             return f"Nobody answers: {in_lines(str(error), first=False) or type(error).__name__}."
         context.answers[question.casefold()] = said = quoted(answer.text)
@@ -549,7 +570,7 @@ class GoalNode(Composite, abc.ABC):
         pending = asked(examples, self.subgoal)
         try:
             found: tuple[Experience, ...] = yield Wait("examples", pending, MemoryGone, call=Call("examples"))
-        except MemoryGone:
+        except (MemoryGone, LimitReached):
             raise
         except Exception as error:
             raise MemoryGone(f"no examples: {error}") from error
@@ -607,10 +628,13 @@ class GoalNode(Composite, abc.ABC):
                 yield self
                 return
             self._begin()
+        elif self._context.budget.time_is_up and isinstance(self._step, Wait | Execute | Hold):
+            self._say_held("")
+            self._break_off(self._limited(Limit.SECONDS))
         elif isinstance(self._step, Hold):
             self._look_whether_held()
         elif _is_broken_off(self._step) and (held := self._held()):
-            self._break_off(held)
+            self._break_off(_BrokenOff(held))
         elif isinstance(self._step, Wait):
             self._look(self._step)
         self.status = Status.RUNNING
@@ -715,14 +739,15 @@ class GoalNode(Composite, abc.ABC):
             self.feedback_message = said
             self._context.listener.held(self, reason)
 
-    def _break_off(self, held: str) -> None:
+    def _break_off(self, reason: Exception) -> None:
+        """Cancel what the program waits for, and raise a reason there instead."""
         program = self._program
         assert program is not None  # it waits
         if isinstance(self._step, Wait):
             self._step.pending.cancel()
-        elif self.leaf is not None:
+        elif isinstance(self._step, Execute) and self.leaf is not None:
             self.leaf.stop(Status.INVALID)
-        self._go_on(lambda: program.throw(_BrokenOff(held)))
+        self._go_on(lambda: program.throw(reason))
 
     def _outcome_of(self, step: Wait) -> Callable[[], Step]:
         assert self._program is not None  # it waits
@@ -735,6 +760,8 @@ class GoalNode(Composite, abc.ABC):
             thrown = error
         else:
             if step.call is not None:
+                if step.call.of == "reply":
+                    value = self._context.warned_once(value)
                 listener.came(self, step.call, value)
             return lambda: program.send(value)
         if step.call is not None:

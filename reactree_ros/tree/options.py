@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reactree_ros.settings import Settings
 
@@ -31,6 +31,29 @@ class RunOptions(Settings):
     max_decisions: int = Field(default=0, ge=0, description="decisions allowed; 0: as many as the household allows")
     max_steps: int = Field(
         default=0, ge=0, description="skills and recalls allowed; 0: as many as the household allows"
+    )
+    max_prompt_tokens: int = Field(
+        default=0, ge=0, description="tokens of all prompts allowed, also of requests that failed; 0: any number"
+    )
+    max_output_tokens: int = Field(
+        default=0, ge=0, description="generated tokens allowed, those of the reasoning too; 0: any number"
+    )
+    max_seconds: float = Field(
+        default=0.0,
+        ge=0,
+        le=31536000,
+        description="longest run, in seconds; what is under way then is canceled; 0: any",
+    )
+    max_cost: float = Field(default=0.0, ge=0, description="money allowed, by the prices that are set; 0: any")
+    price_input: float = Field(default=0.0, ge=0, description="price of a million prompt tokens, in whatever money")
+    price_cached: float = Field(
+        default=0.0, ge=0, description="price of a million prompt tokens that a prefix cache served; 0: as the others"
+    )
+    price_output: float = Field(default=0.0, ge=0, description="price of a million generated tokens")
+    stuck_after: int = Field(
+        default=12,
+        ge=0,
+        description="how often the same may come without anything new, before the run ends as stuck; 0: for ever",
     )
     max_depth: int = Field(
         default=20,
@@ -62,6 +85,14 @@ class RunOptions(Settings):
         default=3600.0, gt=0, le=604800, description="longest hold by an emergency stop or a pause, in seconds"
     )
 
+    @model_validator(mode="after")
+    def _money_needs_prices(self) -> RunOptions:
+        if self.max_cost and not (self.price_input or self.price_output):
+            raise ValueError(
+                f"max_cost is {self.max_cost:g} and no price is set: set price_input and price_output, too"
+            )
+        return self
+
 
 class TreeOptions(RunOptions):
     """A run's options with those that only a replay of recordings changes.
@@ -82,6 +113,7 @@ class TreeOptions(RunOptions):
 AS_RECORDED = TreeOptions(
     parallel=ParallelPolicy.ALL,
     max_depth=0,
+    stuck_after=0,
     answer_repeats=False,
     plain_reading=True,
     refuse_recursion=False,

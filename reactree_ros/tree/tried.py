@@ -9,6 +9,7 @@ from py_trees.common import Status
 from py_trees.composites import Selector
 
 from reactree_ros.agent.decision import FAILURE, Act, Think
+from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.told import ToldFailed, Tried
 from reactree_ros.agent.turns import Said, Saw, Told
 from reactree_ros.memory.experience import End
@@ -33,7 +34,7 @@ def why(failed: Behaviour) -> str:
             return why(child)
     if not isinstance(failed, GoalNode):
         return failed.feedback_message
-    return _in_one_line(_last_words(failed) or failed.feedback_message)
+    return shortened_line(_last_words(failed) or failed.feedback_message, LONGEST)
 
 
 def left_undone(succeeded: Behaviour) -> Iterator[str]:
@@ -70,8 +71,3 @@ def _last_words(node: GoalNode) -> str:
         elif isinstance(turn, Said) and isinstance(turn.decision, Act):
             return seen
     return "gave up at once"
-
-
-def _in_one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"

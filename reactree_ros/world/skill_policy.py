@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from reactree_ros.agent.household import split_skill
 from reactree_ros.errors import UserError
 from reactree_ros.read_back import read_yaml
-from reactree_ros.settings import did_you_mean
+from reactree_ros.settings import did_you_mean, fault_of
 
 
 class PolicyError(UserError, ValueError):
@@ -171,6 +171,6 @@ def _policy(document: Any, where: str) -> SkillPolicy:
     try:
         return SkillPolicy(tuple(_Document.model_validate(document).rules), where=where)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the document"
-        raise PolicyError(f"{where}: {place}: {first['msg']}, not {str(first['input'])[:60]!r}") from None
+        fault = fault_of(error, _Document)
+        place = ".".join(map(str, fault.path)) or "the document"
+        raise PolicyError(f"{where}: {place}: {fault.with_value}") from None

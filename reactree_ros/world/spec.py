@@ -167,7 +167,9 @@ class Place:
             UserError: There is none of that number.
         """
         if task_id not in self.tasks:
-            raise UserError(f"there is no task {task_id} in {self.spec.name}; there are {_listed(self.tasks)}")
+            near = min(self.tasks, key=lambda one: abs(one - task_id), default=None)
+            meant = "" if near is None else f"; the nearest is {near}"
+            raise UserError(f"there is no task {task_id} in {self.spec.name}; there are {_listed(self.tasks)}{meant}")
         return self.tasks[task_id]
 
     def choose(self, instruction: str | None, *, by_number: bool = False) -> tuple[Task | None, int | None]:

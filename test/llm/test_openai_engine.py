@@ -74,8 +74,8 @@ FAILURES: dict[str, tuple[Behaviour, type[LanguageModelError], str, int]] = {
     "500": (fails(500, "CUDA error"), ServerUnavailable, "answered HTTP 500: CUDA error", 2),
     "503": (fails(503, "loading model"), ServerUnavailable, "answered HTTP 503: loading model", 2),
     "429": (fails(429, "slow down"), ServerUnavailable, "answered HTTP 429: slow down", 2),
-    "400": (fails(400, "bad\ngrammar"), RequestRejected, "answered HTTP 400: bad grammar", 1),
-    "422": (fails(422, "no such field"), RequestRejected, "answered HTTP 422: no such field", 1),
+    "400": (fails(400, "bad\ngrammar"), RequestRejected, "answered HTTP 400: bad grammar", 2),
+    "422": (fails(422, "no such field"), RequestRejected, "answered HTTP 422: no such field", 2),
     "404": (fails(404, "The model `tiny` does not exist."), RequestRejected, "The model `tiny` does not exist", 1),
     "401": (fails(401, "no"), RequestRejected, "does not accept the key (HTTP 401); set OPENAI_API_KEY or api_key", 1),
     "403": (fails(403, "no"), RequestRejected, "does not accept the key (HTTP 403); set OPENAI_API_KEY or api_key", 1),
@@ -372,7 +372,7 @@ def test_the_first_model_is_taken_unless_one_is_named(model: Model) -> None:
         assert [request.body["model"] for request in peer.asked] == ["a", "b"]
         failure = refusal(model(peer, model="c"))
         assert type(failure) is RequestRejected
-        assert str(failure).endswith("has no model 'c'; it has a, b")
+        assert str(failure).endswith("The model `c` does not exist.; it lists no model 'c', but a, b")
 
 
 @pytest.mark.parametrize(
@@ -395,8 +395,57 @@ def test_a_server_of_something_else_is_named_and_asked_anew(
     assert type(failure) in (ServerUnavailable, RequestRejected)
     assert message in str(failure)
     assert peer.base_url in str(failure)
+    assert str(failure).endswith("name the model (--model NAME)")
     peer.on_models = None
     assert ask(one).text == THOUGHT
+
+
+OTHER_LISTS = {
+    "401": fails(401, "no"),
+    "403": fails(403, "no"),
+    "404": fails(404, "404 page not found"),
+    "405": fails(405, "Method Not Allowed"),
+    "500": fails(500, "no"),
+    "501": fails(501, "no"),
+    "a web page": shows_a_page,
+    "no JSON": babbles,
+    "null": answers(None),
+    "a list": answers(["tiny"]),
+    "no names": answers({"data": [{}, 1, None]}),
+    "data of another kind": answers({"data": "tiny"}),
+    "another shape": answers({"models": [{"name": "tiny"}]}),
+    "nothing": answers({"object": "list", "data": []}),
+    "other models": answers({"data": [{"id": "other", "owned_by": "somebody"}]}),
+}
+
+
+@pytest.mark.parametrize("behaviour", OTHER_LISTS.values(), ids=OTHER_LISTS)
+@pytest.mark.parametrize("chats", [True, False])
+def test_a_model_that_is_named_need_not_be_listed(behaviour: Behaviour, chats: bool) -> None:
+    with Peer(chats=chats, say=lambda prompt: THOUGHT) as peer, clients() as make:
+        peer.on_models = behaviour
+        one = make(peer, model="tiny")
+        one.ready().result(PATIENCE)
+        assert ask(one).text == THOUGHT
+        assert one.status()["model"] == "tiny"
+        assert {request.body["model"] for request in peer.asked} == {"tiny"}
+        assert sum(request.path == "/v1/models" for request in peer.requests) == 1
+
+
+@pytest.mark.parametrize("behaviour", OTHER_LISTS.values(), ids=OTHER_LISTS)
+def test_without_a_list_the_error_says_to_name_the_model(model: Model, behaviour: Behaviour) -> None:
+    with Peer(say=lambda prompt: THOUGHT) as peer:
+        peer.on_models = behaviour
+        failure = refusal(model(peer))
+        assert "--model" in str(failure) or "does not exist" in str(failure)
+
+
+def test_a_server_without_list_and_chat_is_doubted(model: Model) -> None:
+    with Peer(models=()) as peer:
+        peer.on_models = fails(404, "Not Found")
+        assert str(refusal(model(peer, model="tiny"))).endswith(
+            "it has no list of models either: is its base URL right?"
+        )
 
 
 # ---------------------------------------------------------------------- what a request holds

@@ -18,7 +18,7 @@ from hosted_peers import (
     out_of_range,
     xai_lacks,
 )
-from openai_peer import JSON_SCHEMA, Behaviour, Peer, fails
+from openai_peer import CHOICE, GRAMMAR, JSON_SCHEMA, REGEX, Behaviour, Peer, answers, fails
 
 from reactree_ros.agent.turns import Told
 from reactree_ros.llm.openai.parameters import LIMIT, NEWER_LIMIT, Parameters
@@ -200,7 +200,8 @@ def test_a_refusal_that_repeats_itself_is_told_and_not_asked_about_again(model: 
         one.ready().result(PATIENCE)
         peer.script.extend([groq_lacks("seed")] * 3)
         assert "property 'seed' is unsupported" in str(refusal(one, may_say=FreeText()))
-        assert len(peer.asked) == 2
+        assert len(peer.asked) == 3  # with it, without it, and without anything else that is optional
+        assert one.status()["left out"] == "seed"
 
 
 def test_a_prompt_that_is_too_long_is_no_refusal_of_the_limit(model: Model) -> None:
@@ -276,3 +277,79 @@ def test_a_name_is_given_up_once_however_often_it_is_refused() -> None:
         assert not parameters.learn(one, values, after)
         sent = after
     assert parameters.status() == {"left out": f"seed, {NEWER_LIMIT}"}
+
+
+# ---------------------------------------------------------------------- a refusal that does not say what it means
+
+
+ASTRAY = {
+    "another one": openai_lacks("temperature"),
+    "nothing": fails(400, "Bad Request"),
+    "what was never sent": openai_lacks("logit_bias"),
+    "a part of the body": fails(422, "messages.0: Extra inputs are not permitted"),
+    "another language": fails(400, "不支持的参数"),
+    "a place without a name": answers({"detail": [{"type": "value_error", "loc": ["body"], "msg": "No"}]}, 422),
+    "a list of others": answers(
+        {"detail": [{"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra"} for name in ("top_k", "n")]}, 422
+    ),
+    "no JSON": lambda exchange: exchange.raw(400, b"<html>Bad Request</html>", "text/html"),
+    "empty": lambda exchange: exchange.raw(400, b"", "text/plain"),
+}
+
+
+@pytest.mark.parametrize("refuse", ASTRAY.values(), ids=ASTRAY)
+def test_what_is_optional_is_left_out_together_where_a_refusal_does_not_name_its_reason(
+    model: Model, refuse: Behaviour, caplog: pytest.LogCaptureFixture
+) -> None:
+    with hosted({"seed": refuse}) as peer:
+        one = model(peer, chat=True)
+        for _ in range(3):
+            assert ask(one, may_say=FreeText()).text == THOUGHT
+        assert one.status()["left out"] == "temperature, seed"
+        assert len(peer.asked) == 3
+        assert all("seed" not in request.body for request in peer.asked)
+        assert sum("seed" in request.body for request in peer.requests if request.is_a_chat) <= 2
+    assert sum("from now on" in record.message for record in caplog.records) <= 2
+
+
+def test_what_a_server_took_before_stays(model: Model) -> None:
+    with hosted({"top_p": fails(400, "Bad Request")}) as peer:
+        one = model(peer, chat=True)
+        one.ready().result(PATIENCE)
+        for _ in range(2):
+            assert ask(one, may_say=FreeText(), top_p=0.5).text == THOUGHT
+        assert one.status()["left out"] == "top_p"
+        assert len(peer.asked) == 3
+
+
+def test_a_run_goes_on_where_one_parameter_after_the_other_is_named_and_a_first_one_again(model: Model) -> None:
+    with hosted({}) as peer:
+        one = model(peer, chat=True)
+        one.ready().result(PATIENCE)
+        peer.script.extend(openai_lacks(name) for name in ("temperature", "seed", "temperature"))
+        assert ask(one, may_say=FreeText(), top_p=0.5).text == THOUGHT
+        assert one.status()["left out"] == "temperature, top_p, seed"
+        assert len(peer.asked) == 4
+
+
+def test_a_server_that_refuses_whatever_is_sent_is_asked_a_bounded_number_of_times(model: Model) -> None:
+    for refuse in ASTRAY.values():
+        with hosted({}) as peer:
+            one = model(peer, chat=True)
+            one.ready().result(PATIENCE)
+            peer.script.extend([refuse] * 20)
+            for _ in range(3):
+                assert type(refusal(one, may_say=FreeText(), seed=4)) is RequestRejected
+            assert len(peer.asked) <= 8
+            assert "seed" not in one.status().get("left out", "")
+
+
+def test_a_constraint_that_is_refused_is_no_reason_to_leave_parameters_out(model: Model) -> None:
+    with Peer(chats=True, say=lambda prompt: THOUGHT, refuses=(GRAMMAR, REGEX, CHOICE)) as peer:
+        one = model(peer, constraints=None)
+        one.ready().result(PATIENCE)
+        assert one.status()["constraints"] == "json_schema"
+        assert "left out" not in one.status()
+        tried = [request.body for request in peer.requests if "Say a word:" in request.prompt]
+        assert len(tried) == 4
+        assert all({"temperature", "seed"} <= body.keys() for body in tried)

@@ -6,11 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from clients import PATIENCE, Model, ask, clients, decided
+from clients import PATIENCE, Model, ask, clients, decided, refusal
 from openai_peer import GRAMMAR, JSON_SCHEMA, THOUGHT, Behaviour, Peer, Request, answers, fails, says
 
 from reactree_ros.agent.turns import Said, Told
-from reactree_ros.llm.port import FreeText
+from reactree_ros.episode import Episode
+from reactree_ros.llm.port import Choice, FreeText, ServerUnavailable
+from reactree_ros.planners.spec import planner
+from reactree_ros.world.virtualhome.houses import HOUSES
+from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.world.virtualhome.tasks import load_tasks
 
 ACT = "Act: go to kitchen 1"
 WORDS = len(THOUGHT.split())
@@ -62,10 +67,10 @@ def test_thoughts_in_a_field_are_counted(model: Model) -> None:
         assert (reply.reasoning_tokens, reply.text) == (WORDS, ACT)
 
 
-def answered(**message: Any) -> Behaviour:
+def answered(*, finish: str = "stop", **message: Any) -> Behaviour:
     """An answer of vLLM's, whose reasoning parser counts only what is behind the beginning of a thought."""
     usage = {"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 0}}
-    choice = {"finish_reason": "stop", "message": {"role": "assistant", "content": None, **message}}
+    choice = {"finish_reason": finish, "message": {"role": "assistant", "content": None, **message}}
     return answers({"choices": [choice], "usage": usage})
 
 
@@ -86,11 +91,123 @@ def test_an_answer_that_is_taken_for_a_thought_by_the_parser_is_one_where_no_tho
         peer.script.append(answered(reasoning=ACT))
         reply = ask(one)
         assert (decided(reply), reply.reasoning) == (ACT, "")
+
+
+EXACT = {
+    "an act": ACT,
+    "done": "Act: done",
+    "a thought": "Think: I look first",
+    "an expansion": "Expand:\n- control flow: sequence\n- subgoals: find it, take it",
+    "blanks around it": f"\n{ACT}\n",
+    "the schema": '{"decision": {"Act": "go to kitchen 1"}}',
+}
+
+
+@pytest.mark.parametrize("said", EXACT.values(), ids=EXACT)
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "thinking", "parts", "open tag", "closed tags"])
+def test_a_thought_that_is_exactly_a_decision_is_taken_where_there_is_no_answer(
+    model: Model, field: str, said: str
+) -> None:
+    inline = {"open tag": f"<think>{said}", "closed tags": f"<think>{said}</think>"}
+    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": said}]}]
+    content = inline.get(field, parts if field == "parts" else "")
+    more = {field: said} if field in ("reasoning_content", "reasoning", "thinking") else {}
+    with thinking("reasoning") as peer:
         one = model(peer, constraints=("grammar",))
-        peer.script.append(answered(reasoning="Act: done"))
+        peer.script.append(answered(content=content, **more))
         reply = ask(one)
-        assert decided(reply) == ACT
-        assert "Act: done" in reply.reasoning
+        assert (len(peer.asked), reply.objection, reply.reasoning) == (1, "", "")
+        if said.startswith("{"):
+            assert decided(reply) == ACT
+        else:
+            assert decided(reply) == said.strip()
+
+
+MENTIONED = {
+    "in a sentence": f"I could say '{ACT}', but first I look.",
+    "at the end": f"The kitchen is near.\n{ACT}",
+    "at the beginning": f"{ACT}\nThat would be good.",
+    "twice": f"{ACT}\nAct: done",
+    "what may not be said": "Act: go to the moon 1",
+    "a skill alone": "go to kitchen 1",
+    "in a fence": f"```\n{ACT}\n```",
+    "in quotes": f'"{ACT}"',
+    "JSON in a sentence": 'I answer {"decision": {"Act": "done"}}.',
+    "JSON of another shape": '{"thought": "I am done", "action": "done"}',
+    "two in JSON": '{"decision": {"Think": "well", "Act": "done"}}',
+    "very long": "Think: " + "well " * 10_000,
+    "nested": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("thought", MENTIONED.values(), ids=MENTIONED)
+@pytest.mark.parametrize("field", ["reasoning_content", "open tag"])
+def test_a_thought_that_mentions_a_decision_is_none(model: Model, field: str, thought: str) -> None:
+    with thinking("reasoning") as peer:
+        one = model(peer, constraints=("grammar",))
+        tag = field == "open tag"
+        peer.script.append(answered(content=f"<think>{thought}") if tag else answered(**{field: thought}))
+        reply = ask(one)
+        assert (decided(reply), len(peer.asked)) == (ACT, 2)
+        assert thought.strip() in reply.reasoning
+
+
+def test_a_thought_that_the_limit_ended_is_no_decision(model: Model) -> None:
+    with thinking("reasoning") as peer:
+        one = model(peer, constraints=("grammar",))
+        peer.script.append(answered(finish="length", reasoning_content="Act: done"))
+        assert decided(ask(one)) == ACT
+
+
+def test_a_choice_may_be_in_the_thought_too(model: Model) -> None:
+    with thinking("reasoning") as peer:
+        one = model(peer, constraints=("grammar",))
+        peer.script.append(answered(reasoning_content="b"))
+        reply = ask(one, may_say=Choice(("a", "b")))
+        assert (reply.text, len(peer.asked)) == ("b", 1)
+
+
+SILENT = {
+    "nothing": (answered(), "empty texts came (9 output tokens)", "chat=false"),
+    "a thought": (answered(reasoning_content="Hm."), "a thought came ('Hm.')", "thinking=false"),
+    "no end": (answered(finish="length", reasoning_content="Hm."), "still thought", "raise reasoning_tokens"),
+    "blanks": (answered(content=" \n"), "empty texts came", "look into its log"),
+}
+
+
+@pytest.mark.parametrize(("behaviour", "came", "way_out"), SILENT.values(), ids=SILENT)
+def test_a_model_that_says_nothing_again_and_again_is_gone_and_the_error_says_what_came(
+    model: Model, behaviour: Behaviour, came: str, way_out: str
+) -> None:
+    with thinking("reasoning") as peer:
+        one = model(peer, constraints=("grammar",))
+        peer.script.extend([behaviour] * 50)
+        assert ask(one).objection
+        failure = refusal(one)
+        assert type(failure) is ServerUnavailable
+        assert f"at {peer.base_url} said nothing 8 times in a row" in str(failure)
+        assert came in str(failure)
+        assert way_out in str(failure)
+        assert len(peer.asked) == 8
+
+
+def test_a_word_in_between_begins_the_count_of_silences_again(model: Model) -> None:
+    with thinking("reasoning") as peer:
+        one = model(peer, constraints=("grammar",))
+        for _ in range(5):
+            peer.script.extend([answered()] * 3)
+            assert decided(ask(one)) == ACT
+
+
+def test_a_run_with_a_model_that_says_nothing_ends_soon_and_says_so(model: Model) -> None:
+    with thinking("reasoning") as peer:
+        peer.say = lambda prompt: ""
+        peer.obeys = frozenset()
+        world = SymbolicWorld(load_tasks(HOUSES["apartment"])[0])
+        result = Episode("Go to the kitchen", world=world, model=model(peer), planner=planner("reactree")).run()
+        assert result.end == "model_gone"
+        assert "said nothing 8 times in a row" in result.message
+        assert sum(request.path.endswith("/completions") for request in peer.requests) <= 20
 
 
 def test_thoughts_in_the_text_are_taken_out_of_it(model: Model) -> None:

@@ -386,7 +386,7 @@ def test_code_that_asks_without_end_ends_with_the_budget() -> None:
     endless = "while True:\n    try:\n        ask('Still there?')\n    except RuntimeError:\n        pass"
     model = Answers([plan(endless)], lambda _: Pending.of(Reply("yes")))
     with ScriptedWorld() as world:
-        options = TreeOptions(max_decisions=40)
+        options = TreeOptions(max_decisions=40, stuck_after=0)
         run = Episode("do it", world=world, model=model, planner=planner("adaplanner"), options=options)
         result = run.run()
     assert (result.end, result.decisions, model.asked) == ("out_of_decisions", 40, 20)

@@ -193,12 +193,19 @@ def _no_memory(at: int, given: dict[str, Any]) -> None:
     given["examples"] = lambda subgoal: Pending.failed(OSError("the disk is gone"))
 
 
+def _no_time(at: int, given: dict[str, Any]) -> None:
+    _model(None)(at, given)
+    _options(max_seconds=lambda at: 5000.0, decision_timeout=lambda at: 86400.0)(at, given)
+
+
 ENDINGS: dict[str, Ending] = {
     "as it comes": (WELL, lambda at, given: None),
     "gave up": ({"failure", *WELL}, _model(InvalidReply("none of what may be said"))),
-    "nonsense": ({"out_of_decisions", *WELL}, _model("sing <b>\u202e\x1b[31m \ud83d")),
+    "nonsense": ({"stuck", *WELL}, _model("sing <b>\u202e\x1b[31m \ud83d")),
     "out of decisions": ({"out_of_decisions", *WELL}, _options(max_decisions=lambda at: at)),
     "out of steps": ({"out_of_steps", *WELL}, _options(max_steps=lambda at: 1 + at // 2)),
+    "out of tokens": ({"out_of_tokens", *WELL}, _options(max_prompt_tokens=lambda at: 100 * at)),
+    "out of time": ({"out_of_time", *WELL}, _no_time),
     "context full": ({"context_full", *WELL}, _model(PromptTooLong(7, 100))),
     "model gone": ({"model_gone", *WELL}, _model(ServerUnavailable("it rains"))),
     "model late": ({"model_gone", *WELL}, _model(None)),

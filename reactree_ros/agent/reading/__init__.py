@@ -6,6 +6,7 @@ the next reply to be right. What a skill does is never guessed.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 
@@ -20,7 +21,7 @@ from reactree_ros.agent.reading.skills import Skills
 from reactree_ros.agent.reading.turn import own_words
 from reactree_ros.agent.turns import Said
 
-__all__ = ["Unreadable", "own_words", "read", "read_call", "read_choice"]
+__all__ = ["Unreadable", "own_words", "read", "read_call", "read_choice", "says_exactly"]
 
 #: Longest reply that is read, in characters: many times what a decision takes.
 LONGEST = 40_000
@@ -48,6 +49,22 @@ def read(text: str, grammar: Grammar, *, cut: bool = False) -> tuple[Said, ...]:
     cut = cut and text.endswith(words)
     reader = Reader(grammar, cut=cut)
     return _as_the_grammar_has_it(words.strip(), grammar, cut) or reader.read(parts_of(words, reader.kinds))
+
+
+def says_exactly(text: str, grammar: Grammar) -> bool:
+    """Return whether a text is one decision in just the words or the schema of the grammar, and nothing else.
+
+    For a text that may be something else, such as a thought: that one only mentions a decision does not count.
+    """
+    text = text.strip()
+    if len(text) > LONGEST:
+        return False
+    if _as_the_grammar_has_it(text, grammar, cut=False):
+        return True
+    try:
+        return json.loads(text).keys() == {"decision"} and len(read(text, grammar)) == 1
+    except (ValueError, AttributeError, RecursionError, Unreadable):
+        return False
 
 
 def read_call(calls: Iterable[tuple[str, str]], grammar: Grammar, *, text: str = "") -> tuple[Said, ...]:

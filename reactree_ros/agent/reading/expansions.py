@@ -105,7 +105,7 @@ def _flow(said: Any, names: str) -> ControlFlow:
     found = {_FLOWS[word] for word in _words(said) if word in _FLOWS}
     if len(found) > 1:
         raise Unreadable("'Expand:' names more than one control flow; name one.")
-    others = {*_words(re.sub(r"\([^)]*\)", "", said))} - {*_FLOWS, *_FILLING}
+    others = {*_words(re.sub(r"\([^)]{0,500}\)", "", said))} - {*_FLOWS, *_FILLING}
     if not found or others or taken_back(said):
         raise Unreadable(f"Control flow '{shortened(said, 40)}' is unknown; use one of {names}.")
     return found.pop()

@@ -34,7 +34,10 @@ _KINDS = {
 _STRUCTURE = frozenset({"function", "toolcall", "tooluse", "functioncall"})
 _DENYING = re.compile(r"not|avoid|except|without|exclude|instead|unless|forbid|previous|last|undo", re.IGNORECASE)
 _BEGIN = re.compile(r"\{|\[(?=\s*\{)")
-_PYTHON = re.compile(r"""'(?P<text>(?:[^'\\\n]|\\.)*)'|"(?:[^"\\\n]|\\.)*"|\b(?:True|False|None)\b""")
+#: The texts and constants of Python; a quotation mark that nothing closes takes the rest of its line.
+_PYTHON = re.compile(
+    r"""'(?P<text>(?:[^'\\\n]|\\.)*)'|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*|"(?:[^"\\\n]|\\.)*|\b(?:True|False|None)\b"""
+)
 #: How deep values may lie, how long one may be that Python wrote, and how many beginnings of one are tried.
 _DEEPEST = 6
 _LONGEST = 4000

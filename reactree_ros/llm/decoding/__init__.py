@@ -8,17 +8,26 @@ from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.reading import Unreadable, own_words
 from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.llm.decoding.checking import Taken, checked
+from reactree_ros.llm.decoding.noticed import Noticed
 from reactree_ros.llm.decoding.strategy import Method, ask, check_method, method_for
 from reactree_ros.llm.decoding.usage import Usage
 from reactree_ros.llm.engine import Engine, Generation
 from reactree_ros.llm.port import DecisionRequest, InvalidReply, Reply
 
-__all__ = ["Method", "decode", "method_for"]
+__all__ = ["Method", "Noticed", "Usage", "decode", "method_for"]
 
 _STILL_THINKING = "Your reply ended while you were still thinking. Think less, and then answer."
 
 
-async def decode(engine: Engine, request: DecisionRequest, *, method: Method | None = None, retries: int = 3) -> Reply:
+async def decode(
+    engine: Engine,
+    request: DecisionRequest,
+    *,
+    method: Method | None = None,
+    retries: int = 3,
+    noticed: Noticed | None = None,
+    usage: Usage | None = None,
+) -> Reply:
     """Get a reply that is what may be said.
 
     Whatever the engine was held to, the reply is checked here; one that is not what may be said is asked for again,
@@ -29,13 +38,16 @@ async def decode(engine: Engine, request: DecisionRequest, *, method: Method | N
         request: What is asked.
         method: How a decision is asked for; None: the best that the engine's constraints allow.
         retries: How often to ask again.
+        noticed: What was noticed of the engine before; None: nothing.
+        usage: Lets the engine generate; whoever gives it sees what was used without a reply, too.
 
     Raises:
-        LanguageModelError: Of the engine, or :class:`InvalidReply` where no option of a choice is said.
+        LanguageModelError: Of the engine; :class:`InvalidReply` where no option of a choice is said; and
+            :class:`ServerUnavailable` where too many replies in a row were empty.
     """
     method = method or method_for(engine.constraints)
     check_method(engine, method)
-    usage, begin = Usage(engine), time.monotonic()
+    usage, begin = usage or Usage(engine, noticed or Noticed()), time.monotonic()
     refusal: tuple[Turn, ...] = ()
     taken, objection = Taken(""), ""
     for _ in range(retries + 1):

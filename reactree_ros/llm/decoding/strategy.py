@@ -6,9 +6,11 @@ import enum
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar, choice_schema
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar, choice_schema, chosen_of_json
+from reactree_ros.agent.reading import says_exactly
 from reactree_ros.llm.decoding.checking import Utterance
 from reactree_ros.llm.decoding.usage import Usage
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generation, chosen
@@ -78,18 +80,19 @@ async def ask(usage: Usage, generation: Generation, may_say: MaySay, method: Met
     if isinstance(may_say, Choice):
         return await _select(usage, generation, may_say.options, method)
     if method is Method.UNCONSTRAINED or (method is Method.ROUNDS and isinstance(may_say, SubgoalGrammar)):
-        return await _uttered(usage, replace(generation, stops=_NEXT))
+        return await _uttered(usage, replace(generation, stops=_NEXT), partial(says_exactly, grammar=may_say))
     if method is Method.ROUNDS:
         assert isinstance(may_say, DecisionGrammar)  # the two there are
         return await _rounds(usage, generation, may_say)
     if method is Method.ONE_SCHEMA:
         held = Constraint(ConstraintKind.JSON_SCHEMA, may_say.one_schema())
-        return await _uttered(usage, _with_room(generation, may_say.skills, held))
+        held_one = _with_room(generation, may_say.skills, held)
+        return await _uttered(usage, held_one, partial(says_exactly, grammar=may_say))
     return await _one_request(usage, generation, may_say)
 
 
-async def _uttered(usage: Usage, generation: Generation) -> Utterance:
-    generated = await usage.generate(generation)
+async def _uttered(usage: Usage, generation: Generation, may_say: Callable[[str], bool]) -> Utterance:
+    generated = await usage.generate(generation, may_say=may_say)
     cut = generated.finish_reason == "length" and not generated.text.endswith("\n")
     return Utterance(generated.text, generated.calls, cut)
 
@@ -113,7 +116,8 @@ async def _one_request(usage: Usage, generation: Generation, grammar: Grammar) -
         ConstraintKind.GRAMMAR: grammar.ebnf,
         ConstraintKind.JSON_SCHEMA: grammar.json_schema,
     }
-    return await _uttered(usage, _with_room(generation, grammar.skills, Constraint(kind, render[kind]())))
+    held = Constraint(kind, render[kind]())
+    return await _uttered(usage, _with_room(generation, grammar.skills, held), partial(says_exactly, grammar=grammar))
 
 
 async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar) -> Utterance:
@@ -141,16 +145,27 @@ async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar
 
 async def _select(usage: Usage, generation: Generation, options: Sequence[str], method: Method) -> Utterance:
     """Have one of the options said."""
+    one_of = partial(_is_one_of, options)
     kind = next((kind for kind in _SELECT if kind in usage.engine.constraints), None)
     if kind is None or method is Method.UNCONSTRAINED:
-        return await _uttered(usage, generation)
+        return await _uttered(usage, generation, one_of)
     if method is Method.ONE_SCHEMA:
         held = Constraint(ConstraintKind.JSON_SCHEMA, choice_schema(None))
-        return await _uttered(usage, _with_room(generation, options, held))
-    uttered = await _uttered(usage, _with_room(generation, options, Constraint.choice(kind, options)))
+        return await _uttered(usage, _with_room(generation, options, held), one_of)
+    uttered = await _uttered(usage, _with_room(generation, options, Constraint.choice(kind, options)), one_of)
     if kind is ConstraintKind.JSON_SCHEMA:
         return uttered
     return replace(uttered, text=chosen(kind, uttered.text))
+
+
+def _is_one_of(options: Sequence[str], text: str) -> bool:
+    """Whether a text is one of some options, as it is or as the value of the schema of a choice."""
+    if text in options:
+        return True
+    try:
+        return chosen_of_json(text) in options
+    except ValueError:
+        return False
 
 
 def _with_room(generation: Generation, texts: Sequence[str], held: Constraint) -> Generation:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
+from reactree_ros.agent.text import LONGEST
 from reactree_ros.llm.decoding.checking import Taken
+from reactree_ros.llm.decoding.noticed import Noticed, says_nothing
 from reactree_ros.llm.engine import Engine, Generated, Generation
 from reactree_ros.llm.port import PromptTooLong, Reply
 from reactree_ros.llm.reasoning import Answer, split_reasoning
@@ -16,27 +19,38 @@ class Usage:
 
     Args:
         engine: Open.
+        noticed: What was noticed of it before.
 
     Attributes:
         finish_reason: What ended the last text.
         unfinished: Whether it ended while the model still thought.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, noticed: Noticed) -> None:
         self.engine = engine
+        self._noticed = noticed
+        self._warning = ""
         self.finish_reason = "stop"
         self.unfinished = False
         self._generated: list[Generated] = []
+        self._tried: list[Generated] = []
 
-    async def generate(self, generation: Generation, *, thinks: bool = False) -> Generated:
+    async def generate(
+        self, generation: Generation, *, thinks: bool = False, may_say: Callable[[str], bool] = lambda text: False
+    ) -> Generated:
         """Generate one text, and take its reasoning out of it.
+
+        Servers are known to hold the reasoning to what the answer was to be held to: then nothing follows it. A
+        reasoning that is exactly what may be said is taken for the answer, where there is none.
 
         Args:
             generation: What is asked.
             thinks: Whether reasoning in tags is part of what is asked for.
+            may_say: Whether a text is exactly what may be said.
 
         Raises:
-            LanguageModelError: Of the engine, or :class:`PromptTooLong` where the context was full before the end.
+            LanguageModelError: Of the engine; :class:`PromptTooLong` where the context was full before the end; and
+                :class:`ServerUnavailable` where too many texts in a row were empty.
         """
         generated = await self.engine.generate(generation)
         answer = Answer(generated.text) if thinks else split_reasoning(generated.text)
@@ -44,11 +58,18 @@ class Usage:
             reasoning = "\n".join(filter(None, (generated.reasoning, answer.reasoning)))
             tokens = generated.reasoning_tokens or self.engine.count_tokens(reasoning)
             generated = replace(generated, text=answer.text, reasoning=reasoning, reasoning_tokens=tokens)
+        if len(generated.text) > LONGEST:  # before anything reads it
+            generated = replace(generated, text=generated.text[:LONGEST], finish_reason="length")
         cut = generated.finish_reason == "length"
+        if says_nothing(generated) and not cut and may_say(generated.reasoning.strip()):
+            generated = replace(generated, text=generated.reasoning.strip(), reasoning="")
+            answer = Answer(generated.text)
         self.finish_reason = generated.finish_reason
         self.unfinished = answer.unfinished or (cut and bool(generated.reasoning) and not generated.text.strip())
         self._generated.append(generated)
         self._check_room(generation, generated)
+        self._noticed.look_for_silence(self.engine.name, generated, unfinished=self.unfinished)
+        self._warning = self._noticed.cut_of(self.engine.name, generation.prompt, generated) or self._warning
         return generated
 
     def _check_room(self, generation: Generation, generated: Generated) -> None:
@@ -62,22 +83,32 @@ class Usage:
 
     def reply(self, taken: Taken, seconds: float, objection: str = "") -> Reply:
         """Return a reply with all that it took."""
-        prompts = [one.prompt_tokens for one in self._generated]
         reasoned = [one for one in self._generated if one.reasoning]
         return Reply(
             text=taken.text,
             said=taken.said,
             finish_reason=self.finish_reason,
-            prompt_tokens=_known(sum, prompts),
-            cached_tokens=_known(sum, [one.cached_tokens for one in self._generated]),
-            output_tokens=_known(sum, [one.output_tokens for one in self._generated]),
-            longest_prompt=_known(max, prompts),
+            longest_prompt=_known(max, [one.prompt_tokens for one in self._generated]),
             reasoning="\n".join(one.reasoning for one in reasoned),
             reasoning_tokens=_known(sum, [one.reasoning_tokens for one in reasoned]) if reasoned else 0,
             seconds=seconds,
             answered_by=self.engine.name,
             objection=objection,
+            warning=self._warning,
+            **self._counts(),
         )
+
+    def took(self) -> Reply | None:
+        """Return what was used, where no reply comes of it; None where nothing was."""
+        counts = self._counts()
+        return Reply("", answered_by=self.engine.name, **counts) if self._tried or self._generated else None
+
+    def _counts(self) -> dict[str, Any]:
+        self._tried, self.engine.tried = [*self._tried, *self.engine.tried], ()
+        names = ("prompt_tokens", "cached_tokens", "output_tokens")
+        counts = {name: _known(sum, [getattr(one, name) for one in self._generated]) for name in names}
+        tried = {f"tried_{name}": [getattr(one, name) or 0 for one in self._tried] for name in (names[0], names[2])}
+        return counts | {name: sum(found) for name, found in tried.items()}
 
 
 def _known(combine: Callable[[list[int]], int], counts: list[int | None]) -> int | None:

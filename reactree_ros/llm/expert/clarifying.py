@@ -40,7 +40,7 @@ _VAGUE = word_set("anything bits essentials everything goods item items somethin
 _TIDYING = word_set("arrange clear organise organize sort straighten tidy")
 #: "… and some other things"; the same before a colon sums up a list.
 _AND_MORE = re.compile(
-    r"\b(?:something|(?:a|some|other|few|more|usual) (?:(?:other|more|of|the) )*(?:stuff|things?|items?|bits))\b"
+    r"\b(?:something|(?:a|some|other|few|more|usual) (?:(?:other|more|of|the) ){0,4}(?:stuff|things?|items?|bits))\b"
     r"(?! to drink)(?!(?: \w+){0,6} :)"
 )
 _ONE = re.compile(r"\b(?P<which>[a-z]+) ones?\b")

@@ -16,9 +16,10 @@ from reactree_ros.world.virtualhome.scene import HANDS
 _TARGET = "Target_domain:\n"
 _TASK = "Your task is to: "
 _START = re.compile(r"You are in the house, and there are \d+ rooms?: (?P<rooms>.*?)\. You are in the middle of an? ")
-_LISTED = re.compile(r"([A-Za-z][A-Za-z ]*?) \((\d[\d, ]*)\)")
+_LISTED = re.compile(r"(?<![A-Za-z ]) *([A-Za-z][A-Za-z ]*?) \((\d[\d, ]*)\)")
 _RECALLED = re.compile(
-    r"You saw (?P<instance>[A-Za-z ]+ \d+)(?: near (?P<near>[A-Za-z ]+ \d+))?(?: in (?P<room>[a-z ]+ \d+))?\."
+    r"You saw (?P<instance>[A-Za-z ]{1,100} \d+)(?: near (?P<near>[A-Za-z ]{1,100} \d+))?"
+    r"(?: in (?P<room>[a-z ]{1,100} \d+))?\."
 )
 _EFFECTS = tuple(
     f"You {verb} " for verb in ("are in", "move", "arrive", "pick up", "put down", "open", "close", "turn on")
@@ -26,20 +27,23 @@ _EFFECTS = tuple(
 #: Ends what is said where a stop or a pause has interrupted an act; what is to be seen then follows.
 _GO_ON = " You may go on. "
 #: How one of several robots is told which it is, at the start and where it stands in for another one.
-_INTRODUCED = re.compile(r" You are (?P<me>[^,.]+), one of (?P<others>[^.]+) and (?P<last>[^,.]+)\.$")
+_INTRODUCED = re.compile(
+    r" You are (?P<me>[^,.]{1,100}), one of (?P<others>[^.]{1,1000}) and (?P<last>[^,.]{1,100})\.$"
+)
 _STANDS_IN = re.compile(r"(?:^|\. )You are (?P<me>[^,.]+) now\.$")
 #: What other robots tell of what they have done meanwhile, at the end of a line.
-_LOOKED = re.compile(r" [^.,\s]+ has looked at (?P<spot>[A-Za-z ]+ \d+)\.")
+_LOOKED = re.compile(r" [^.,\s]+ has looked at (?P<spot>[A-Za-z ]{1,100} \d+)\.")
 _SEEN = re.compile(
-    r" [^.,\s]+ saw (?P<instance>[A-Za-z ]+ \d+) near (?P<near>[A-Za-z ]+ \d+) in (?P<room>[a-z ]+ \d+)\."
+    r" [^.,\s]+ saw (?P<instance>[A-Za-z ]{1,100} \d+) near (?P<near>[A-Za-z ]{1,100} \d+)"
+    r" in (?P<room>[a-z ]{1,100} \d+)\."
 )
 _FULL = "You do not have an empty hand."
 #: How it is told that a robot tried something and did not succeed.
 _FAILED = ("You could not ", "You tried to ")
 #: How it is told which subgoals of an expansion that failed succeeded.
-_SUCCEEDED = re.compile(r" Succeeded: (?P<subgoals>.*?)\.(?: Not begun: .*)? Go on otherwise\.$")
+_SUCCEEDED, _NOT_BEGUN, _OTHERWISE = " Succeeded: ", ". Not begun: ", " Go on otherwise."
 #: How it is told what was searched in a room.
-_SEARCHED = re.compile(r"(?:^| )Searched(?: in [a-z ]+ \d+)?: (?P<places>[^;.]*)")
+_SEARCHED = re.compile(r"(?:^| )Searched(?: in [a-z ]{1,100} \d+)?: (?P<places>[^;.]*)")
 #: How often it is worth trying what a robot does not succeed in.
 TRIES = 3
 _CONTROL_FLOWS = ("sequence", "fallback", "parallel")
@@ -250,8 +254,7 @@ class Situation:
 
     def fell(self, flow: str, line: str, after: str) -> None:
         """Takes in that an expansion failed, and the look around after it."""
-        match = _SUCCEEDED.search(line)
-        self.fallen.append((flow, tuple(match["subgoals"].split("; ")) if match else ()))
+        self.fallen.append((flow, _succeeded(line)))
         _, waited, seen = after.partition(_GO_ON)
         self._look_up(seen if waited else after)
 
@@ -324,6 +327,14 @@ def word_of(instance: str) -> str:
 def instances(text: str) -> tuple[str, ...]:
     """``apple 1``, ``apple 2`` and ``mug 3`` of ``apple (1, 2), mug (3)``."""
     return tuple(f"{word} {number}" for word, numbers in _LISTED.findall(text) for number in numbers.split(", "))
+
+
+def _succeeded(line: str) -> tuple[str, ...]:
+    """Return the subgoals that are told to have succeeded in an expansion that failed."""
+    _, told, rest = line.partition(_SUCCEEDED)
+    if not told or not rest.endswith(f".{_OTHERWISE}"):
+        return ()
+    return tuple(rest.removesuffix(f".{_OTHERWISE}").partition(_NOT_BEGUN)[0].split("; "))
 
 
 @lru_cache(maxsize=4096)

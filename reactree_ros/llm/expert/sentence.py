@@ -59,7 +59,7 @@ _ENDS = frozenset(".;!?\n")
 _PAUSES = frozenset([",", ":", "and", "then", "-", "(", ")"])
 
 _WORDS = re.compile(r"[a-z]+|\d+|[.,;:!?\n()]|(?<=\n)-")
-_NUMBERING = re.compile(r"^\s*(?:\d+\s*[.)]\s+|step \d+\s*[:.)]?\s*|[-*•]\s*)", re.MULTILINE)
+_NUMBERING = re.compile(r"^\s{0,40}(?:\d+\s*[.)]\s+|step \d+\s*[:.)]?\s*|[-*•]\s*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)

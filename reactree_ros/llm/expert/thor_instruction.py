@@ -116,12 +116,12 @@ _TREATED = {
 _ASIDE = re.compile(
     r"\b(?:from|off|of|under|underneath|beneath|below|near|nearest|next|by|beside|behind|above|against|closest|besides|"
     r"around|along|opposite|between)(?: to)?"
-    r"(?: (?:the|a|an|of|left|right|side|to|its|their|top|edge|back))* (?:[a-z]+ )?$"
+    r"(?: (?:the|a|an|of|left|right|side|to|its|their|top|edge|back)){0,8} (?:[a-z]+ )?$"
 )
 
 
 _BESIDE = re.compile(r"\b(?:left of|right of|next to|near|by|beside|behind|closest to|in front of) (?:the |a |an )?$")
-_THROWN = re.compile(r"\bthrow(?:ing|n)?\b.*\b(?:away|out)\b")
+_THROWN = re.compile(r"\bthrow(?:ing|n)?\b.{0,200}\b(?:away|out)\b")
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from reactree_ros.llm.expert.reading import find_task
 _START = re.compile(
     r"You are in the house, and you arrive at the [a-z ]+, Looking quickly around the room, you see (.*)"
 )
-_LISTED = re.compile(r"([A-Z]\w*) \((\d[\d, ]*)\)")
+_LISTED = re.compile(r"\b([A-Z]\w*) \((\d[\d, ]*)\)")
 _HELD = re.compile(r"I am holding (\w+ \(\d+\)) now\.")
-_CLOSED = re.compile(r"(\w+ \(\d+\)) is closed\.")
+_CLOSED = re.compile(r"\b(\w+ \(\d+\)) is closed\.")
 _RECALLED = re.compile(r"You saw (\w+ \(\d+\)) near (\w+ \(\d+\))\.")
 _SLICED = re.compile(r"\. ([^.]*) are sliced\.")
 _VERBS = ("recall location of", "go to", "pick up", "put down", "turn on", "turn off", "open", "close", "slice")

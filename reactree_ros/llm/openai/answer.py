@@ -79,7 +79,8 @@ def _parts(content: Any) -> Iterator[tuple[str, bool]]:
 
 def _reasoning(message: Mapping[str, Any]) -> str:
     """Return what was thought."""
-    fields = (message.get("reasoning_content"), message.get("reasoning"))  # DeepSeek and many; vLLM and OpenRouter
+    # DeepSeek and many; vLLM, Ollama and OpenRouter; servers that hand Ollama's own messages on
+    fields = (message.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
     return next((field for field in fields if isinstance(field, str) and field), "")
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 from reactree_ros.agent.text import well_formed
+from reactree_ros.errors import UserError
 from reactree_ros.llm.openai.refusal import Refused
+from reactree_ros.llm.openai.way import Proxy, http_client, proxy_to
 from reactree_ros.llm.port import LanguageModelError, ServerUnavailable
 from reactree_ros.secrecy import HIDDEN, redacted, shown_address
 
@@ -36,21 +39,40 @@ class Connection:
     """
 
     def __init__(self, *, url: str, key: str, retries: int, timeout: float) -> None:
+        import openai  # noqa: F401 - it takes a second, which is not to be part of any time limit
+
         self.url = url
         self.name = f"the server at {shown_address(url)}"
         self._key = key
         self._retries = retries
         self._timeout = timeout
+        self._proxy: Proxy | None = None
         self._client: Any = None
 
-    async def get(self, path: str) -> Any:
+    @property
+    def has_key(self) -> bool:
+        """Whether a key is sent."""
+        return bool(self._key)
+
+    @property
+    def called(self) -> str:
+        """What errors call the server, with the proxy on the way to it."""
+        return f"{self.name} (by way of {self._proxy})" if self._proxy else self.name
+
+    async def get(self, path: str, *, retries: int | None = None) -> Any:
         """Ask for something.
 
+        Args:
+            path: What for.
+            retries: How often it is asked again; None: as often as anything.
+
         Raises:
-            Refused: The server answers with an error.
-            ServerUnavailable: It does not answer, or with what is no JSON.
+            Refused: The server answers with an error, or with what is no JSON.
+            ServerUnavailable: It does not answer.
+            UserError: The proxy on the way to it cannot be used.
         """
-        return await self._sent(lambda client: client.get(path, cast_to=object))
+        more = {} if retries is None else {"max_retries": retries}
+        return await self._sent(lambda client: client.with_options(**more).get(path, cast_to=object))
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """Send something; half characters in it, which no JSON takes, become question marks. Raises as :meth:`get`."""
@@ -76,22 +98,39 @@ class Connection:
         """
         import openai
 
-        if self._client is None:
-            self._client = openai.AsyncOpenAI(
-                base_url=self.url, api_key=self._key or "none", max_retries=self._retries, timeout=self._timeout
-            )
+        client = self._client or await self._opened()
         failure: LanguageModelError | Refused
         try:
-            return await call(self._client)
+            return await call(client)
         except openai.APITimeoutError:
-            failure = ServerUnavailable(f"{self.name}: no answer within {self._timeout:g} s")
+            failure = ServerUnavailable(f"{self.called}: no answer within {self._timeout:g} s")
         except openai.APIConnectionError as error:
-            failure = ServerUnavailable(f"{self.name} {self.redacted(_problem(error))}")
+            failure = ServerUnavailable(f"{self.called} {self.redacted(_problem(error))}")
         except openai.APIStatusError as error:
             failure = Refused(error.status_code, error.body or error.message)
         except (openai.OpenAIError, ValueError) as error:  # an answer that is no JSON, or is none of the protocol's
-            failure = ServerUnavailable(f"{self.name} answered with garbage: {self.redacted(str(error))[:200]}")
+            failure = Refused(0, str(error), "with garbage")
         raise failure
+
+    async def _opened(self) -> Any:
+        """Make the client. Whoever looks whether a server answers goes this way, too, so that all go the same way."""
+        import openai
+
+        proxy = await asyncio.to_thread(proxy_to, self.url)
+        if self._client is None:  # nobody else was quicker
+            try:
+                http = http_client(proxy)
+            except UserError as error:
+                raise UserError(f"{self.name}: {error}") from None
+            self._proxy = proxy
+            self._client = openai.AsyncOpenAI(
+                base_url=self.url,
+                api_key=self._key or "none",
+                max_retries=self._retries,
+                timeout=self._timeout,
+                http_client=http,
+            )
+        return self._client
 
     def redacted(self, message: str) -> str:
         """Return a message without this key and any other."""

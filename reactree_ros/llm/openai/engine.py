@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from reactree_ros.llm.port import (
 from reactree_ros.llm.reasoning import Reasoning
 
 _log = logging.getLogger(__name__)
+_NAME_IT = "where it has no list of models, name the model (--model NAME)"
 
 
 class OpenAIEngine(Engine):
@@ -53,6 +54,8 @@ class OpenAIEngine(Engine):
             holds is no key.
     """
 
+    loads = False
+
     def __init__(
         self,
         *,
@@ -70,7 +73,8 @@ class OpenAIEngine(Engine):
             key=read_key(api_key_file), url=read_url(base_url), retries=retries, timeout=request_timeout
         )
         self.name = self._connection.name
-        self._model = model
+        self._named = self._model = model
+        self._unlisted = ""  # what its list has instead of the named model
         self._chat = self.chat = chat
         self._configured = None if constraints is None else frozenset(constraints)
         self._reasoning = reasoning or Reasoning()
@@ -84,7 +88,7 @@ class OpenAIEngine(Engine):
     async def open(self) -> None:
         """Connect: find the model, whether it chats, and what the server can do."""
         found = await self._find_model()
-        self._model = found["id"]
+        self._model = str(found["id"])
         owner = str(found.get("owned_by") or "")
         self._kind = OWNERS.get(owner, owner)
         self.name = self._connection.name = f"{await self._what_it_is(owner)} at {self._connection.url}"
@@ -97,7 +101,7 @@ class OpenAIEngine(Engine):
         if self.chat:
             self._layout = await find_layout(self._render)
         if self._configured is None:
-            self._dialect, self.constraints = await trials.find_dialect(self._complete, self._kind)
+            self._dialect, self.constraints = await trials.find_dialect(self._try, self._kind)
             return
         self._dialect = DIALECTS.get(self._kind, DIALECTS["vllm"])
         if unknown := self._configured - frozenset(self._dialect):
@@ -106,23 +110,29 @@ class OpenAIEngine(Engine):
         self.constraints = self._configured
 
     async def _find_model(self) -> dict[str, Any]:
+        """Return what the server says of the model; of one that was named it need not say anything.
+
+        Raises:
+            LanguageModelError: The server does not answer, or no model was named and it lists none.
+        """
+        listed: Any = None
         refused: Refused | None = None
         try:
-            answer = await self._connection.get("/models")
+            # The chat is asked often enough where the list is not needed.
+            listed = await self._connection.get("/models", retries=0 if self._named else None)
         except Refused as error:
             refused = error
+        models = _models_of(listed)
+        if self._named:
+            self._unlisted = "" if self._named in models else _unlisted(self._named, models)
+            return models.get(self._named, {"id": self._named})
+        if models:
+            return next(iter(models.values()))
         if refused is not None:
-            raise self._told(refused)
-        try:
-            models = {str(one["id"]): one for one in answer["data"]}
-        except (TypeError, KeyError):
-            raise ServerUnavailable(f"{self.name} lists no models; is its base URL right?") from None
-        if not models:
-            raise ServerUnavailable(f"{self.name} has no model")
-        if self._model and self._model not in models:
-            some = ", ".join(list(models)[:5]) + (" …" if len(models) > 5 else "")
-            raise RequestRejected(f"{self.name} has no model '{self._model}'; it has {some}")
-        return dict(models[self._model or next(iter(models))])
+            told = self._told(refused)
+            raise type(told)(f"{told}; {_NAME_IT}")
+        what = "has no model" if _is_list(listed) and not listed["data"] else "lists no models; is its base URL right?"
+        raise ServerUnavailable(f"{self._connection.called} {what}; {_NAME_IT}")
 
     async def _what_it_is(self, owner: str) -> str:
         if self._kind != "vllm":
@@ -141,13 +151,13 @@ class OpenAIEngine(Engine):
             LanguageModelError: It takes neither a chat, which was not asked for, nor a completion.
         """
         try:
-            await self._complete(trials.HELLO, chat=True)
+            await self._try(trials.HELLO, chat=True)
         except RequestRejected as refused:
             if self._chat:
                 raise
             self._parameters = Parameters()
             try:
-                await self._complete(trials.HELLO, chat=False)
+                await self._try(trials.HELLO, chat=False)
             except RequestRejected:
                 raise refused from None
             return False
@@ -173,7 +183,9 @@ class OpenAIEngine(Engine):
         if refused is not None:
             raise RequestRejected(f"{self.name} answered {refused.how}: {self._connection.redacted(refused.message)}")
         body = {"messages": messages, **self._template()}
-        return (await self._ask("/chat/completions", body, {LIMIT: trials.HELLO.max_tokens})).prompt_tokens
+        answer = await self._ask("/chat/completions", body, {LIMIT: trials.HELLO.max_tokens})
+        self.tried = [*self.tried, answer]
+        return answer.prompt_tokens
 
     def _template(self) -> dict[str, Any]:
         """Return what the chat template is told, as far as the server passes it on; what was set is sent anyway."""
@@ -186,6 +198,12 @@ class OpenAIEngine(Engine):
     async def generate(self, generation: Generation) -> Generated:
         """Ask the server; cancelling closes the connection, at which servers stop."""
         return await self._complete(generation, self._dialect)
+
+    async def _try(self, *what: Any, **how: Any) -> Generated:
+        """Ask in order to find out what the server can do; see :meth:`_complete`."""
+        generated = await self._complete(*what, **how)
+        self.tried = [*self.tried, generated]
+        return generated
 
     async def _complete(
         self, generation: Generation, dialect: Dialect | None = None, *, chat: bool | None = None
@@ -243,28 +261,60 @@ class OpenAIEngine(Engine):
         while True:
             sent = self._parameters.named(values)
             try:
-                return read_answer(
-                    await self._connection.post(path, {"model": self._model, **sent, **body, **self._extra})
-                )
+                return await self._post(path, body, sent, values[LIMIT])
             except Refused as error:
                 refused = error
-            if refused.is_cut:
-                return Generated("", "length")
-            if refused.is_too_long:
-                raise await self._too_long(refused, body, values[LIMIT])
             if not self._learns(refused, values, sent):
-                raise self._told(refused)
+                break
+        # What it names is not the reason, or it names nothing: what is optional is left out together, once.
+        bare = self._parameters.without_optional(refused, sent)
+        if bare != sent:
+            try:
+                generated = await self._post(path, body, bare, values[LIMIT])
+            except Refused:
+                pass  # then it was something else, of which the first refusal speaks
+            else:
+                self._parameters.leave_out(sent.keys() - bare.keys())
+                self._warn(refused)
+                return generated
+        raise self._told(refused)
+
+    async def _post(self, path: str, body: Mapping[str, Any], sent: dict[str, Any], max_tokens: int) -> Generated:
+        """Send a request once.
+
+        Raises:
+            Refused: The server does not take it.
+            PromptTooLong: Nor would it take any other one of that length.
+        """
+        try:
+            answer = await self._connection.post(path, {"model": self._model, **sent, **body, **self._extra})
+            generated = read_answer(answer)
+        except Refused as error:
+            refused = error
+        else:
+            self._parameters.taken(sent)
+            return generated
+        if refused.is_cut:
+            return Generated("", "length")
+        if refused.is_too_long:
+            raise await self._too_long(refused, body, max_tokens)
+        raise refused
 
     def _learns(self, refused: Refused, values: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
         before = self._parameters.status()
         again = self._parameters.learn(refused, values, sent)
-        if (now := self._parameters.status()) != before:
-            changes = "; ".join(f"{what}: {which}" for what, which in now.items())
-            _log.warning("%s; from now on %s", self._told(refused), changes)
+        if self._parameters.status() != before:
+            self._warn(refused)
         return again
 
+    def _warn(self, refused: Refused) -> None:
+        changes = "; ".join(f"{what}: {which}" for what, which in self._parameters.status().items())
+        _log.warning("%s; from now on %s", self._told(refused), changes)
+
     def _told(self, refused: Refused) -> LanguageModelError:
-        return refused.told(self.name, self._connection.redacted(refused.message))
+        told = refused.told(self._connection.called, self._connection.redacted(refused.message))
+        of_model = refused.status == 404 or refused.mentions(self._model)
+        return type(told)(f"{told}; {self._unlisted}") if self._unlisted and of_model else told
 
     async def _too_long(self, refused: Refused, body: Mapping[str, Any], max_tokens: int) -> PromptTooLong:
         context = self.context or refused.context()
@@ -295,3 +345,21 @@ class OpenAIEngine(Engine):
             if self._reasoning.thinking is not None:
                 said["told to think"] = "yes" if self._reasoning.thinking else "no"
         return {**said, **self._parameters.status()}
+
+
+def _is_list(listed: Any) -> bool:
+    return isinstance(listed, Mapping) and isinstance(listed.get("data"), list)
+
+
+def _models_of(listed: Any) -> dict[str, dict[str, Any]]:
+    """Return the models of a list by their names; none where it is no such list."""
+    models = listed["data"] if _is_list(listed) else []
+    return {str(one["id"]): dict(one) for one in models if isinstance(one, Mapping) and one.get("id")}
+
+
+def _unlisted(model: str, models: Collection[str]) -> str:
+    """Say what a server has instead of a model."""
+    if not models:
+        return "it has no list of models either: is its base URL right?"
+    some = ", ".join(list(models)[:5]) + (" …" if len(models) > 5 else "")
+    return f"it lists no model '{model}', but {some}"

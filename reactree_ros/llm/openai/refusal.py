@@ -67,9 +67,14 @@ class Refused(Exception):
         """Whether a parameter is refused whatever its value is."""
         return _NOT_KNOWN.search(str(self.body)) is not None
 
+    @property
+    def is_of_the_request(self) -> bool:
+        """Whether the server does not take the request as it is."""
+        return self.status in (400, 422)
+
     def parameters(self, sent: Collection[str]) -> tuple[str, ...]:
         """Return those of the parameters sent that are refused; none where it is about something else."""
-        if self.status not in (400, 422):
+        if not (self.is_of_the_request and sent):
             return ()
         if pointed := set(_pointed_at(self.body)):
             return tuple(name for name in sent if name in pointed)

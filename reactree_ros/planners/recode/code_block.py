@@ -27,7 +27,7 @@ MAX_NESTING = 60
 _BEGIN = "<execute>"
 #: Code, and what closes it; empty where nothing does.
 _EXECUTE = re.compile(rf"{_BEGIN}(.*?)(</execute>|\Z)", re.DOTALL)
-_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)(?:\1|\Z)", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(r"^[ \t]*(`{3,}(?!`)|~{3,}(?!~))[^\n`]*\n(.*?)(?:\1|\Z)", re.DOTALL | re.MULTILINE)
 _BUILTINS = frozenset(dir(builtins))
 _FORBIDDEN = frozenset({"breakpoint", "compile", "eval", "exec", "open"})
 _KINDS: dict[type[ast.AST], str] = {

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.text import LONGEST_ERROR, bounded
 from reactree_ros.pending import Pending
 from reactree_ros.worker import Worker
 
@@ -53,7 +54,7 @@ _FRAME = re.compile(r'File "<python-input-\d+>"')
 # After these the interpreter's memory is in no state to go on with.
 _FATAL = ("TimeoutError", "MemoryError")
 #: How much code took until it was stopped, which is never twice the same.
-_MEASURED = re.compile(r"[\d.]+\s?[a-zµ]+ > ")
+_MEASURED = re.compile(r"(?<![\d.])[\d.]+\s?[a-zµ]+ > ")
 _NO_LIMIT = 10**9
 
 
@@ -128,12 +129,15 @@ class Raised:
     """The code ended by an exception.
 
     Attributes:
-        traceback: Where and why.
+        traceback: Where and why; of a very long one its beginning and its end.
         printed: What it printed before.
     """
 
     traceback: str
     printed: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "traceback", bounded(self.traceback, LONGEST_ERROR))
 
 
 Event = Ended | Called | Raised
@@ -239,6 +243,7 @@ class Sandbox:
         self._pool = pool.__enter__()
         self._check_out()
         self._session.feed_run(_PRELUDE)
+        self._saved = self._session.dump()
 
     def _check_out(self) -> None:
         limits = self._limits
@@ -258,7 +263,6 @@ class Sandbox:
     def _start(self, code: str, variables: dict[str, str]) -> Event:
         import pydantic_monty
 
-        self._saved = self._session.dump()
         self._output = pydantic_monty.CollectString(self._limits.output)
         self._pauses = 0
         return self._go_on(
@@ -275,7 +279,7 @@ class Sandbox:
             try:
                 snapshot = step()
                 if isinstance(snapshot, pydantic_monty.MontyComplete):
-                    return Ended(snapshot.output, self._output.output)
+                    return self._kept(Ended(snapshot.output, self._output.output))
                 if isinstance(snapshot, pydantic_monty.FunctionSnapshot):
                     if (called := _called(snapshot, self._functions)) is not None:
                         self._paused = snapshot
@@ -291,7 +295,7 @@ class Sandbox:
             if self._pauses > self._limits.pauses:
                 return self._lost(f"RuntimeError: asked more than {self._limits.pauses} times for what there is not")
 
-    def _raised(self, error: Exception) -> Raised:
+    def _raised(self, error: Exception) -> Ended | Raised:
         import pydantic_monty
 
         if not isinstance(error, pydantic_monty.MontyRuntimeError | pydantic_monty.MontySyntaxError):
@@ -299,7 +303,15 @@ class Sandbox:
             return self._lost(f"{type(error).__name__}: {error}")
         if error.display("type-msg").startswith(_FATAL):
             return self._lost(_MEASURED.sub("more than ", error.display("type-msg")))
-        return Raised(_FRAME.sub('File "<code>"', error.display()), self._output.output)
+        return self._kept(Raised(_FRAME.sub('File "<code>"', error.display()), self._output.output))
+
+    def _kept(self, event: Ended | Raised) -> Ended | Raised:
+        """Keep the variables as they are now; where that takes too much memory, as they were before the code."""
+        try:
+            self._saved = self._session.dump()
+        except Exception:
+            return self._lost("MemoryError: the variables are too large to be kept, and are as before this statement")
+        return event
 
     def _lost(self, problem: str) -> Raised:
         """Go back to the variables before the statement, in an interpreter that is as new."""

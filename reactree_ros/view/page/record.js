@@ -228,6 +228,7 @@ export class Record {
     if (!node) return;
     node.tokens.push(added({ ...(node.tokens.at(-1) ?? ZERO), n }, event));
     node.reply = { n, ...event };
+    if (event.warning) node.entries.push({ n, kind: "note", text: event.warning });
   }
 
   _decided(event, n) {

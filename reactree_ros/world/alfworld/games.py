@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from reactree_ros.errors import UserError
 from reactree_ros.read_back import bytes_of, parse_json
+from reactree_ros.settings import fault_of
 from reactree_ros.world.ai2thor.alfred import TRAJ_DATA, PddlParams, Trial
 from reactree_ros.world.alfworld.rooms import (
     TREATMENTS,
@@ -374,8 +375,8 @@ def _beside(file: Path) -> _TrajData | None:
     try:
         return _TrajData.model_validate(_read_json(beside))
     except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(f"{beside}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        fault = fault_of(error, _TrajData)
+        raise UserError(f"{beside}: {'.'.join(map(str, fault.path))}: {fault.said}") from None
 
 
 def _read_json(file: Path) -> dict[str, Any]:

@@ -18,9 +18,9 @@ _KEY = 246
 #: What is pressed where a game that jericho does not know waits for a key: first to go on, then to leave a menu.
 _PRESSED = (*("",) * 8, *("q",) * 8)
 #: How a game tells its score and the highest there is: 'Your score is 10 out of 50', 'a score of 10/50'.
-_SCORE = re.compile(r"\bscored?\b[^.\d]*?(-?\d+)\b[^.]*?(?:\bof\b|/)[^.\d]*(\d+)", re.IGNORECASE)
+_SCORE = re.compile(r"\bscored?\b[^.\d]{0,80}?(-?\d+)\b[^.]{0,80}?(?:\bof\b|/)[^.\d]{0,40}(\d+)", re.IGNORECASE)
 #: How games say that they are over, and what they ask then.
-_END, _ASKS = re.compile(r"\*{3,}\s*(\w.*?)\s*\*{3,}"), re.compile(r"\brestart\b", re.IGNORECASE)
+_END, _ASKS = re.compile(r"(?<!\*)\*{3,}(?!\*)\s*(\w.{0,200}?)\s*\*{3,}"), re.compile(r"\brestart\b", re.IGNORECASE)
 _WON = re.compile(r"\bwon\b|\bvictor", re.IGNORECASE)
 #: How many a game says that it did not understand, beside the ways that jericho knows.
 _NOT_UNDERSTOOD = re.compile(r"not a verb I recogni[sz]e|only understood you as far as|did(n't| not) understand")

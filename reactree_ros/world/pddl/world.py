@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from reactree_ros.agent.household import Household
 from reactree_ros.pending import Pending
-from reactree_ros.settings import Harmless
+from reactree_ros.settings import Harmless, or_nearest
 from reactree_ros.world.pddl.domain import DOMAIN, DOMAINS, Wording, wording_of
 from reactree_ros.world.pddl.engine import Engine, read_problem
 from reactree_ros.world.pddl.problems import MAKERS, Fact, Problem
@@ -144,7 +144,8 @@ class PddlSettings(WorldSettings):
     @model_validator(mode="after")
     def _a_problem_of_its_own(self) -> PddlSettings:
         if self.domain not in MAKERS and not self.problem:
-            raise ValueError(f"domain '{self.domain}' is none of {', '.join(MAKERS)}; a file needs a problem, too")
+            known = f"{', '.join(MAKERS)}{or_nearest(self.domain, MAKERS)}"
+            raise ValueError(f"domain '{self.domain}' is none of {known}; a file needs a problem, too")
         return self
 
 

@@ -109,7 +109,7 @@ class HouseScene(Scene):
         self.at: HouseThing | None = None  # what the robot stands at
         self.pose: tuple[float, float, float] | None = None
         for one in description.rooms:
-            room = self._add(one["name"], re.sub(r"[\s\d]+$", "", said(one["name"])) or "room", ())
+            room = self._add(one["name"], re.sub(r"(?<![\s\d])[\s\d]+$", "", said(one["name"])) or "room", ())
             room.is_room = True
             room.middle, room.outline = tuple(one["pose"]), tuple((x, y) for x, y in one["outline"])
         self.rooms: list[Thing] = list(self.things.values())

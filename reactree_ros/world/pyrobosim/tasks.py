@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reactree_ros.errors import UserError
 from reactree_ros.read_back import read_yaml
+from reactree_ros.settings import fault_of
 from reactree_ros.world.virtualhome.tasks import GoalCondition
 
 #: The key of a world file under which its task is; pyrobosim itself passes over it.
@@ -129,9 +130,9 @@ def load_tasks(path: Path) -> dict[int, PyrobosimTask]:
         try:
             entry = TaskEntry.model_validate(document[KEY])
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, (KEY, *first["loc"])))
-            raise UserError(f"{file}: {where}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+            fault = fault_of(error, TaskEntry)
+            where = ".".join(map(str, (KEY, *fault.path)))
+            raise UserError(f"{file}: {where}: {fault.said}") from None
         if entry.task_id in tasks:
             raise UserError(f"{file}: {KEY}.task_id: {entry.task_id} is the task of another file, too")
         tasks[entry.task_id] = PyrobosimTask(entry, Source(file=str(file.resolve())))

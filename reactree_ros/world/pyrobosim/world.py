@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 
 from reactree_ros.errors import UserError
 from reactree_ros.read_back import number_of
-from reactree_ros.settings import Harmless, plain
+from reactree_ros.settings import Harmless, or_nearest, plain
 from reactree_ros.world.pyrobosim.export import tasks_as_pyrobosim
 from reactree_ros.world.pyrobosim.robot import HOUSEHOLD, PyrobosimRobot
 from reactree_ros.world.pyrobosim.simulator import House
@@ -65,7 +65,8 @@ def _make(settings: PyrobosimSettings, task: PyrobosimTask | None, *, scored: bo
     source = Source(file=str(Path(settings.house).resolve())) if task is None else task.source
     first, *others = robots = source.robots()
     if settings.robot and settings.robot not in robots:
-        raise UserError(f"house {settings.house}: there is no robot {settings.robot}; there are {', '.join(robots)}")
+        there = f"{', '.join(robots)}{or_nearest(settings.robot, robots)}"
+        raise UserError(f"house {settings.house}: there is no robot {settings.robot}; there are {there}")
     return PyrobosimRobot(
         House(source, realtime_factor=settings.realtime_factor, failures=settings.failures),
         settings.robot or first,

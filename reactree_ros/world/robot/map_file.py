@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from reactree_ros import read_back
 from reactree_ros.errors import UserError
+from reactree_ros.settings import fault_of, or_nearest
 from reactree_ros.world.robot.poses import Pose, surrounds
 from reactree_ros.world.virtualhome.lexicon import correct, look_up
 from reactree_ros.world.virtualhome.vocabulary import Use, class_of_word, properties_of_word
@@ -223,10 +224,8 @@ def checked(kind: type[D], source: Source) -> D:
     try:
         return kind.model_validate(source.values)
     except ValidationError as error:
-        first = error.errors()[0]
-        message = first["msg"].removeprefix("Value error, ")
-        value = "" if first["type"] == "missing" else f", not {str(first['input'])[:60]!r}"
-        raise UserError(f"{source.at(*first['loc'])}: {message[0].lower()}{message[1:]}{value}") from None
+        fault = fault_of(error, kind)
+        raise UserError(f"{source.at(*fault.path)}: {fault.with_value}") from None
 
 
 def load_map(path: str | Path) -> MapDocument:
@@ -312,7 +311,8 @@ def _named_once(document: MapDocument, source: Source) -> None:
 
 def _known(name: str, names: Sequence[str], place: str, kind: str) -> None:
     if name not in names:
-        raise UserError(f"{place}: there is no {kind} '{name}'; there are {', '.join(names) or 'none'}")
+        there = f"{', '.join(names) or 'none'}{or_nearest(name, names)}"
+        raise UserError(f"{place}: there is no {kind} '{name}'; there are {there}")
 
 
 def _properties(document: MapDocument, word: str, place: str, *, of: Use) -> frozenset[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from reactree_ros.errors import UserError
 from reactree_ros.installation import check_modules
+from reactree_ros.settings import or_nearest
 from reactree_ros.world.robot.map_file import Source, map_of, read_yaml
 from reactree_ros.world.robot.poses import Pose
 from reactree_ros.world.virtualhome.vocabulary import class_of_word
@@ -93,7 +94,8 @@ def _start(world: Any, source: Source, robot: str) -> str:
     """Return the room that a robot is in at first."""
     robots = {one.name: one for one in world.robots}
     if robot and robot not in robots:
-        raise UserError(f"{source.at('robots')}: there is no robot '{robot}'; there are {', '.join(robots) or 'none'}")
+        there = f"{', '.join(robots) or 'none'}{or_nearest(robot, robots)}"
+        raise UserError(f"{source.at('robots')}: there is no robot '{robot}'; there are {there}")
     if not robots:
         return str(world.rooms[0].name)
     pose = robots[robot or next(iter(robots))].get_pose()

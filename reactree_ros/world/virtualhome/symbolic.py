@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from reactree_ros.errors import UserError
 from reactree_ros.pending import Pending
-from reactree_ros.settings import Harmless
+from reactree_ros.settings import Harmless, or_nearest
 from reactree_ros.world.company import is_here
 from reactree_ros.world.port import Observation, Outcome, Score, World
 from reactree_ros.world.spec import WorldSettings, WorldSpec
@@ -239,7 +239,7 @@ def tasks_of(settings: VirtualHomeSettings) -> dict[int, Task]:
     name = settings.house or next(iter(HOUSES))
     path = Path(settings.tasks) if settings.tasks else HOUSES.get(name, Path(name))
     if not settings.tasks and not path.exists():
-        raise UserError(f"house {name}: is neither a file nor one of {', '.join(HOUSES)}")
+        raise UserError(f"house {name}: is neither a file nor one of {', '.join(HOUSES)}{or_nearest(name, HOUSES)}")
     return {task.task_id: task for task in load_tasks(path)}
 
 

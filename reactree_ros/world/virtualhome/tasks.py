@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from reactree_ros.errors import UserError
 from reactree_ros.read_back import bytes_of, parse_json
+from reactree_ros.settings import fault_of
 from reactree_ros.world.virtualhome.vocabulary import CLASSES
 
 AGENT_CLASS = "character"
@@ -159,11 +160,8 @@ def parse_tasks(document: Any) -> list[Task]:
     try:
         tasks = TypeAdapter(list[Task]).validate_python([document] if one else document)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = first["loc"][1:] if one else first["loc"]
-        value = "" if first["type"] == "missing" else f", not {str(first['input'])[:60]!r}"
-        message = first["msg"][0].lower() + first["msg"][1:]
-        raise TaskError(f"{_path(place)}: {message}{value}") from None
+        fault = fault_of(error, list[Task])
+        raise TaskError(f"{_path(fault.path[1:] if one else fault.path)}: {fault.with_value}") from None
     if not tasks:
         raise TaskError("$: the list of tasks is empty")
     seen: set[int] = set()

@@ -47,7 +47,7 @@ On a page, [SEP] stands between its parts. Which options of a thing were clicked
 several of one kind, the last one counts."""
 _OVER = "The purchase is made, and the shopping is over."
 _SEARCH = re.compile(
-    r"search\s*(?:\[(?P<in>.*)\]|\((?P<round>.*)\)|\s+(?P<bare>[^\s\[(].*))", re.IGNORECASE | re.DOTALL
+    r"search(?:\s*\[(?P<in>.*)\]|\s*\((?P<round>.*)\)|\s+(?P<bare>[^\s\[(].*))", re.IGNORECASE | re.DOTALL
 )
 #: What the server takes for something else in keywords.
 _NOT_IN_KEYWORDS = re.compile(r"[\[\]<>\s]+")

@@ -1,0 +1,115 @@
+"""The way to a server: through a proxy that the environment names, or straight to it."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+import sys
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from reactree_ros.errors import UserError
+
+_NO_PROXY_AT_ALL = "it is no URL of a proxy; one looks like http://proxy:3128 or socks5://proxy:1080"
+_NAMES_OF_THIS_MACHINE = ("localhost", "localdomain")
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A proxy that the environment names.
+
+    Attributes:
+        variable: The variable that names it, e.g. ``HTTPS_PROXY``.
+        url: Its URL; there may be a password in it.
+    """
+
+    variable: str
+    url: str
+
+    def __str__(self) -> str:
+        """Name it without what may be a password."""
+        scheme, _, rest = self.url.rpartition("://")
+        return f"the proxy {scheme or 'http'}://{re.split('[/?#]', rest.rpartition('@')[2])[0]} (${self.variable})"
+
+
+def proxy_to(url: str) -> Proxy | None:
+    """Return the proxy on the way to a server; None: there is none.
+
+    A server on this machine is reached without one, whatever the environment says, and so is one that ``$NO_PROXY``
+    names. It may look a name without a dot up, which takes as long as the system takes.
+    """
+    parts = urlsplit(url)
+    host, port = (parts.hostname or "").rstrip("."), parts.port or {"http": 80, "https": 443}[parts.scheme]
+    named = getproxies()
+    scheme = next((one for one in (parts.scheme, "all") if named.get(one)), None)
+    if scheme is None or _is_passed_over(host, port, named.get("no", "")) or _is_this_machine(host):
+        return None
+    return Proxy(f"{scheme.upper()}_PROXY", named[scheme])
+
+
+def http_client(proxy: Proxy | None) -> Any:
+    """Make the HTTP client of the SDK: it goes through this proxy or through none.
+
+    Raises:
+        UserError: The proxy cannot be used; the message says why, without its password.
+    """
+    import openai
+
+    client: Any = openai.DefaultAsyncHttpxClient
+    base = next(kind for kind in client.__mro__ if kind.__name__ == "AsyncClient")
+    library: Any = sys.modules[base.__module__.partition(".")[0]]  # the SDK's HTTP library has had two names
+    limits = openai.DEFAULT_CONNECTION_LIMITS
+    if proxy is None:  # a transport of its own, because without one the client takes the environment's proxy
+        return client(transport=library.AsyncHTTPTransport(limits=limits))
+    url = proxy.url if "://" in proxy.url else f"http://{proxy.url}"
+    try:
+        if urlsplit(url).hostname:
+            return client(proxy=url)
+        problem = _NO_PROXY_AT_ALL
+    except ImportError:
+        problem = "SOCKS needs the package socksio: pip install socksio"
+    except Exception:  # the library's own kinds, which may repeat the password
+        problem = _NO_PROXY_AT_ALL
+    raise UserError(f"{proxy} cannot be used: {problem}; NO_PROXY lists the hosts that need none")
+
+
+def _is_passed_over(host: str, port: int, listed: str) -> bool:
+    """Whether ``$NO_PROXY`` names a host: by its name or a domain, an address or a network, with a port or without."""
+    return any(_names(entry, host, port) for entry in re.split(r"[,\s]+", listed) if entry)
+
+
+def _names(entry: str, host: str, port: int) -> bool:
+    entry = entry.rpartition("://")[2].lower()
+    if entry == "*":
+        return True
+    if with_port := re.fullmatch(r"(\[[^]]*\]|[^:]*):(\d+)", entry):
+        entry, its_port = with_port.groups()
+        if int(its_port) != port:
+            return False
+    entry = entry.replace("[", "").replace("]", "")
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        domain = entry.lstrip("*.").rstrip(".")
+        return bool(domain) and (host == domain or host.endswith(f".{domain}"))
+
+
+def _is_this_machine(host: str) -> bool:
+    if host.rpartition(".")[2] in _NAMES_OF_THIS_MACHINE:
+        return True
+    # With a dot a name may be one that only the proxy knows, or that is not to be told to anybody but the proxy.
+    flags = socket.AI_NUMERICHOST if re.search(r"[.:]", host) else 0
+    try:
+        found = socket.getaddrinfo(host, None, flags=flags)
+    except (OSError, UnicodeError):
+        return False
+    return bool(found) and all(_is_local(str(address[0]).partition("%")[0]) for *_, address in found)
+
+
+def _is_local(text: str) -> bool:
+    address = ipaddress.ip_address(text)
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.is_loopback or address.is_unspecified

@@ -1,0 +1,120 @@
+"""Whether a run gets on: what comes again and again without anything new ends it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+from reactree_ros.agent.decision import Act, Decision
+from reactree_ros.agent.observation import Observation, Outcome
+from reactree_ros.agent.text import shortened_line
+from reactree_ros.agent.turns import Said
+from reactree_ros.llm.port import Reply
+from reactree_ros.tree.context import Call, Listener, RunContext
+
+if TYPE_CHECKING:
+    from reactree_ros.tree.goal_node import GoalNode
+
+#: How many times as many decisions may bring nothing new when they differ, and how often a robot may wait.
+PATIENCE = 5
+_REFUSED = "refused"
+_LONGEST = 100
+
+
+class Watch(Listener):
+    """Looks on at a run, and says in its budget that it is stuck.
+
+    It is stuck when the same comes so many times without anything new in between: a skill with the same outcome, a
+    thought, a question, an expansion, or a refusal, whatever was refused. So does a round of several skills. Decisions
+    that differ, such as thoughts in other words, may bring nothing new :data:`PATIENCE` times as often.
+
+    New is what the world shows after a skill that it carried out or in a look around, what a person says, and that a
+    hold is over. What the model says is not, nor what it is told of its own memory. What is seen is compared as data;
+    as words only when the world gives none. A skill that waits lets the same come again, as something may have changed.
+
+    Args:
+        context: The run's.
+        after: So many times.
+    """
+
+    def __init__(self, context: RunContext, after: int) -> None:
+        self._context, self._after = context, after
+        self._acts: dict[GoalNode, Act] = {}
+        self._known = set[int]()
+        self._counts = Counter[Hashable]()
+        self._barren = 0
+        self._counted = 0  # how many decisions and steps there were then
+
+    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
+        """See :meth:`Listener.decided`; what an act comes to is seen when it is observed."""
+        if isinstance(decision, Act):
+            self._acts[node] = decision
+        else:
+            self._say((type(decision), " ".join(str(decision).casefold().split())), str(decision))
+
+    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
+        """See :meth:`Listener.refused`."""
+        self._say(_REFUSED, f"a refused reply (the last was {_quoted(said.text)}: {reason})", quote=False)
+
+    def observed(self, node: GoalNode, observation: Observation) -> None:
+        """See :meth:`Listener.observed`."""
+        act = self._acts.pop(node, None)
+        if act is None:
+            return
+        key = hash((act.skill, _data(observation)))
+        shown = observation.outcome is Outcome.DONE and not act.asks_memory and key not in self._known
+        if shown or observation.outcome is Outcome.HALTED:
+            self._new(key)
+            return
+        waits = self._context.household.waits(act.skill)
+        if waits:
+            self._counts = Counter({key: self._counts[key]})
+        self._count(key, act.skill, times=PATIENCE if waits else 1, barren=not waits)
+
+    def came(self, node: GoalNode, call: Call, answer: Any) -> None:
+        """See :meth:`Listener.came`."""
+        if call.of == "observe":
+            key = hash(_data(answer))
+        elif call.of == "answer":
+            key = hash((call.of, answer.text))
+        else:
+            return
+        if key not in self._known:
+            self._new(key)
+
+    def heard(self, words: str) -> None:
+        """See :meth:`Listener.heard`."""
+        self._new(hash(words))
+
+    def _new(self, key: int) -> None:
+        self._known.add(key)
+        self._barren, self._counts = 0, Counter({key: 1})
+
+    def _say(self, key: Hashable, what: str, *, quote: bool = True) -> None:
+        """Count what was said; what is said in one decision, such as several plans, counts once."""
+        budget = self._context.budget
+        if (counted := budget.decisions + budget.steps) != self._counted:
+            self._counted = counted
+            self._count(key, what, quote=quote)
+
+    def _count(self, key: Hashable, what: str, *, times: int = 1, barren: bool = True, quote: bool = True) -> None:
+        self._counts[key] += 1
+        self._barren += barren
+        budget, last = self._context.budget, _quoted(what) if quote else shortened_line(what, 3 * _LONGEST)
+        if budget.stuck:
+            return
+        if (count := self._counts[key]) >= times * self._after:
+            budget.stuck = f"{last} came {count} times without anything new"
+        elif self._barren >= PATIENCE * self._after:
+            budget.stuck = f"{self._barren} decisions in a row brought nothing new, the last was {last}"
+
+
+def _data(observation: Observation) -> Hashable:
+    """Return what an observation says, as data; as words where it has none."""
+    data = (tuple(observation.seen), observation.looked_into, observation.rooms)
+    return observation.outcome, data if any(data) else observation.text
+
+
+def _quoted(text: str) -> str:
+    return f"'{shortened_line(text, _LONGEST)}'"

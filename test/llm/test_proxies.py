@@ -1,0 +1,251 @@
+"""Proxies of the environment: which servers are reached without one, and what is said where one stands in the way."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from clients import PATIENCE, Model, ask, clients, refusal
+from openai_peer import Exchange, Peer, fails
+
+from reactree_ros.doctor import servers
+from reactree_ros.errors import UserError
+from reactree_ros.findings import Verdict
+from reactree_ros.llm.openai import way
+from reactree_ros.llm.openai.way import proxy_to
+from reactree_ros.llm.port import RequestRejected, ServerUnavailable
+
+THOUGHT = "Think: well"
+PASSWORD = "hush-4711"
+NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "REQUEST_METHOD", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+ELSEWHERE = "http://gpu.example:8000/v1"
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with clients(constraints=("grammar",), chat=False, retries=0) as make:
+        yield make
+
+
+@pytest.fixture
+def nowhere() -> str:
+    """The address of a proxy that is not there."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+VARIABLES = ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
+SCHEMES = ("http", "https", "socks4", "socks5", "socks5h")
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+@pytest.mark.parametrize("scheme", [*SCHEMES, ""])
+def test_a_server_on_this_machine_is_reached_without_a_proxy(
+    model: Model, monkeypatch: pytest.MonkeyPatch, nowhere: str, variable: str, scheme: str
+) -> None:
+    monkeypatch.setenv(variable, f"{scheme}://{nowhere}" if scheme else nowhere)
+    with Peer(say=lambda prompt: THOUGHT) as peer:
+        assert ask(model(peer)).text == THOUGHT
+        (found,) = servers.servers(peer.base_url, None)
+        assert found.verdict is Verdict.RIGHT
+
+
+HERE = (
+    "127.0.0.1",
+    "127.8.9.10",
+    "127.1",
+    "[::1]",
+    "[::ffff:127.0.0.1]",
+    "0.0.0.0",
+    "localhost",
+    "LOCALHOST",
+    "localhost.",
+    "api.localhost",
+    "localhost.localdomain",
+)
+ABROAD = ("gpu.example", "10.0.0.7", "128.0.0.1", "notlocalhost.example", "localhost.example", "[2001:db8::1]")
+
+
+@pytest.mark.parametrize("host", HERE)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_names_and_addresses_of_this_machine_have_no_proxy(
+    monkeypatch: pytest.MonkeyPatch, host: str, scheme: str
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://proxy:3128")
+    assert proxy_to(f"{scheme}://{host}:8000/v1") is None
+
+
+def test_a_name_without_a_dot_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "http://proxy:3128")
+    known = {"mybox": "127.0.1.1", "gpu": "10.0.0.7"}
+
+    def look_up(host: str, port: None, flags: int = 0) -> list[tuple[object, ...]]:
+        if host not in known or flags:
+            raise socket.gaierror(f"{host} is not known")
+        return [(0, 0, 0, "", (known[host], 0))]
+
+    monkeypatch.setattr(way.socket, "getaddrinfo", look_up)
+    assert proxy_to("http://mybox:8000/v1") is None
+    for host in ("gpu", "nobody", "mybox.example"):
+        assert proxy_to(f"http://{host}:8000/v1") is not None
+
+
+@pytest.mark.parametrize("host", ABROAD)
+def test_other_hosts_have_the_proxy_of_their_scheme(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    assert proxy_to(f"http://{host}:8000/v1") is None
+    monkeypatch.setenv("ALL_PROXY", "http://any:1")
+    monkeypatch.setenv("HTTPS_PROXY", "http://secure:2")
+    assert str(proxy_to(f"http://{host}:8000/v1")) == "the proxy http://any:1 ($ALL_PROXY)"
+    assert str(proxy_to(f"https://{host}/v1")) == "the proxy http://secure:2 ($HTTPS_PROXY)"
+
+
+PASSED_OVER = {
+    "*": True,
+    "gpu.example": True,
+    "GPU.Example": True,
+    ".example": True,
+    "*.example": True,
+    "example": True,
+    "gpu.example:8000": True,
+    "gpu.example:9": False,
+    "http://gpu.example": True,
+    "other, gpu.example": True,
+    "other gpu.example": True,
+    "ample": False,
+    "u.example": False,
+    "": False,
+    ",": False,
+    ".": False,
+    "10.0.0.0/8": False,
+}
+
+
+@pytest.mark.parametrize(("listed", "passed"), PASSED_OVER.items())
+@pytest.mark.parametrize("name", ["NO_PROXY", "no_proxy"])
+def test_hosts_that_need_no_proxy_are_listed_in_the_forms_that_are_known(
+    monkeypatch: pytest.MonkeyPatch, name: str, listed: str, passed: bool
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "http://proxy:3128")
+    monkeypatch.setenv(name, listed)
+    assert (proxy_to(ELSEWHERE) is None) is passed
+
+
+@pytest.mark.parametrize(
+    ("host", "listed", "passed"),
+    [
+        ("10.1.2.3", "10.0.0.0/8", True),
+        ("10.1.2.3", "10.1.2.3", True),
+        ("10.1.2.3", "10.1.2.3:8000", True),
+        ("10.1.2.3", "10.1.2.0/30", True),
+        ("11.1.2.3", "10.0.0.0/8", False),
+        ("10.1.2.3", "10.1.2.3:9", False),
+        ("[2001:db8::1]", "2001:db8::/32", True),
+        ("[2001:db8::1]", "[2001:db8::1]:8000", True),
+        ("[2001:db9::1]", "2001:db8::/32", False),
+    ],
+)
+def test_addresses_may_be_listed_as_networks(
+    monkeypatch: pytest.MonkeyPatch, host: str, listed: str, passed: bool
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "http://proxy:3128")
+    monkeypatch.setenv("NO_PROXY", listed)
+    assert (proxy_to(f"http://{host}:8000/v1") is None) is passed
+
+
+# ---------------------------------------------------------------------- by way of a proxy
+
+
+class ProxyPeer(Peer):
+    """A server that is asked as a proxy, with the whole URL."""
+
+    def answer(self, exchange: Exchange) -> None:
+        exchange.request.path = urlsplit(exchange.request.path).path
+        super().answer(exchange)
+
+
+def test_a_server_elsewhere_is_reached_through_the_proxy(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ProxyPeer(say=lambda prompt: THOUGHT) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", f"http://me:{PASSWORD}@127.0.0.1:{proxy.port}")
+        assert ask(model(ELSEWHERE)).text == THOUGHT
+        assert all(request.headers["host"] == "gpu.example:8000" for request in proxy.requests)
+        assert any("proxy-authorization" in request.headers for request in proxy.requests)
+
+
+@pytest.mark.parametrize("scheme", ["http://", "https://", ""])
+def test_an_error_names_the_proxy_without_its_password(
+    model: Model, monkeypatch: pytest.MonkeyPatch, nowhere: str, scheme: str
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"{scheme}me:{PASSWORD}@{nowhere}")
+    failure = refusal(model(ELSEWHERE))
+    assert type(failure) is ServerUnavailable
+    way_there = f"by way of the proxy {scheme or 'http://'}{nowhere} ($HTTP_PROXY)"
+    assert f"the server at {ELSEWHERE} ({way_there}) cannot be reached" in str(failure)
+    (found,) = servers.servers(ELSEWHERE, None)
+    assert f"({way_there}) cannot be reached" in found.said
+    assert PASSWORD not in f"{failure} {failure.__cause__!r} {failure.__context__!r} {found}"
+
+
+@pytest.mark.parametrize("status", [403, 407, 502, 503])
+def test_what_a_proxy_answers_itself_is_told_with_its_name(
+    model: Model, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    with ProxyPeer() as proxy:
+        proxy.on_models = fails(status, "the proxy says no")
+        monkeypatch.setenv("HTTP_PROXY", f"http://me:{PASSWORD}@127.0.0.1:{proxy.port}")
+        failure = refusal(model(ELSEWHERE))
+        assert f"by way of the proxy http://127.0.0.1:{proxy.port} ($HTTP_PROXY)" in str(failure)
+        assert PASSWORD not in str(failure)
+
+
+UNUSABLE = ("socks4://{}@proxy:1080", "ftp://{}@proxy", "http://{}@proxy:port", "http://{}@[::1", "http://{}@")
+
+
+@pytest.mark.parametrize("proxy", UNUSABLE)
+def test_a_proxy_that_cannot_be_used_is_the_users_error_in_one_line(
+    model: Model, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy.format(f"me:{PASSWORD}"))
+    one = model(ELSEWHERE)
+    with pytest.raises(UserError, match="ALL_PROXY") as raised:
+        one.ready().result(PATIENCE)
+    assert "it is no URL of a proxy" in str(raised.value)
+    assert PASSWORD not in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert type(refusal(one)) is RequestRejected
+    (found,) = servers.servers(ELSEWHERE, None)
+    assert found.verdict is Verdict.WRONG
+    assert "it is no URL of a proxy" in found.said
+    assert PASSWORD not in str(found)
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+@pytest.mark.parametrize("command", [["run", "Go to the kitchen", "--llm", "openai"], ["llm", "check"], ["doctor"]])
+def test_a_socks_proxy_without_its_package_says_what_to_install(command: list[str], scheme: str) -> None:
+    code = "import sys; sys.modules['socksio'] = None; from reactree_ros.cli import main; main()"
+    environment = {**os.environ, "ALL_PROXY": f"{scheme}://me:{PASSWORD}@127.0.0.1:9"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command, "--base-url", ELSEWHERE],
+        capture_output=True,
+        text=True,
+        env={name: value for name, value in environment.items() if name.lower() not in NAMES or name == "ALL_PROXY"},
+        timeout=120,
+    )
+    told = done.stdout + done.stderr
+    assert "SOCKS needs the package socksio: pip install socksio" in " ".join(told.split())
+    assert f"the proxy {scheme}://127.0.0.1:9 ($ALL_PROXY)" in " ".join(told.split())
+    assert PASSWORD not in told
+    assert "Traceback" not in told
+    assert done.returncode == (1 if command == ["doctor"] else 2)

@@ -1,0 +1,262 @@
+"""Whatever is misspelt: the error names it, and the nearest that there is."""
+
+from __future__ import annotations
+
+import copy
+import enum
+import importlib
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import pytest
+import yaml
+from command_line import Cli
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from reactree_ros.bench.jobs import read_contenders
+from reactree_ros.cli import COMMANDS
+from reactree_ros.errors import UserError
+from reactree_ros.llm.settings import load_models_file
+from reactree_ros.registry import REGISTRIES
+from reactree_ros.settings import Settings, choices, fault_of, names_at, read_settings
+from reactree_ros.training.settings import TrainSettings, read_recipe
+from reactree_ros.world.robot.config import RobotConfig, load_robot
+from reactree_ros.world.robot.map_file import MapDocument, load_map
+from reactree_ros.world.skill_policy import load_policy
+from reactree_ros.world.virtualhome.generator import generate_house
+from reactree_ros.world.virtualhome.tasks import Task, load_tasks
+
+CONFIG = Path(__file__).parents[1] / "config"
+
+
+def misspelt(name: str) -> str:
+    """Return a name with a slip of the fingers: its last two letters are exchanged, or one is twice."""
+    swapped = name[:-2] + name[:-3:-1]
+    return swapped if swapped != name and len(name) > 2 else name + name[-1]
+
+
+# ---------------------------------------------------------------------- keys
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    width: int
+    colour: Literal["red", "green"] = "red"
+
+
+class Round(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    radius: int
+
+
+class Whole(Settings):
+    part: Part | None = None
+    parts: list[Part] = Field(default_factory=list)
+    by_name: dict[str, Annotated[Part, AfterValidator(lambda part: part)]] = Field(default_factory=dict)
+    either: Part | Round | None = None
+    pairs: tuple[tuple[Part, ...], ...] = ()
+    title: str = Field(alias="title_")
+
+
+@pytest.mark.parametrize(
+    ("values", "unknown", "known"),
+    [
+        ({"titel_": "x"}, "titel_", "title_"),
+        ({"title_": "x", "prt": {}}, "prt", "part"),
+        ({"title_": "x", "PARTS": []}, "PARTS", "parts"),
+        ({"part": {"widht": 1}}, "part.widht", "width"),
+        ({"title_": "x", "parts": [{"width": 1}, {"width": 1, "color": "red"}]}, "parts.1.color", "colour"),
+        ({"title_": "x", "by_name": {"a": {"with": 1}}}, "by_name.a.with", "width"),
+        ({"title_": "x", "pairs": [[{"widt": 1}]]}, "pairs.0.0.widt", "width"),
+    ],
+)
+def test_a_key_that_is_not_known_is_told_before_what_is_missing(values: Any, unknown: str, known: str) -> None:
+    with pytest.raises(UserError) as error:
+        read_settings(Whole, values, where="here")
+    assert str(error.value).startswith(f"here: there is no setting '{unknown}'; did you mean '{known}'?")
+
+
+def test_of_parts_that_may_stand_in_one_place_the_one_that_is_meant_is_told() -> None:
+    with pytest.raises(UserError, match="radus'; did you mean 'radius'"):
+        read_settings(Whole, {"title_": "x", "either": {"radus": 1}}, where="here")
+
+
+def test_a_key_is_found_where_keys_that_are_not_known_are_let_be() -> None:
+    class Lax(BaseModel):
+        task_goal: int
+
+    with pytest.raises(ValidationError) as error:
+        Lax.model_validate({"task_gaol": 1})
+    assert "did you mean 'task_goal'?" in fault_of(error.value, Lax).said
+    with pytest.raises(ValidationError) as error:
+        Lax.model_validate({"other": 1})
+    assert fault_of(error.value, Lax).missing
+
+
+def test_the_value_of_a_key_that_is_not_known_is_not_shown() -> None:
+    with pytest.raises(UserError) as error:
+        read_settings(Whole, {"title_": "x", "api_key": "sk-secret"}, where="here")
+    assert "sk-secret" not in str(error.value)
+
+
+def slips(kind: Any, document: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str, str, Any]]:
+    """Yield every key of a document that its type knows: misspelt, as it is, and the document with it misspelt."""
+    here = document
+    for one in path:
+        here = here[one]
+    for name in list(here) if isinstance(here, Mapping) else range(len(here)) if isinstance(here, list) else ():
+        if isinstance(here, Mapping) and name in names_at(kind, path):
+            wrong = copy.deepcopy(document)
+            place = wrong
+            for one in path:
+                place = place[one]
+            place[misspelt(name)] = place.pop(name)
+            yield misspelt(name), name, wrong
+        yield from slips(kind, document, (*path, name))
+
+
+#: Files that people write: what reads them, what they are, and one that is right.
+FILES: dict[str, tuple[Callable[[Path], object], Any, Any]] = {
+    "robot": (load_robot, RobotConfig, yaml.safe_load((CONFIG / "robot.yaml").read_text(encoding="utf-8"))),
+    "map": (load_map, MapDocument, yaml.safe_load((CONFIG / "semantic_map.yaml").read_text(encoding="utf-8"))),
+    "recipe": (lambda path: read_recipe(path, {}), TrainSettings, {"preset": "small", "learning_rate": 0.1}),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_misspelt_key_of_a_file_is_told_with_the_nearest(name: str, tmp_path: Path) -> None:
+    load, kind, right = FILES[name]
+    found = list(slips(kind, right))
+    assert found
+    for wrong, meant, document in found:
+        path = tmp_path / "file.yaml"
+        path.write_text(yaml.safe_dump(document), encoding="utf-8")
+        with pytest.raises(UserError) as error:
+            load(path)
+        assert f"{wrong}'; did you mean '{meant}'?" in str(error.value), str(error.value)
+        assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("load", "text", "wrong", "meant"),
+    [
+        (load_policy, "rules: [{skil: open, decision: allow}]", "skil", "skill"),
+        (load_policy, "ruls: [{skill: open, decision: allow}]", "ruls", "rules"),
+        (load_models_file, "lm: openai\nbase_url: http://127.0.0.1:9/v1", "lm", "llm"),
+        (load_models_file, "llm: openai\nbase_ulr: http://127.0.0.1:9/v1", "base_ulr", "base_url"),
+        (load_models_file, "llm: fallback\nmodels: [{llm: openai, modl: x}]", "modl", "model"),
+        (read_contenders, "one: {planer: react}", "planer", "planner"),
+        (load_robot, "map: m\nemergency_stop: null\nskills: {go too: {action: a, type: b}}", "go too", "go to"),
+    ],
+)
+def test_a_slip_in_a_file_is_told_with_the_nearest(
+    load: Callable[[Path], object], text: str, wrong: str, meant: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError) as error:
+        load(path)
+    assert wrong in str(error.value)
+    assert f"did you mean '{meant}'" in str(error.value)
+
+
+def test_a_misspelt_key_of_a_house_is_told_with_the_nearest(tmp_path: Path) -> None:
+    house: Any = generate_house(seed=1, rooms=3, tasks=1)
+    path = tmp_path / "house.json"
+    required = {name for name, field in Task.model_fields.items() if field.is_required()}
+    assert required
+    for name in required:
+        wrong = [{misspelt(key) if key == name else key: value for key, value in house[0].items()}]
+        path.write_text(json.dumps(wrong), encoding="utf-8")
+        with pytest.raises(UserError, match=f"{misspelt(name)}'; did you mean '{name}'"):
+            load_tasks(path)
+
+
+# ---------------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, one in REGISTRIES.items() for name in one.own])
+def test_a_misspelt_name_is_told_with_the_nearest(kind: str, name: str) -> None:
+    registry = REGISTRIES[kind]
+    with pytest.raises(UserError, match=f"'{misspelt(name)}' is unknown; did you mean '{name}'"):
+        registry.get(misspelt(name))
+    settings = registry.get(name).settings
+    for field, about in settings.model_fields.items():
+        wrong = misspelt(field)
+        with pytest.raises(UserError, match=f"there is no setting '{wrong}'; did you mean '{field[:-2]}"):
+            read_settings(settings, {wrong: 1}, where="here")
+        for value in choices(about):
+            if misspelt(value) in choices(about) or not isinstance(value, str):
+                continue
+            with pytest.raises(UserError) as error:
+                read_settings(settings, {field: misspelt(value)}, where="here")
+            assert f"did you mean '{value}'" in str(error.value)
+
+
+def few(annotation: Any) -> list[str]:
+    """Return the values of an option or an argument that is one of a few."""
+    if isinstance(annotation, enum.EnumMeta):
+        return [str(one.value) for one in annotation]  # type: ignore[var-annotated]
+    return next((found for one in get_args(annotation) if (found := few(one))), [])
+
+
+def options_of_few() -> Iterator[tuple[tuple[str, ...], str, list[str]]]:
+    """Yield every option and argument of every command that is one of a few values, and those."""
+    for command, module in COMMANDS.items():
+        infos = importlib.import_module(f"reactree_ros.cli.{module}").app.registered_commands
+        for info in infos:
+            path = (command,) if len(infos) == 1 else (command, info.name or info.callback.__name__)
+            for name, one in inspect.signature(info.callback, eval_str=True).parameters.items():
+                about = next(iter(getattr(one.annotation, "__metadata__", ())), None)
+                if values := few(one.annotation):
+                    decls = [*(getattr(about, "param_decls", None) or ()), getattr(about, "default", None)]
+                    said = [one for one in decls if isinstance(one, str) and one.startswith("--")]
+                    named = [*said, f"--{name.replace('_', '-')}"][0]
+                    yield path, "" if type(about).__name__ == "ArgumentInfo" else named, values
+
+
+CHOICES = list(options_of_few())
+
+
+@pytest.mark.parametrize(("command", "option", "values"), CHOICES)
+def test_a_misspelt_value_of_an_option_is_told_with_the_nearest(
+    cli: Cli, command: tuple[str, ...], option: str, values: list[str]
+) -> None:
+    value = values[-1]
+    ended = cli(*command, *([option] if option else []), misspelt(value))
+    assert (ended.code, ended.out) == (2, "")
+    assert f"did you mean '{value}'?" in ended.err
+
+
+def test_there_are_options_of_a_few_values() -> None:
+    assert {option for _, option, _ in CHOICES} >= {"--as", "--parallel"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["rnu"], "'run'"),
+        (["memory", "imprt"], "'import'"),
+        (["run", "--huse", "villa"], "--house"),
+        (["run", "--house", "vila"], "'villa'"),
+        (["run", "--task-id", "99"], "the nearest is 1"),
+        (["run", "--planner", "reactree:control_flw=seq"], "'control_flow'"),
+        (["run", "--planner", "raect"], "'react'"),
+        (["run", "--world", "pdll"], "'pddl'"),
+        (["run", "--world", "pddl", "--world-option", "domian=x"], "'domain'"),
+        (["run", "--llm", "opnai"], "'openai'"),
+        (["bench", "--suite", "genrated", "--out", "x"], "'generated'"),
+        (["replay", "--trajectories", "x", "--variant", "raect", "--tasks", "x"], "'react'"),
+    ],
+)
+def test_what_is_misspelt_on_the_command_line_is_told_with_the_nearest(
+    cli: Cli, arguments: list[str], meant: str
+) -> None:
+    ended = cli(*arguments)
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert meant in ended.err
