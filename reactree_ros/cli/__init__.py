@@ -26,6 +26,8 @@ from reactree_ros.world.port import WorldError
 NOT_ACHIEVED, BAD_INPUT, NOBODY_READS = 1, 2, 141
 #: Added to the number of the signal that ended a command, as shells do.
 BY_SIGNAL = 128
+#: Most characters of an error that are printed.
+LONGEST_MESSAGE = 2000
 #: The commands, each with the module that it is in.
 COMMANDS = {
     "run": "run",
@@ -175,7 +177,7 @@ def _stop_writing() -> NoReturn:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    Console(stderr=True, soft_wrap=True).print(
-        f"error: {redacted(message)}", style="red", markup=False, highlight=False
-    )
+    said = redacted(message)
+    said = said if len(said) <= LONGEST_MESSAGE else f"{said[:LONGEST_MESSAGE]}…"
+    Console(stderr=True, soft_wrap=True).print(f"error: {said}", style="red", markup=False, highlight=False)
     sys.exit(code)

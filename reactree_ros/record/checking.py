@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -75,7 +76,7 @@ class Check:
                 further(self, event)
         except ValidationError as error:
             raise ValueError(f"({kind[:20]}): {problem_of(error)}") from None
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, OverflowError) as error:
             lacks = f"{error} lacks" if isinstance(error, KeyError) else str(error)
             raise ValueError(f"({kind[:20]}): {lacks}") from None
         self.lines += 1
@@ -100,6 +101,8 @@ class Check:
         if self.lines:
             raise ValueError("begins another run")
         check_values(event)
+        if datetime.fromisoformat(event["started"]).timestamp() < 0:
+            raise ValueError(f"started {shown(event['started'])} is before 1970")
 
     def _grow(self, event: Event) -> None:
         for values in event["nodes"]:
