@@ -41,18 +41,31 @@ _REFUSED = frozenset(
 _OF_A_KEY = re.compile(r"key|token|secret|passw|passphrase|passwd|pwd|auth|credential|bearer|cookie|jwt|^pat$")
 #: What has such a word in it and is of no key.
 _OF_NONE = re.compile(r"tokeniz\w*|tokens|keyword|keyboard|author(?!iz)|monkey|hotkey")
-_IN_ADDRESSES = re.compile(r"(?<=//)\S*@")  # to the last one: a password may hold an @ or a slash
+_BEHIND_SLASHES = re.compile(r"(?<=//)\S+")
+#: A name that sounds like a key, with its value: in settings, headers, JSON, queries and options. ``$HF_TOKEN`` is a
+#: variable that is only named.
 _NAMED = re.compile(
-    r"(?<!\$OPENAI_)((?:api[_-]?key|token|secret|password|authorization)['\"]?\s*[:=]\s*['\"]?)(?:bearer\s+)?[^\s'\",}]+",
+    r"""(?<![\w$.-])(?P<name>[\w.-]{0,60}(?:key|token|secret|pass|pwd|auth|credential|cookie|jwt)[\w.-]{0,60})"""
+    r"""(?P<is>['"]?\s*[:=]\s*|(?<=-key)\s+)(?:"[^"]*"|'[^']*'|['"]?(?:(?:bearer|basic|digest|token)\s+)?"""
+    r"""[^\s'",;}]+(?:;\s*[^\s'",;}]+)*)""",
     re.I,
 )
-_KEYS = re.compile(r"\b(?:sk|pk|gsk|xai|hf|ghp|gho|glpat|xox[abp]|nvapi|r8|AKIA|AIza|eyJ)[-_]?[\w-]{8,}")
-_ADDRESS = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"<>|\\^`{}]+")
+_KEYS = re.compile(
+    r"\b(?:sk|pk|gsk|xai|hf|ghp|gho|glpat|xox[abp]|nvapi|r8|AKIA|AIza|eyJ)[-_]?[\w-]{8,}(?:\.[\w-]+)*"
+    r"|(?i:\b(?:bearer|basic)\s+)(?=\S*\d)[\w.+/=-]{8,}"
+    # letters of both sizes and digits in a row, longer than any name is: with what is before and behind it
+    r"|(?<![A-Za-z0-9])(?:[a-z0-9]{1,12}[._-]){0,3}"
+    r"(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*\d[A-Za-z])[A-Za-z0-9]{18,}"
+)
+_ADDRESS = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s'\"<>|\\^`{}]+")
 #: A part of a path that is words, versions or a model's name, and no key.
 _PIECE = r"(?:(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,6})(?:\d{1,2}[a-z]{0,5})?|\d{1,4}[a-z]{0,4})"
 _PART = re.compile(rf"{_PIECE}(?:[._-]{_PIECE}){{0,6}}")
 #: Parts that name a key without being one, as ``/account/api-keys`` does.
 _NAMING = re.compile(r"(?:(?:api|access|auth|oauth2?|keys?|tokens?)[._-]?)+", re.I)
+#: Names that are of keys of mappings, too.
+_OF_MAPPINGS = frozenset({"key", "keys"})
+_DIGIT = re.compile(r"\d")
 _WORD = re.compile(r"[A-Za-z](?:[\w:+-]|\.(?!\.)){0,40}")
 #: What stands in place of a key.
 HIDDEN = "***"
@@ -176,9 +189,21 @@ def redacted(text: str) -> str:
     """Return a text without keys, and its URLs as :func:`shown_address` has them."""
     for value in sorted(_in_the_environment(), key=len, reverse=True):
         text = text.replace(value, HIDDEN)
-    text = _IN_ADDRESSES.sub(f"{HIDDEN}@", text)
+    text = _BEHIND_SLASHES.sub(_without_user, text)
     text = _ADDRESS.sub(lambda found: _told(found[0]), text)
-    return _KEYS.sub(HIDDEN, _NAMED.sub(rf"\1{HIDDEN}", text))
+    return _KEYS.sub(HIDDEN, _NAMED.sub(_without_value, text))
+
+
+def _without_user(found: re.Match[str]) -> str:
+    _, at, rest = found[0].rpartition("@")  # the last one: a password may hold an @ or a slash
+    return f"{HIDDEN}@{rest}" if at else rest
+
+
+def _without_value(found: re.Match[str]) -> str:
+    """Return a name without its value if it is one of a key; a bare ``key`` may be that of a mapping."""
+    name, value = found["name"], found[0][found.end("is") - found.start() :]
+    is_key = is_key_name(name) and (_flat(name) not in _OF_MAPPINGS or (len(value) >= _LEAST and _DIGIT.search(value)))
+    return f"{name}{found['is']}{HIDDEN}" if is_key and value.rstrip(".") != HIDDEN else found[0]
 
 
 def _told(address: str) -> str:
@@ -188,6 +213,7 @@ def _told(address: str) -> str:
 
 
 def _in_the_environment() -> set[str]:
-    names = {"KEY", "APIKEY", "CREDENTIALS", "PASSPHRASE", "PASSWD", "PASSWORD", "PAT", "SECRET", "TOKEN", "TOKENS"}
+    names = {"KEY", "KEYS", "APIKEY", "BEARER", "COOKIE", "CREDENTIAL", "CREDENTIALS", "JWT", "PASS", "PASSPHRASE"}
+    names |= {"PASSWD", "PASSWORD", "PAT", "SECRET", "SECRETS", "TOKEN", "TOKENS"}
     values = (value.strip() for name, value in os.environ.items() if not names.isdisjoint(name.upper().split("_")))
     return {value for value in values if len(value) >= _LEAST}

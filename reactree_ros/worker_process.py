@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import connection, resource_tracker
 
+from reactree_ros.own_python import start_safely
+
 #: Sent to every process of a terminal; the parent ends its workers in order. Windows has no SIGHUP.
 OF_THE_TERMINAL = {signal.Signals[name] for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)}
 #: Longest time that a worker has to end what it has started itself, in seconds.
@@ -20,6 +22,7 @@ LAST_WORDS = 3.0
 @contextmanager
 def deaf_to_the_terminal() -> Iterator[None]:
     """Start processes that the signals of a terminal do not reach, from their very beginning."""
+    start_safely()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, OF_THE_TERMINAL)
     try:
         resource_tracker.ensure_running()  # the first process starts it otherwise, and it unblocks what is blocked here

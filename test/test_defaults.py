@@ -15,7 +15,7 @@ from hostile import KeyCatcher
 from test_trust import HOSTILE
 
 from reactree_ros.cli import COMMANDS, Commands, asking
-from reactree_ros.cli.defaults import leaves
+from reactree_ros.cli.defaults import leaves, user_file
 from reactree_ros.cli.trusted import Standing
 from reactree_ros.settings import is_harmless
 
@@ -389,3 +389,45 @@ def test_the_users_own_file_in_a_projects_folder_is_the_users(
     user.write_text("[run]\nmax_steps = 1\n")
     monkeypatch.chdir(user.parent)
     assert cli(*RUN).json["end"] == "out_of_steps"
+
+
+@pytest.mark.parametrize(
+    ("variables", "place"),
+    [
+        ({"XDG_CONFIG_HOME": ""}, "reactree"),
+        ({"XDG_CONFIG_HOME": "."}, "reactree"),
+        ({"XDG_CONFIG_HOME": "conf"}, "conf/reactree"),
+        ({"XDG_CONFIG_HOME": None, "HOME": "."}, ".config/reactree"),
+        ({"XDG_CONFIG_HOME": "", "HOME": "h"}, "h/.config/reactree"),
+    ],
+)
+def test_no_file_of_the_folder_that_a_command_runs_in_is_the_users_own(
+    cli: Cli, tmp_path: Path, catcher: KeyCatcher, monkeypatch: pytest.MonkeyPatch, variables: Any, place: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name, value in variables.items():
+        monkeypatch.delenv(name) if value is None else monkeypatch.setenv(name, value)
+    (tmp_path / "strangers" / place).mkdir(parents=True)
+    (tmp_path / "strangers" / place / "reactree.toml").write_text(
+        f'[all]\nllm = "openai"\nmodel = "m"\nbase_url = "{catcher.base_url}"\n'
+    )
+    monkeypatch.chdir(tmp_path / "strangers")
+    assert user_file().is_absolute()
+    assert not user_file().is_relative_to(tmp_path / "strangers")
+    assert "strangers" not in cli(*RUN).err
+    assert catcher.requests == []
+
+
+def test_a_folders_name_steers_no_terminal(
+    cli: Cli, user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = tmp_path / "a\x1b]0;x\x07\nok: all is well"
+    odd.mkdir()
+    monkeypatch.chdir(odd)
+    (odd / "reactree.toml").write_text('[run]\nmax_steps = 1\nsave = "\\u001b]0;y\\u0007"\n')
+    said = [cli("config", "show"), cli("config", "trust"), cli("config", "distrust"), cli("doctor")]
+    (odd / "reactree.toml").write_text("[run]\nmax_steps = 1\n")
+    said += [cli("config", "trust"), cli("config", "show"), cli("doctor"), cli("config", "distrust"), cli(*RUN)]
+    for one in said:
+        assert "\x1b]" not in one.out + one.err
+        assert "\nok: all is well" not in one.out + one.err

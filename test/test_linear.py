@@ -29,6 +29,7 @@ from reactree_ros.planners.adapt import read_plan
 from reactree_ros.planners.codeact import _apart
 from reactree_ros.planners.plan import tidied
 from reactree_ros.planners.recode.code_block import BlockError, read_block
+from reactree_ros.secrecy import redacted
 
 parser: Any = importlib.import_module("re._parser" if hasattr(re, "_parser") else "sre_parse")
 #: Folders whose patterns read what others have said.
@@ -52,6 +53,10 @@ FILLERS = (
     " \n",
     "~~~",
     "```",
+    "//",
+    "a.",
+    "a://",
+    "key=",
 )
 #: How many characters, and how much longer that takes which is four times as long, at most: linear is 4, square 16.
 LENGTH, MOST = 500, 9.0
@@ -209,6 +214,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "words that stop": is_stop,
     "words that allow": approves,
     "a person's words": quoted,
+    "an error that may tell a key": redacted,
 }
 
 

@@ -109,6 +109,56 @@ def test_an_address_is_written_without_what_may_be_a_key(address: str, left: str
     assert redacted(told) == told, "a record that is read and written again says the same"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "key={}",
+        "?key={}&x=1",
+        "auth: {}",
+        "pwd={}",
+        "Cookie: sid=1; session={}",
+        "access_key={}",
+        '"key": "{}"',
+        "credential={}",
+        '{{"Authorization": "Token {}"}}',
+        "Proxy-Authorization: Basic {}",
+        'secret: "two {}"',
+        "--api-key {}",
+        "Bearer {}",
+        "Basic {}==",
+        "github_pat_11AB{}",
+        "lsv2_pt_9{}aB1",
+        "AQ.x9{}aB1",
+        "no such user 9{}aB1",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NSJ9.{}",
+        "socks5h://u:{}@proxy:1080",
+        "file://u@h/x?key={}",
+    ],
+)
+def test_a_text_tells_no_key_however_it_is_told(said: str) -> None:
+    told = redacted(f"refused: {said.format(HUSH)}.")
+    assert HUSH not in told
+    assert told.startswith("refused: ")
+    assert redacted(told) == told
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "duplicate key: 'house'",
+        "$OPENAI_API_KEY: is empty",
+        "api_key_file: /etc/key",
+        "Qwen/Qwen3-30B-A3B-Instruct-2507 is gone",
+        "DeepSeek-R1-Distill-Qwen-1.5B",
+        "basic skills 12",
+        "pass: 3 of 4, max_tokens: 5, author: me",
+        "20261126T064234Z-ab12",
+    ],
+)
+def test_what_is_no_key_is_told(said: str) -> None:
+    assert redacted(said) == said
+
+
 def test_an_errors_message_tells_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_API_KEY", HUSH)
     for said in (f"401 for {HUSH}", f"http://me:{HUSH}@host/v1 is gone", "Authorization: Bearer abc"):

@@ -73,6 +73,11 @@ def test_what_runs_name_every_day_is_harmless() -> None:
         assert reaching(registry.get(kind[1]).settings, said) == {}
 
 
+@pytest.mark.parametrize("house", ["1" * 17, "9" * 5000, "\u0663", "0" * 300 + "9" * 40])
+def test_digits_that_are_read_as_a_file_are_no_seed(house: str) -> None:
+    assert reaching(WORLDS.get("pyrobosim").settings, {"house": house})
+
+
 def test_a_models_name_is_harmless_for_a_server_only() -> None:
     said = {"model": "Qwen/Qwen3-8B"}
     assert reaching_of_model({"llm": "openai", **said}) == {}

@@ -69,6 +69,7 @@ class BenchFolder:
         if path.is_dir() and not (path / SETTINGS).exists() and {one.name for one in path.iterdir()} - begun:
             raise UserError(f"--out {path}: is not empty and holds no {SETTINGS} of a bench; name a new folder")
         path.mkdir(parents=True, exist_ok=True)
+        _check_links(path)
         self._results = (path / RESULTS).open("ab")
         try:
             self._lock()
@@ -188,6 +189,19 @@ def read_sessions(path: Path) -> list[Session]:
         UserError: They cannot be read.
     """
     return read_lines(path / SESSIONS, Session)
+
+
+def _check_links(path: Path) -> None:
+    """Look whether all that is written and cleared away in a folder, which somebody else may have made, is in it.
+
+    Raises:
+        UserError: A link may lead out of it.
+    """
+    for pattern in ("*", "*/*", "*/*/*", "*/*/*/*"):  # the upper ones first, so that no link is followed
+        for one in path.glob(pattern):
+            if one.is_symlink():
+                said = "a bench writes into its folder alone; put there what it leads to, or name a new folder"
+                raise UserError(f"--out {path}: {one.relative_to(path)} is a link; {said}")
 
 
 def _flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:

@@ -27,6 +27,7 @@ from reactree_ros.cli.trusted import NAME, Standing, remember
 from reactree_ros.errors import UserError
 from reactree_ros.secrecy import shown
 from reactree_ros.settings import did_you_mean
+from reactree_ros.view.words import in_one_line
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 ProjectFile = Annotated[
@@ -55,9 +56,9 @@ def show(
     check_files([name for name in COMMANDS if name != "config"])
     names = {file.path: file.whose for file in files()}
     for path, name in names.items():
-        console.print(f"{name}: {path}", style="dim", soft_wrap=True, markup=False, highlight=False)
+        console.print(in_one_line(f"{name}: {path}"), style="dim", soft_wrap=True, markup=False, highlight=False)
     for why in filter(None, map(why_not, files())):
-        console.print(why, style="yellow", soft_wrap=True, markup=False, highlight=False)
+        console.print(in_one_line(why), style="yellow", soft_wrap=True, markup=False, highlight=False)
     if not names:
         console.print(
             f"There is no {NAME} here, in a folder above, or at {user_file()}.", soft_wrap=True, highlight=False
@@ -80,7 +81,7 @@ def trust(
     for fault in chosen.faults({name: _command((name,)) for name in COMMANDS if name != "config"}):
         raise UserError(fault)
     remember(chosen.path, chosen.content, Standing.TRUSTED)
-    typer.echo(f"{chosen.path}: counts as it is now; it sets {chosen.sets() or 'nothing'}")
+    typer.echo(in_one_line(f"{chosen.path}: counts as it is now; it sets {chosen.sets() or 'nothing'}"))
 
 
 @app.command()
@@ -90,7 +91,7 @@ def distrust(
     """Pass a project's file over as it is now; `reactree config trust` takes that back."""
     chosen = _project(file)
     remember(chosen.path, chosen.content, Standing.PASSED_OVER)
-    typer.echo(f"{chosen.path}: is passed over as it is now")
+    typer.echo(in_one_line(f"{chosen.path}: is passed over as it is now"))
 
 
 def _project(file: Path) -> DefaultsFile:
@@ -120,6 +121,6 @@ def _rows(path: tuple[str, ...], command: Any, names: Mapping[Path, str], *, all
         default: Default | None = set_here.get(option.name)
         if default is not None:
             value = shown(option.name, default.value)
-            yield [" ".join(path), option.opts[0], str(value), f"{names[default.file]}: {default.key}"]
+            yield [" ".join(path), option.opts[0], in_one_line(str(value)), f"{names[default.file]}: {default.key}"]
         elif all_of_it:
             yield [" ".join(path), option.opts[0], builtin, "built in"]

@@ -26,7 +26,7 @@ from typing import Any
 import typer
 
 from reactree_ros.cli.asking import agreed
-from reactree_ros.cli.trusted import NAME, Standing, own_content, remember, standing_of
+from reactree_ros.cli.trusted import NAME, Standing, own_content, remember, standing_of, user_folder
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 from reactree_ros.secrecy import shown
@@ -254,7 +254,7 @@ def _harmless_option(command: Any, one: Any, value: Any) -> bool:
 
 def user_file() -> Path:
     """Return where the user's file is, if there is one."""
-    return Path(typer.get_app_dir("reactree")) / NAME
+    return user_folder() / NAME
 
 
 def files(place: Path | None = None) -> list[DefaultsFile]:

@@ -109,13 +109,15 @@ def _go_on_over_ros(record: Record, until: int, limits: Mapping[str, int], plann
         UserError: ROS 2 is not there, or nobody agreed.
     """
     from reactree_ros.record.going_on import decisions_before, last_skill_of
+    from reactree_ros.view.words import in_one_line
 
     try:
         from reactree_ros.nodes.execute_task import carry_out, resuming
     except ImportError as error:
         raise no_ros(error) from error
     instruction, last = record.run["instruction"], last_skill_of(record, until)
-    typer.echo(f"'{instruction}', after {decisions_before(record, until)} decisions; {last}", err=True)
+    said = f"'{instruction}', after {decisions_before(record, until)} decisions; {last}"
+    typer.echo(in_one_line(said), err=True)
     question = f"The robot of {planner} goes on from what it sees now, and does nothing of that again. Go on?"
     if not yes and not typer.confirm(question, err=True):
         raise UserError("nothing was done; --yes goes on without asking")

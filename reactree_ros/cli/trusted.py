@@ -31,6 +31,22 @@ class Standing(enum.Enum):
     """A stranger could have put or changed it, so that nothing makes it count."""
 
 
+def user_folder() -> Path:
+    """Return the folder of the user's own file, and of what was trusted.
+
+    A relative path in the environment counts for nothing: the folder would be of whoever made the current one.
+    """
+    folder = Path(typer.get_app_dir("reactree"))
+    if folder.is_absolute():
+        return folder
+    home = Path.home()
+    if not home.is_absolute():
+        import pwd  # Windows has none
+
+        home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    return home / ".config" / "reactree"
+
+
 def own_content(path: Path) -> bytes:
     """Return what is in a file that only the user can have written.
 
@@ -79,4 +95,4 @@ def remember(path: Path, content: bytes, standing: Standing) -> None:
 
 def _note(standing: Standing, path: Path, content: bytes) -> Path:
     digest = hashlib.sha256(os.fsencode(path) + b"\0" + content).hexdigest()
-    return Path(typer.get_app_dir("reactree")) / standing.value / digest
+    return user_folder() / standing.value / digest

@@ -8,11 +8,12 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+
+from reactree_ros.own_python import python_command
 
 T = TypeVar("T")
 
@@ -32,7 +33,7 @@ def in_a_process(code: str, *, seconds: float) -> Any:
         ProbeFailed: It failed, took longer, or printed something else.
     """
     with subprocess.Popen(
-        [sys.executable, "-c", code],
+        python_command(code),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

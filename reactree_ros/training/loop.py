@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 
 from reactree_ros.errors import UserError
+from reactree_ros.own_python import start_safely
 from reactree_ros.training.batches import learnt_tokens, make_pass, passes, shares, steps
 from reactree_ros.training.checkpoint import load_checkpoint, save_checkpoint
 from reactree_ros.training.model import Learner, Optimiser, begun_with, make_model, rate_share, with_layers
@@ -96,6 +97,7 @@ def train_from_scratch(out: Path, settings: TrainSettings, shown: Shown) -> Prog
         return _Trainer(out, settings, rank=0, count=1).run(shown)
     meeting = out / "processes"
     meeting.unlink(missing_ok=True)
+    start_safely()
     others = torch.multiprocessing.get_context("spawn")
     started = [
         others.Process(target=_other, args=(out, settings, rank, count), daemon=True) for rank in range(1, count)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from reactree_ros.errors import UserError
+from reactree_ros.own_python import start_safely
 from reactree_ros.read_back import in_a_line, read_json
 from reactree_ros.training.allowed import Vocabulary
 from reactree_ros.training.dataset import Decision, NodeText
@@ -121,6 +122,7 @@ def prepare(texts: Iterable[NodeText], tokenizer: str, *, context: int, masked: 
         _begin(tokenizer, context, masked)
         parts = [_encoded(chunk) for chunk in _chunks(texts)]
     else:
+        start_safely()
         with multiprocessing.get_context("spawn").Pool(processes, _begin_worker, (tokenizer, context, masked)) as pool:
             parts = list(pool.imap(_encoded, _chunks(texts)))
     if not any(part.lengths for part in parts):

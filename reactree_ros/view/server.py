@@ -12,6 +12,7 @@ import hmac
 import ipaddress
 import json
 import os
+import re
 import secrets
 import socket
 import threading
@@ -51,6 +52,8 @@ PATIENCE = 10.0
 PART = 1 << 20
 #: Longest command of a person, in bytes.
 LONGEST_COMMAND = 100_000
+#: What is in each line that a browser reads as the last event, however its JSON is written.
+_MAY_BE_LAST = re.compile(rb'"end"|\\u006')
 LAST_PORT = 65535
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 #: The cookie that holds the token; browsers send a cookie to every port of a host, so each page has one of its own.
@@ -244,7 +247,7 @@ def _loosely(line: bytes) -> Event:
     """
     if len(line) > LONGEST_LINE:
         raise ValueError(f"is longer than {LONGEST_LINE >> 20} MiB, the most that a line may have")
-    event = parse_json(line, halves=True) if b'"end"' in line[:40] else None
+    event = parse_json(line, halves=True) if _MAY_BE_LAST.search(line) else None
     return event if isinstance(event, dict) and event.get("e") == "end" else {"e": ""}
 
 

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from reactree_ros.own_python import python_module
 from reactree_ros.world.port import WorldError
 
 #: How long a process that says no more may take to end, in seconds.
@@ -51,7 +52,7 @@ class LineProcess:
         self._written = tempfile.TemporaryFile()  # noqa: SIM115 (what it writes beside its answers, until the end)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", self.module],
+                python_module(self.module),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._written,

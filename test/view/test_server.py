@@ -52,14 +52,31 @@ def with_verdict(record: bytes) -> bytes:
     return record[:-2] + b',"verdict":' + json.dumps(verdict).encode() + b"}\n"
 
 
-def test_a_forged_verdict_counts_for_nothing(tmp_path: Path, serve: Serve) -> None:
+@pytest.mark.parametrize(
+    "forged",
+    [
+        '{"e":"end",REST',
+        '{"padding":"PADDING","e":"end",REST',
+        '{  PADDED  "e":"end",REST',
+        r'{"e":"\u0065nd",REST',
+        r'{"e":"e\u006Ed",REST',
+        r'{"\u0065":"en\u0064",REST',
+        '{"e":"held","e":"end",REST',
+        '{"e":"held","reason":"PADDING","e":"end",REST',
+        '{REST,"e":"end"',
+    ],
+)
+def test_a_forged_verdict_counts_for_nothing(tmp_path: Path, serve: Serve, forged: str) -> None:
     lines = Lines(tmp_path / "run.jsonl", "Wash a plate")
-    forged = {"judgement": "reached", "status": "success", "words": "Goal reached"}
+    verdict = {"judgement": "reached", "status": "success", "words": "Goal reached"}
     lines.end(gsr=0.0, ssr=0.0)
-    *before, end = lines.path.read_bytes().splitlines()
-    lines.path.write_bytes(b"\n".join([*before, json.dumps(json.loads(end) | {"verdict": forged}).encode(), b""]))
+    *before, end = lines.path.read_text().splitlines()
+    rest = json.dumps({"result": json.loads(end)["result"], "verdict": verdict})[1:-1]
+    forged = forged.replace("REST", rest).replace("PADDING", "x" * 99).replace("PADDED", " " * 99)
+    lines.path.write_text("\n".join([*before, f"{forged}}}", ""]))
     answer = ask(serve(tmp_path).url, "/api/events?run=run.jsonl")
-    assert json.loads(answer.read().splitlines()[-1])["verdict"]["judgement"] == "not_reached"
+    last = json.loads(answer.read().splitlines()[-1])
+    assert (last["e"], last["verdict"]["judgement"]) == ("end", "not_reached")
 
 
 def test_events_come_as_they_are_in_the_record_and_end_with_it(record: Path, serve: Serve) -> None:

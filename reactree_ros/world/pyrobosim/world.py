@@ -28,10 +28,14 @@ def check_factor(factor: float) -> float:
     return factor
 
 
+def _is_seed(house: str) -> bool:
+    return number_of(house) is not None
+
+
 class PyrobosimSettings(WorldSettings):
     """Which world, and how it goes on in it."""
 
-    house: Annotated[str, Harmless(str.isdecimal)] = Field(
+    house: Annotated[str, Harmless(_is_seed)] = Field(
         default="0",
         description="a world file of pyrobosim, a folder of `reactree house --as pyrobosim`, or the seed of a house",
     )
