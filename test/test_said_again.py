@@ -348,3 +348,20 @@ def test_a_header_that_makes_no_sense_is_said_in_one_line(
     assert ended.code in (0, 1, 2)
     assert "Traceback" not in ended.err
     assert ended.err.count("\n") <= 1
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        {"suite": "generated", "settings": {"houses": 10**9}},
+        {"suite": "generated", "settings": {"houses": 10**400}},
+        {"suite": "vague", "settings": {"houses": 10**12, "tasks_per_house": 99}},
+        {"suite": "pddl", "settings": {"problems": 499_999}},
+    ],
+    ids=str,
+)
+def test_a_record_makes_up_no_more_tasks_than_anybody_wants(
+    cli: Cli, record: Path, tmp_path: Path, world: dict[str, Any]
+) -> None:
+    ended = cli("resume", changed_header(record, tmp_path / "h.jsonl", {"world": world, "task_id": 1}), "--json")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)

@@ -98,7 +98,7 @@ class ViewServer:
         self._host, self.port = address[0], address[1]
         self._token = secrets.token_urlsafe(24)
         config = uvicorn.Config(
-            self._app(), log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1, ws="none"
+            self._app(), log_level="error", access_log=False, lifespan="off", timeout_graceful_shutdown=1, ws="none"
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._serve, name="view", daemon=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from pydantic import Field
@@ -15,6 +16,8 @@ from reactree_ros.world.port import Household, World
 
 #: What a robot is called in records; it is no world that can be made.
 ROBOT = "robot"
+#: Most tasks that settings make up: a record of somebody else may name any number.
+MOST_TASKS = 1_000_000
 
 
 class Task(Protocol):
@@ -36,15 +39,20 @@ T = TypeVar("T", bound=Task)
 
 
 class TasksOnDemand(Mapping[int, T]):
-    """Tasks that are made when they are asked for, so that any number of them takes neither time nor memory.
+    """Tasks that are made when they are asked for, so that their number takes no time and little memory.
 
     Args:
         ids: Their ids, in order.
         make: Makes the task of an id.
+
+    Raises:
+        UserError: There are more than :data:`MOST_TASKS`.
     """
 
     def __init__(self, ids: Iterable[int], make: Callable[[int], T]) -> None:
-        self._ids = dict.fromkeys(ids)
+        self._ids = dict.fromkeys(islice(ids, MOST_TASKS + 1))
+        if len(self._ids) > MOST_TASKS:
+            raise UserError(f"that would be more than {MOST_TASKS} tasks; set fewer")
         self._make = make
 
     @classmethod

@@ -9,8 +9,11 @@ import pytest
 from bench_runs import SETTINGS, line
 
 from reactree_ros.bench.events import Size, size_of
+from reactree_ros.bench.folder import BenchFolder
+from reactree_ros.bench.jobs import BenchSettings
 from reactree_ros.bench.results import RunLine, grouped_by_end, line_of
 from reactree_ros.episode import EpisodeResult
+from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
 from reactree_ros.read_back import checked, parse_json
 from reactree_ros.record.moment import Request
@@ -67,3 +70,19 @@ def test_what_broke_off_is_saved_apart_from_results(end: str, broken: bool) -> N
 
 def test_ends_are_grouped_the_most_frequent_first() -> None:
     assert grouped_by_end([line(end="bug"), line(end="model_gone"), line(end="model_gone")]) == "2 model_gone, 1 bug"
+
+
+@pytest.mark.parametrize("name", ["results.jsonl", "settings.json", "runs", "runs/react", "runs/react/0/x.unfinished"])
+def test_a_bench_writes_and_clears_away_through_no_link(tmp_path: Path, name: str) -> None:
+    settings = BenchSettings(suite="generated", planners=("react",))
+    BenchFolder(tmp_path / "bench", settings).close()
+    (tmp_path / "mine" / "0" / "x.unfinished").mkdir(parents=True)
+    (tmp_path / "mine.txt").write_text("mine")
+    link = tmp_path / "bench" / name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(tmp_path / ("mine.txt" if "." in name else "mine"))
+    with pytest.raises(UserError, match=f"{name} is a link"):
+        BenchFolder(tmp_path / "bench", settings)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    assert (tmp_path / "mine" / "0" / "x.unfinished").is_dir()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,7 @@ from reactree_ros.world.pddl.domain import DOMAIN, DOMAINS, Wording, wording_of
 from reactree_ros.world.pddl.engine import Engine, read_problem
 from reactree_ros.world.pddl.problems import MAKERS, Fact, Problem
 from reactree_ros.world.port import Observation, Outcome, Score
-from reactree_ros.world.spec import WorldSettings, WorldSpec
+from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
 from reactree_ros.world.worker_world import WorkerWorld
 
 START_LINE = "This holds now:"
@@ -156,7 +157,7 @@ def tasks_of(settings: PddlSettings) -> Mapping[int, PddlTask]:
         UserError: A file cannot be used; the message says why.
     """
     if not settings.problem:
-        return {seed: made_up(settings.domain, seed) for seed in range(1, settings.problems + 1)}
+        return TasksOnDemand(range(1, settings.problems + 1), partial(made_up, settings.domain))
     shipped = settings.domain in MAKERS
     domain = DOMAINS / settings.domain / DOMAIN if shipped else Path(settings.domain).resolve()
     problem = Path(settings.problem)
