@@ -77,6 +77,7 @@ def node(number: int, parent: int | None, **more: Any) -> dict[str, Any]:
         ({"e": "unheard of", "node": 7}, "there is no node 7"),
         ({"e": "run"}, "schema lacks"),
         ({"e": 7}, "is no event"),
+        ({"e": "\ud83d"}, "is no event"),
         ([], "is no event"),
     ],
 )  # fmt: skip

@@ -57,7 +57,7 @@ class Check:
         try:
             event = parse_json(line, halves=True)
             kind = event["e"]
-            if type(kind) is not str:
+            if type(kind) is not str or not kind.isascii():
                 raise TypeError
             check = CHECKS[kind]
         except (ValueError, TypeError, KeyError) as error:
