@@ -17,7 +17,7 @@ CORE := not ros and not docs and not llm and not worlds and not bench and not vi
 # Without bytecode each process compiles anew what it imports: of vLLM that is 11 seconds of a core.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-memory test-worlds test-games test-bench test-view test-llm test-train test-package test-docs docs screenshot layers bench-llm lint compat distributions bench lock clean FORCE
+.PHONY: help demo test fuzz test-memory test-worlds test-games test-bench test-view test-llm test-train test-package test-docs docs screenshot layers bench-llm lint compat distributions bench lock clean FORCE
 
 help:
 	@echo "make demo         a household instruction carried out in the terminal by the small model (no torch)"
@@ -29,6 +29,7 @@ help:
 	@echo "make test-view    the tests of the page in the system's Chromium (0.4 GB)"
 	@echo "make test-llm     the tests with the real vLLM engine on the CPU (Python 3.11 or newer; torch, 3 GB)"
 	@echo "make test-docs    the commands and files of README and docs/, carried out page by page (0.6 GB)"
+	@echo "make fuzz         damaged and made-up files for every reader (SECONDS=600; SEED=7 begins where another one did)"
 	@echo "make lint         lint, types, layer rule"
 	@echo "make test-package sdist and wheel built, looked into and installed on every Python 3.10 to 3.14 found here (compat)"
 	@echo "make compat       the core on every Python 3.10 to 3.14 found here, with the oldest and the newest py_trees"
@@ -47,6 +48,10 @@ demo: .venv/.ready
 
 test: lint
 	$(TEST)/python -m pytest -n auto -m "$(CORE)" $(ARGS)
+
+# What fails is kept in fuzz-failures/.
+fuzz: .venv-test/.ready
+	$(TEST)/python test/fuzz/for_long.py --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
 lint: .venv-test/.ready
 	$(TEST)/ruff check .

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from launch import LaunchContext, LaunchDescription
 from launch.actions import OpaqueFunction
-from launch_ros.actions import Node
 
-from reactree_ros.nodes.launching import COMMON, INFERENCE, Arguments, at_the_end_of, fail, where_absent
+from reactree_ros.nodes.launching import COMMON, INFERENCE, Arguments, at_the_end_of, fail, ours, where_absent
 
 ON_THE_GPU_MACHINE = replace(INFERENCE, hosts="vllm")
 
@@ -19,14 +18,14 @@ ON_THE_GPU_MACHINE = replace(INFERENCE, hosts="vllm")
 def generate_launch_description() -> LaunchDescription:
     """Describe the launch."""
     arguments = Arguments([ON_THE_GPU_MACHINE], COMMON)
-    return LaunchDescription([*arguments.declared, OpaqueFunction(function=start, args=[arguments])])
+    return arguments.described(OpaqueFunction(function=start, args=[arguments]))
 
 
 def start(context: LaunchContext, arguments: Arguments) -> list:
     """Start the node and bring it up."""
     node = arguments.launched(context, ON_THE_GPU_MACHINE, ["inference.yaml"])
     common = arguments.common(context)
-    bring_up = Node(executable="bring_up", arguments=[INFERENCE.name], **common)
+    bring_up = ours("bring_up", arguments=[INFERENCE.name], **common)
     return [
         arguments.supervised(context, node, INFERENCE.name),
         at_the_end_of(bring_up, fail("the inference node could not be brought up"), well=[]),

@@ -253,4 +253,4 @@ SUITES: Registry[SuiteSpec] = Registry(
     },
 )
 #: Everything that can be named, as `reactree list` calls it.
-REGISTRIES: Mapping[str, Registry[Any]] = {"planners": PLANNERS, "worlds": WORLDS, "models": MODELS, "suites": SUITES}
+REGISTRIES: dict[str, Registry[Any]] = {"planners": PLANNERS, "worlds": WORLDS, "models": MODELS, "suites": SUITES}

@@ -21,16 +21,15 @@ _NAMES = """
     max_model_len max_num_batched_tokens max_num_seqs max_seq_len_to_capture max_tokens min_p min_tokens mirostat
     mirostat_eta mirostat_tau n_predict num_ctx num_gpu_blocks_override num_predict parallel_tool_calls
     pipeline_parallel_size presence_context_size presence_penalty quantization reasoning_budget reasoning_effort
-    reasoning_format reasoning_split repeat_last_n repeat_penalty repetition_penalty seed service_tier
-    skip_special_tokens spaces_between_special_tokens store swap_space temperature tensor_parallel_size tfs_z think
-    thinking thinking_budget thinking_token_budget top_a top_k top_logprobs top_n_sigma top_p torch_dtype
-    truncate_prompt_tokens typical_p use_beam_search verbosity xtc_probability xtc_threshold
+    reasoning_format reasoning_split repeat_last_n repeat_penalty repetition_penalty seed skip_special_tokens
+    spaces_between_special_tokens swap_space temperature tensor_parallel_size tfs_z think thinking thinking_budget
+    thinking_token_budget top_a top_k top_logprobs top_n_sigma top_p torch_dtype truncate_prompt_tokens typical_p
+    use_beam_search verbosity xtc_probability xtc_threshold
     chat_template_kwargs.custom chat_template_kwargs.enable_thinking chat_template_kwargs.reasoning_effort
     chat_template_kwargs.thinking chat_template_kwargs.thinking_budget options.min_p options.num_ctx options.num_gpu
     options.num_predict options.num_thread options.repeat_penalty options.seed options.temperature options.top_k
-    options.top_p provider.allow_fallbacks provider.data_collection provider.ignore provider.only provider.order
-    provider.quantizations provider.require_parameters provider.sort reasoning.effort reasoning.enabled
-    reasoning.exclude reasoning.max_tokens thinking.budget_tokens thinking.type
+    options.top_p provider.allow_fallbacks provider.quantizations provider.require_parameters provider.sort
+    reasoning.effort reasoning.enabled reasoning.exclude reasoning.max_tokens thinking.budget_tokens thinking.type
 """
 #: Arguments of servers, engines and chat templates that hold no key; those within a mapping have a dot before.
 HARMLESS = frozenset(_NAMES.split())
@@ -54,7 +53,7 @@ _PIECE = r"(?:(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,6})(?:\d{1,2}[a-z]{0,5})?|\d{1,4}[a-z
 _PART = re.compile(rf"{_PIECE}(?:[._-]{_PIECE}){{0,6}}")
 #: Parts that name a key without being one, as ``/account/api-keys`` does.
 _NAMING = re.compile(r"(?:(?:api|access|auth|oauth2?|keys?|tokens?)[._-]?)+", re.I)
-_WORD = re.compile(r"[A-Za-z][\w.:/+-]{0,40}")
+_WORD = re.compile(r"[A-Za-z](?:[\w:+-]|\.(?!\.)){0,40}")
 #: What stands in place of a key.
 HIDDEN = "***"
 #: What in a record's header, or in the settings of a bench, holds settings of its own.
@@ -133,7 +132,10 @@ def shown(name: str, value: Any) -> str:
     """Return the value of a setting as a message or a table may show it."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(shown(name, one) for one in value)}]"
-    own, equals, rest = str(value).partition("=")  # of --llm-option and the like
+    try:
+        own, equals, rest = str(value).partition("=")  # of --llm-option and the like
+    except ValueError:  # more digits than Python writes
+        return "a very long number"
     if is_key_name(name) or isinstance(value, Mapping):
         return "(not shown)"
     if equals and (is_key_name(own) or rest.lstrip()[:1] in ("{", "[")):

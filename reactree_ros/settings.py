@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
 
 from reactree_ros.errors import UserError
 from reactree_ros.secrecy import shown
@@ -236,7 +235,7 @@ def fault_of(error: ValidationError, kind: Any, beside: Sequence[str] = ()) -> F
     return Fault(first["loc"], said, first["input"], missing=first["type"] == "missing")
 
 
-def _slip(one: ErrorDetails, kind: Any, beside: Sequence[str]) -> Fault | None:
+def _slip(one: Mapping[str, Any], kind: Any, beside: Sequence[str]) -> Fault | None:
     """Return the key that is not known and stands behind something that pydantic has found; None if there is none."""
     *place, name = one["loc"] or ("",)
     known = [*names_at(kind, place), *(() if place else beside)]

@@ -22,6 +22,7 @@ from reactree_ros.episode import EpisodeResult
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.waiting import kept_out_of_the_log, words_of
 from reactree_ros.record.moment import Moment, Node
+from reactree_ros.record.reader import RecordError, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.verdict import BROKEN, LIMITED, SCORES, EpisodeEnd
 from reactree_ros.view.words import COUNTS, FLOWS, STATUSES, in_one_line
@@ -400,6 +401,10 @@ def next_steps(result: EpisodeResult, record: Path | None) -> str:
     """
     if record is None:
         return "To look at a run: reactree run … --save FILE.jsonl, then reactree view FILE.jsonl"
+    try:
+        read_record(record)
+    except RecordError as error:
+        return f"The run is not recorded: {error}"
     file = shlex.quote(str(record))
     go_on = f"\nTo go on with it: reactree resume {file}" if result.end in RESUMED else ""
     return f"To look at it: reactree view {file}{go_on}"

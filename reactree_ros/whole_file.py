@@ -4,23 +4,47 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file in one go; once this returns, it is on the disk.
+def write_whole(path: Path, content: bytes | str) -> None:
+    """Write a file in one go, a text as UTF-8; once this returns, it is on the disk.
 
     Raises:
-        OSError: It cannot be written; what was there before is there still.
+        OSError: It cannot be written, and names it; what was there before is there still.
     """
+    with _finished(path) as new, new.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Give a new folder to write into, which gets its name at the end of ``with``; where that fails, it is removed.
+
+    Raises:
+        OSError: It cannot be written, and names it.
+    """
+    with _finished(path) as new:
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(parents=True)
+        yield new
+
+
+@contextlib.contextmanager
+def _finished(path: Path) -> Iterator[Path]:
+    """Give the path beside another one that takes its place at the end of ``with``, or is removed."""
     new = path.with_name(f"{path.name}.unfinished")
     try:
-        with new.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        yield new
         new.replace(path)
-    except OSError:
+    except BaseException as error:
+        shutil.rmtree(new, ignore_errors=True)
         with contextlib.suppress(OSError):
             new.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno:
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise

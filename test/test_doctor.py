@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import sqlite3
@@ -122,7 +123,7 @@ def test_an_extra_is_installed_or_named_with_the_line_that_installs_it(monkeypat
     assert "(6.1 is there)" in found["pyrobosim"].said
     assert found["view"].verdict is NOTE
     assert "lacks mcap, resvg-py, uvicorn" in found["view"].said
-    assert found["view"].mend.endswith("-m pip install 'mcap>=1' resvg-py uvicorn")
+    assert found["view"].mend.endswith("-m pip install 'mcap>=1' 'resvg-py>=0.2.4' 'uvicorn>=0.22'")
     assert "reactree_ros" not in found["all"].mend.partition("pip install")[2]
 
 
@@ -286,6 +287,32 @@ def test_an_rclpy_that_cannot_be_imported_is_wrong(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     found = sourced(monkeypatch, prefix_with(tmp_path / "ros"))["rclpy"]
     assert (found.verdict, found.said) == (WRONG, "cannot be imported: ImportError: librcl.so: not there")
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict", "lacks"),
+    [("7.1.5", NOTE, "; the EventsExecutor of rclpy 7.1.5 serves no coroutines; 7.1.11 does"), ("7.1.11", RIGHT, "")],
+)
+def test_an_rclpy_by_which_nodes_are_slow_is_noted_with_the_version_to_get(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, verdict: Verdict, lacks: str
+) -> None:
+    for name, text in {
+        "__init__": "",
+        "context": "Context = object",
+        "executors": "SingleThreadedExecutor = object",
+        "utilities": "def get_rmw_implementation_identifier(): return 'rmw_x_cpp'",
+        "experimental/__init__": "",
+        "experimental/events_executor": "",
+    }.items():
+        (tmp_path / f"rclpy/{name}.py").parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"rclpy/{name}.py").write_text(text, encoding="utf-8")
+    (tmp_path / f"rclpy-{version}.dist-info").mkdir()
+    (tmp_path / f"rclpy-{version}.dist-info/METADATA").write_text(f"Name: rclpy\nVersion: {version}\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(ros.__file__).parents[2])]))
+    found = sourced(monkeypatch, prefix_with(tmp_path / "ros"))["rclpy"]
+    assert found.verdict is verdict
+    assert found.said.endswith(f", over rmw_x_cpp{lacks}")
+    assert ("update ros-jazzy-rclpy" in found.mend) == bool(lacks)
 
 
 def test_an_rmw_that_is_chosen_and_not_installed_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

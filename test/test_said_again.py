@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from command_line import Cli
 from hostile import KeyCatcher, changed_header
 
 from reactree_ros.cli import asking
+from reactree_ros.planners.reactree import SPEC, ReactreeSettings
+from reactree_ros.registry import PLANNERS
 
 KEY = "sk-hush-4711-abcdef"
 INSTRUCTION = "Put 1 apple on the coffee table"
@@ -289,6 +292,59 @@ def test_a_household_of_a_record_imports_and_formats_nothing_of_its_own(
     monkeypatch.setattr(builtins, "__import__", watched)
     ended = cli(command, changed_header(record, tmp_path / "h.jsonl", changes), "--json")
     assert ended.code == 2
-    assert "its household cannot be used" in ended.err
+    assert "household" in ended.err
     assert "Traceback" not in ended.err
     assert "antigravity" not in imported
+
+
+class _Ruled(ReactreeSettings):
+    """Settings of a plug-in's planner that reads a file."""
+
+    rules: str = ""
+
+
+@pytest.mark.parametrize("command", ["replay", "resume", "fork"])
+def test_a_planner_of_a_record_opens_nothing(
+    cli: Cli, record: Path, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ruled = dataclasses.replace(SPEC, name="ruled", settings=_Ruled)
+    monkeypatch.setattr(PLANNERS, "_own", {**PLANNERS._own, "ruled": "nowhere:SPEC"})
+    monkeypatch.setitem(PLANNERS._loaded, "ruled", ruled)
+    named = changed_header(record, tmp_path / "h.jsonl", {"planner.name": "ruled_wm:rules=/etc/passwd"})
+    ended = cli(command, named, *GOES_ON.get(command, ()), "--json")
+    assert (ended.code, ended.out) == (2, "")
+    assert "its planner's settings rules would start, open, load or send something" in ended.err
+    assert "--planner ruled_wm:rules=/etc/passwd" in ended.err
+    harmless = changed_header(record, tmp_path / "i.jsonl", {"planner.name": "ruled_wm:questions=0"})
+    assert "would start" not in cli(command, harmless, *GOES_ON.get(command, ()), "--json").err
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"world": None},
+        {"world": []},
+        {"world": {}},
+        {"world": {"name": "virtualhome"}},
+        {"world": {"name": "virtualhome", "settings": ["house"]}},
+        {"world": {"name": 3, "settings": {}}},
+        {"world": {"suite": ["x"], "settings": {}}},
+        {"llm": None},
+        {"llm": "openai"},
+        {"llm": {"llm": ["openai"]}},
+        {"llm": {"llm": "nobody"}},
+        {"world.scored": "x"},
+        {"world.policy": {"a": 1}},
+        {"planner": None},
+        {"planner.name": 5},
+        {"task_id": [1]},
+    ],
+    ids=str,
+)
+def test_a_header_that_makes_no_sense_is_said_in_one_line(
+    cli: Cli, record: Path, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    ended = cli("resume", changed_header(record, tmp_path / "h.jsonl", changes), "--json")
+    assert ended.code in (0, 1, 2)
+    assert "Traceback" not in ended.err
+    assert ended.err.count("\n") <= 1

@@ -159,7 +159,7 @@ def test_a_run_that_is_asked_to_end_ends_what_it_started_closes_its_record_and_s
     assert end is not None
     assert end["result"]["end"] == "interrupted"
     if as_json:
-        assert json.loads(out) == end["result"]
+        assert json.loads(out)["end"] == "interrupted"
     else:
         assert "nterrupted" in out
 

@@ -161,7 +161,7 @@ def test_a_slip_in_a_file_is_told_with_the_nearest(
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UserError) as error:
         load(path)
-    assert f"'{wrong}" in str(error.value)
+    assert wrong in str(error.value)
     assert f"did you mean '{meant}'" in str(error.value)
 
 
@@ -234,7 +234,7 @@ def test_a_misspelt_value_of_an_option_is_told_with_the_nearest(
 
 
 def test_there_are_options_of_a_few_values() -> None:
-    assert {option for _, option, _ in CHOICES} >= {"", "--as", "--parallel"}
+    assert {option for _, option, _ in CHOICES} >= {"--as", "--parallel"}
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_one_call_carries_out_what_the_first_task_asks_and_saves_it(tmp_path: Pa
 def test_a_house_a_planner_and_limits_are_named() -> None:
     result = run("Put the book on the bed", house="villa", planner="react_wm", max_decisions=3)
 
-    assert (result.decisions, result.verdict.because) == (3, "out of decisions: all of the 3 are used up")
+    assert (result.decisions, result.verdict.because) == (3, "out of decisions: all of the 3 decisions are used up")
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,13 @@ import pytest
 from command_line import Cli
 from rich.console import Console
 
+from reactree_ros.llm.port import Wait
+from reactree_ros.llm.recording import RecordingModel
+from reactree_ros.llm.waiting import log
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.schema import Event
-from reactree_ros.terminal import Terminal, tree_rows
+from reactree_ros.terminal import _LINES, Terminal, tree_rows
 from reactree_ros.verdict import SCORES
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
@@ -188,3 +191,40 @@ def test_where_nobody_reads_any_more_the_rest_is_taken_in_silence(events: Sequen
         terminal.take(events[0])
     for event in events[1:]:
         terminal.take(event)
+
+
+# ---------------------------------------------------------------------- the language model
+
+
+class Waiting(RecordingModel):
+    """Has been waiting for a server for some seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__([])
+        self._seconds = seconds
+
+    def waits_for(self) -> Wait:
+        return Wait("the server at http://gpu:8000/v1", self._seconds)
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(1.0, False), (14.2, True)])
+def test_the_live_tree_says_what_is_waited_for(seconds: float, said: bool) -> None:
+    console = Console(file=io.StringIO(), width=120, force_terminal=True)
+    shown = Terminal(console, model=Waiting(seconds)).live_tree()
+    with console.capture() as captured:
+        console.print(shown)
+    assert ("waiting for the server at http://gpu:8000/v1, 14 s" in captured.get()) is said
+
+
+def test_waits_are_kept_out_of_the_log_while_the_live_tree_shows_them() -> None:
+    with Terminal(Console(file=io.StringIO(), force_terminal=True), model=Waiting(3.0)):
+        assert log.disabled
+    assert not log.disabled
+    with Terminal(Console(file=io.StringIO()), model=Waiting(3.0)):
+        assert not log.disabled
+
+
+def test_a_warning_of_a_reply_is_a_line() -> None:
+    (line,) = _LINES["reply"](Moment(), {"e": "reply", "text": "Act: done", "warning": "it cuts the prompt"})
+    assert line.text == "! it cuts the prompt"
+    assert list(_LINES["reply"](Moment(), {"e": "reply", "text": "Act: done"})) == []

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 from command_line import Cli
-from doubles import ScriptedWorld, scripted_episode
+from doubles import EVERYTHING, AgentNodes, ScriptedModel, ScriptedWorld, scripted_episode
 from rich.console import Console
 
-from reactree_ros.episode import EpisodeResult
+from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.schema import Event
-from reactree_ros.record.writer import encoded
+from reactree_ros.record.writer import Recorder, encoded
 from reactree_ros.terminal import show_result
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.verdict import BROKEN, EpisodeEnd, Judgement, verdict_of
@@ -57,7 +57,11 @@ def ended(**values: object) -> EpisodeResult:
         ({"gsr": 0.0, "ssr": 0.0, "end": "bug", "reason": "oh"}, "broken", "a bug: oh"),
         ({"status": "interrupted", "end": "interrupted"}, "interrupted", "somebody stopped it"),
         ({"status": "interrupted", "end": "interrupted", "gsr": 0.0, "ssr": 0.0}, "interrupted", "somebody stopped it"),
-        ({"status": "failure", "end": "stuck", "reason": "5 times the same"}, "not_reached", "stuck: 5 times the same"),
+        (
+            {"status": "failure", "end": "stuck", "reason": "5 times the same"},
+            "not_reached",
+            "the same happened again and again: 5 times the same",
+        ),
     ],
 )
 def test_a_result_has_one_verdict(values: dict[str, object], judgement: str, because: str) -> None:
@@ -87,15 +91,13 @@ def test_what_has_no_end_has_an_open_verdict(result: object) -> None:
 
 
 def record_of(**values: object) -> list[Event]:
-    """A record that ends with a result: a root that says that it is done, whatever came of it."""
-    result = dataclasses.asdict(ended(**values))
-    return [
-        {"e": "run", "schema": 1, "t": 0.0, "instruction": "Do it", "started": "2026-01-01T00:00:00+00:00"}
-        | {"planner": {"name": "react", "options": {}}, "llm": {}, "world": {}, "task_id": None},
-        {"e": "grow", "t": 0.0, "nodes": [{"node": 0, "parent": None, "kind": "agent", "name": "Do it", "depth": 1}]},
-        {"e": "status", "t": 1.0, "of": [[0, "success", "done"]]},
-        {"e": "end", "t": 1.0, "result": result, "failures": []},
-    ]
+    """A record that ends with a result: its root says that it is done, whatever came of it."""
+    events: list[Event] = []
+    recorder = Recorder(events.append, flush=lambda: None, world={}, llm={})
+    model, planner = ScriptedModel({"root": ["Act: done"]}), AgentNodes(EVERYTHING)
+    Episode("root", model=model, world=ScriptedWorld(), planner=planner, record=recorder).run()
+    events[-1]["result"] = dataclasses.asdict(ended(**values))
+    return events
 
 
 @pytest.mark.parametrize(
@@ -163,12 +165,17 @@ def test_a_torn_record_has_no_end_yet(tmp_path: Path) -> None:
             TreeOptions(),
             "the planner gave up: no book",
         ),
-        ({"root": ["Think: a"] * 3}, None, TreeOptions(max_decisions=2), "out of decisions: all of the 2 are used up"),
+        (
+            {"root": ["Think: a"] * 3},
+            None,
+            TreeOptions(max_decisions=2),
+            "out of decisions: all of the 2 decisions are used up",
+        ),
         (
             {"root": ["Act: go to kitchen 1"] * 3},
             None,
             TreeOptions(max_steps=1),
-            "out of steps: all of the 1 are used up",
+            "out of steps: all of the 1 steps are used up",
         ),
         (
             {

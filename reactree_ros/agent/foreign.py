@@ -25,6 +25,8 @@ _LOOKALIKES = str.maketrans(
     "\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf\u03b1\u03bd",
     "ABE3KMHOPCTXISJaeopcyxisjdqhABEZHIKMNOPTYXoav",
 )
+#: What may stand before a label and say nothing.
+_DRESS = " \t>*_~|=+\"'([{<-\u2013\u2014\u2022\u00b7\u2026"
 #: How lines of prompts begin that are no labels of decisions: what the run tells, frames, speakers, code.
 _OWN_LINES = re.compile(
     r"ok[.!]?\s*$|ok\.\s"
@@ -34,6 +36,7 @@ _OWN_LINES = re.compile(
     r"|max (?:steps|decisions)\b|- ?(?:control flow|subgoals)\b"
     r"|(?:system|user|human|person|owner|operator|developer|tool|model|ai|instructions?|task|goal|function|variables"
     r"|examples?|policy|error|note|summary|trajectory|subgoals|safety)\s{0,3}:"
+    r"|(?:system|user|assistant|tool)[\])}>]?\s*$"
     r"|(?:source|target)[ _]domain\b|\(end of the examples\)|\d+ subgoals?:|done\s*$|failure\s*$"
     r"|-\s?\w+ \([\w\[\], .|]{1,60}\):|#{2,}|>>>|run:|</?(?:think|thought|execute|solution)>|```",
     re.IGNORECASE,
@@ -48,9 +51,12 @@ _HEADINGS = re.compile(r"(?:Observation|run): ?")
 
 def cleaned(text: str) -> str:
     """Return a text without what cannot be seen, and with line feeds for all that ends a line."""
-    if _PLAIN.fullmatch(text):
-        return text
-    return _UNSEEN.sub("", _LINE_ENDS.sub("\n", _ESCAPES.sub("", text)))
+    return text if _PLAIN.fullmatch(text) else _UNSEEN.sub("", _LINE_ENDS.sub("\n", _ESCAPES.sub("", text)))
+
+
+def as_seen(text: str) -> str:
+    """Return a text of the world's as it stands in a prompt: what can be seen of it, quoted where it has to be."""
+    return in_lines(cleaned(text))
 
 
 def in_lines(text: str, *, first: bool = True) -> str:
@@ -62,7 +68,7 @@ def in_lines(text: str, *, first: bool = True) -> str:
         text: What was seen, or what a node is told.
         first: Whether its first line is somebody else's, too.
     """
-    begin, *rest = cleaned(text).split("\n")
+    begin, *rest = _LINE_ENDS.sub("\n", text).split("\n")
     if first and not _HEADINGS.match(begin):
         begin = _quoted(begin)
     return "\n".join([begin, *map(_quoted, rest)])
@@ -81,6 +87,8 @@ def _reads_as_ours(line: str) -> bool:
     from reactree_ros.agent.reading.dress import bare, typed  # they know turns, which are made of this
     from reactree_ros.agent.reading.labels import label_of
 
-    line = typed(line[:200]).translate(_LOOKALIKES)
-    stripped = line.strip()
-    return bool(_OWN_LINES.match(stripped) or _OWN_LINES.match(bare(line).strip()) or label_of(line))
+    if line.startswith(QUOTE):
+        return False
+    line = typed(cleaned(line[:200])).translate(_LOOKALIKES).strip()
+    forms = (line, bare(line).strip(), line.lstrip(_DRESS))
+    return any(_OWN_LINES.match(form) or label_of(form) for form in forms)

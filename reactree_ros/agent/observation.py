@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.foreign import as_seen
 from reactree_ros.agent.text import LONGEST_TOLD, bounded
 
 
@@ -110,4 +110,4 @@ class Observation:
     spots: tuple[Spot, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", in_lines(bounded(self.text, LONGEST_TOLD)))
+        object.__setattr__(self, "text", as_seen(bounded(self.text, LONGEST_TOLD)))

@@ -19,10 +19,13 @@ def plain_skill(said: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", said).split())
 
 
-def more_than_one(skill: str) -> str:
-    """Say why a plain skill may be more than one; empty where it is one."""
-    signs = [one for one in _IN_NUMBERS.sub("", skill) if not one.isalnum() and one not in _SIGNS]
+def more_than_one(said: str) -> str:
+    """Say why a skill may be more than one; empty where it is one."""
+    if len(said.strip().splitlines()) > 1:
+        return "it has several lines"
+    plain = plain_skill(said)
+    signs = [one for one in _IN_NUMBERS.sub("", plain) if not one.isalnum() and one not in _SIGNS]
     if signs:
         return f"it has '{signs[0]}' in it, which may join two skills"
-    word = _SEVERAL.search(skill)
+    word = _SEVERAL.search(plain)
     return f"it says '{word[0]}', which may mean more than one skill" if word else ""

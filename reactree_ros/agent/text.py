@@ -48,6 +48,8 @@ def check_template(template: str, known: Collection[str]) -> str:
     Raises:
         ValueError: It holds another one, is no such text, or is longer than :data:`LONGEST_TEMPLATE`.
     """
+    if not isinstance(template, str):  # of a file, where it may be anything
+        raise ValueError(f"{str(template)[:80]!r} is no text with place-holders")
     named = " and ".join(f"{{{name}}}" for name in known) or "none"
     try:
         parts = list(string.Formatter().parse(template[: LONGEST_TEMPLATE + 1]))

@@ -23,7 +23,7 @@ from reactree_ros.agent.decision import (
     Think,
     WriteCode,
 )
-from reactree_ros.agent.foreign import cleaned, in_lines
+from reactree_ros.agent.foreign import as_seen, cleaned, in_lines
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.text import LONGEST, LONGEST_TOLD, bounded
 
@@ -67,7 +67,8 @@ class Told:
 
     def __post_init__(self) -> None:
         text = self.text if self.about is About.SYSTEM else bounded(self.text, LONGEST_TOLD)  # as many examples as fit
-        text = in_lines(text, first=False) if self.about in _OF_ONE_LINE else cleaned(text)
+        if self.about in _OF_ONE_LINE:
+            text = in_lines(cleaned(text), first=False)
         object.__setattr__(self, "text", text)
 
 
@@ -101,7 +102,7 @@ class Saw:
     observation: Observation | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", in_lines(bounded(self.text, LONGEST)))
+        object.__setattr__(self, "text", as_seen(bounded(self.text, LONGEST)))
 
 
 Turn = Told | Said | Saw

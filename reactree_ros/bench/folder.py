@@ -16,11 +16,12 @@ from reactree_ros.bench.results import RunLine
 from reactree_ros.errors import UserError
 from reactree_ros.json_lines import append_line, cut_torn_line, read_lines
 from reactree_ros.read_back import checked, read_json
+from reactree_ros.whole_file import write_whole
 
 SETTINGS, RESULTS, SESSIONS = "settings.json", "results.jsonl", "sessions.jsonl"
 #: Where what is no result is noted: the run broke off, because model or world were gone, or by a bug.
 BROKEN = "broken.jsonl"
-_NEW_SETTINGS = f"{SETTINGS}.new"
+_NEW_SETTINGS = f"{SETTINGS}.unfinished"
 #: What the name of a folder that is being written ends in.
 _UNFINISHED = ".unfinished"
 
@@ -123,9 +124,7 @@ class BenchFolder:
     def _check(self, settings: BenchSettings) -> None:
         file, now = self.path / SETTINGS, _flat(settings.as_dict())
         if not file.exists():
-            new = file.with_name(_NEW_SETTINGS)
-            new.write_text(json.dumps(settings.as_dict(), indent=1) + "\n", encoding="utf-8")
-            new.replace(file)
+            write_whole(file, json.dumps(settings.as_dict(), indent=1) + "\n")
             return
         before = _flat(read_settings(self.path).as_dict())
         paths = {f"suite_settings.{name}" for name in settings.digests or ()}  # what a file holds matters, not its name
@@ -150,7 +149,14 @@ def read_settings(path: Path) -> BenchSettings:
     file = path / SETTINGS
     if not file.exists():
         raise UserError(f"{path}: holds no {SETTINGS}; name the --out folder of `reactree bench`")
-    return read_json(file, "settings of a bench", lambda values: checked(BenchSettings, values))
+    return read_json(file, "settings of a bench", _settings)
+
+
+def _settings(values: Any) -> BenchSettings:
+    """Make them; what a folder says opens no file to take its digest."""
+    if isinstance(values, Mapping):
+        values = {**values, "digests": values.get("digests") or {}}
+    return checked(BenchSettings, values)
 
 
 def read_results(path: Path) -> list[RunLine]:

@@ -53,6 +53,7 @@ from reactree_ros.installation import install_line
 from reactree_ros.planners import spec as planners
 from reactree_ros.record.reader import read_record
 from reactree_ros.verdict import Judgement
+from reactree_ros.whole_file import write_whole
 
 HTML, MARKDOWN = "report.html", "report.md"
 _UNKNOWN = "–"
@@ -419,9 +420,9 @@ def write_report(folder: Path, console: Console, prices: Prices | None = None) -
     blocks = report.blocks()
     for block in blocks:
         if isinstance(block, Picture):
-            (folder / block.file).write_bytes(block.svg)
-    (folder / HTML).write_text(as_html(blocks), encoding="utf-8")
-    (folder / MARKDOWN).write_text(as_markdown(blocks), encoding="utf-8")
+            write_whole(folder / block.file, block.svg)
+    write_whole(folder / HTML, as_html(blocks))
+    write_whole(folder / MARKDOWN, as_markdown(blocks))
     _print(report, console)
 
 

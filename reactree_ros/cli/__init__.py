@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import re
 import signal
@@ -25,6 +26,8 @@ from reactree_ros.world.port import WorldError
 NOT_ACHIEVED, BAD_INPUT, NOBODY_READS = 1, 2, 141
 #: Added to the number of the signal that ended a command, as shells do.
 BY_SIGNAL = 128
+#: Most characters of an error that are printed.
+LONGEST_MESSAGE = 2000
 #: The commands, each with the module that it is in.
 COMMANDS = {
     "run": "run",
@@ -76,6 +79,8 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is called, with its defaults from files."""
         name, command, rest = super().resolve_command(ctx, args)
+        if ctx.resilient_parsing:  # the shell completes a word: nobody is asked
+            return name, command, rest
         if name is not None and command is not None and name != "config" and "--help" not in rest:
             try:
                 if name != "doctor":
@@ -121,6 +126,9 @@ def main() -> None:
     """Run the command line; bad input ends in one line and exit code 2, a signal in 128 and its number."""
     if sys.stdout is None:  # it was closed before the start, which not every library takes
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):  # what a terminal's encoding lacks must not end a run
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     with ASKED.taken():
         try:
             code = app(standalone_mode=False, prog_name="reactree")
@@ -143,7 +151,10 @@ def main() -> None:
         except (UserError, WorldError, OSError) as error:
             if ASKED.number:  # it is of what was broken off
                 _fail_by(signal.Signals(ASKED.number))
-            _fail(in_one_line(str(error)), BAD_INPUT)
+            said = str(error)
+            if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
+                said = f"{error.filename}: {error.strerror}"
+            _fail(in_one_line(said), BAD_INPUT)
 
 
 def _with_nearest(message: str) -> str:
@@ -166,7 +177,7 @@ def _stop_writing() -> NoReturn:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    Console(stderr=True, soft_wrap=True).print(
-        f"error: {redacted(message)}", style="red", markup=False, highlight=False
-    )
+    said = redacted(message)
+    said = said if len(said) <= LONGEST_MESSAGE else f"{said[:LONGEST_MESSAGE]}…"
+    Console(stderr=True, soft_wrap=True).print(f"error: {said}", style="red", markup=False, highlight=False)
     sys.exit(code)

@@ -37,5 +37,9 @@ def planners(incomplete: str) -> Named:
 
 
 def listed(incomplete: str) -> Named:
-    """Complete what `reactree list` shows: the name of anything that is registered."""
-    return [found for registry in (PLANNERS, WORLDS, MODELS, SUITES) for found in names_of(registry)(incomplete)]
+    """Complete what `reactree list` shows: a kind, or the name of anything that is registered."""
+    registries: dict[str, Registry[Any]] = {"planners": PLANNERS, "worlds": WORLDS, "models": MODELS, "suites": SUITES}
+    kinds = [
+        (kind, f"all {kind}, with their settings") for kind in (*registries, "words") if kind.startswith(incomplete)
+    ]
+    return kinds + [found for registry in registries.values() for found in names_of(registry)(incomplete)]

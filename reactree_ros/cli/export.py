@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from reactree_ros.errors import UserError
+
+if TYPE_CHECKING:
+    from reactree_ros.record.reader import Record
 
 app = typer.Typer(add_completion=False)
 
@@ -56,12 +60,8 @@ def export(
     achieved: Annotated[bool, typer.Option("--achieved", help="Only runs that reached their goal.")] = False,
 ) -> None:
     """Write what is in records in another form."""
-    from reactree_ros.memory.recorded import export_experiences
-    from reactree_ros.record import export as made
-    from reactree_ros.record.moment import Moment
     from reactree_ros.record.reader import read_record, records_in
     from reactree_ros.verdict import verdict_of
-    from reactree_ros.view.exports import EXPORTS, write_exports
 
     if out.exists():
         raise UserError(f"--out {out}: is there already; name a new one")
@@ -70,17 +70,29 @@ def export(
         records = [one for one in records if one.end is not None and verdict_of(one.end["result"]).achieved]
         if not records:
             raise UserError("--achieved: none of these runs reached its goal")
+    try:
+        count, what = _written(records, kind, out, layout)
+    except OSError as error:
+        raise UserError(f"--out {out}: {error.strerror or error}; make room there, or name another place") from error
+    Console().print(f"{count} {what} of {len(records)} runs in {out}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _written(records: Sequence[Record], kind: Kind, out: Path, layout: Layout) -> tuple[int, str]:
+    """Write records in another form; return how many of what came of them."""
+    from reactree_ros.memory.recorded import export_experiences
+    from reactree_ros.record import export as made
+    from reactree_ros.record.moment import Moment
+    from reactree_ros.view.exports import EXPORTS, write_exports
+
     if kind.value in EXPORTS:
         write_exports(records, kind.value, out)
-        count, what = len(records), "files"
-    elif kind is Kind.SFT:
-        count, what = made.write_training_data(records, out, chat=layout is Layout.CHAT), "decisions"
-    elif kind is Kind.PICTURES:
+        return len(records), "files"
+    if kind is Kind.SFT:
+        return made.write_training_data(records, out, chat=layout is Layout.CHAT), "decisions"
+    if kind is Kind.PICTURES:
         folders = [out] if len(records) == 1 else [out / (one.path or out).stem for one in records]
         pictures = zip(records, folders, strict=True)
-        count, what = sum(made.write_pictures(record, folder) for record, folder in pictures), "pictures"
-    else:
-        of = made.experiences_of if kind is Kind.EXPERIENCES else made.texts_of
-        found = [experience for record in records for experience in of(Moment.after(record.events))]
-        count, what = export_experiences(found, out), "agent nodes"
-    Console().print(f"{count} {what} of {len(records)} runs in {out}", markup=False, highlight=False, soft_wrap=True)
+        return sum(made.write_pictures(record, folder) for record, folder in pictures), "pictures"
+    of = made.experiences_of if kind is Kind.EXPERIENCES else made.texts_of
+    found = [experience for record in records for experience in of(Moment.after(record.events))]
+    return export_experiences(found, out), "agent nodes"

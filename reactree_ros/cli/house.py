@@ -43,10 +43,11 @@ def house(
 
 
 def _write_wah_nl(out: Path, *, seed: int, rooms: int, tasks: int, varied: bool) -> Iterator[tuple[int, str, str]]:
+    from reactree_ros.whole_file import write_whole
     from reactree_ros.world.virtualhome.generator import generate_house
 
     document = generate_house(seed=seed, rooms=rooms, tasks=tasks, varied=varied)
-    out.write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="utf-8")
+    write_whole(out, json.dumps(document, separators=(",", ":")) + "\n")
     return ((task["task_id"], task["task_name"], task["nl_instructions"][0]) for task in document)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +16,7 @@ from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 from reactree_ros.registry import REGISTRIES, Registry, Spec
-from reactree_ros.settings import choices
+from reactree_ros.settings import choices, or_nearest
 from reactree_ros.world.virtualhome.vocabulary import word_groups
 
 app = typer.Typer(add_completion=False)
@@ -48,10 +47,10 @@ def listing(
     if name == WORDS:
         _list_words(markdown=markdown)
         return
-    kinds = [name] if name in REGISTRIES else list(REGISTRIES)
     if name is not None and name not in REGISTRIES:
         _show_one(name)
         return
+    kinds = list(REGISTRIES) if name is None else [name]
     specs = {kind: list(_specs(REGISTRIES[kind], own=own)) for kind in kinds}
     if markdown:
         print("\n\n".join(markdown_table(REGISTRIES[kind].kind, specs[kind]) for kind in kinds))  # noqa: T201
@@ -70,9 +69,8 @@ def _show_one(name: str) -> None:
     found = {kind: registry for kind, registry in REGISTRIES.items() if _plain(name) in registry.names}
     if not found:
         known = [*REGISTRIES, WORDS, *(one for registry in REGISTRIES.values() for one in registry.names)]
-        near = get_close_matches(name, known, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else "`reactree list` says what there is"
-        raise UserError(f"'{name}' is none of what can be named; {hint}")
+        hint = or_nearest(name, known) or "; `reactree list` says what there is"
+        raise UserError(f"'{name}' is none of what can be named{hint}")
     for kind, registry in found.items():
         _show(kind, [registry.get(_plain(name))], Console())
 

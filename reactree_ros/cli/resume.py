@@ -84,7 +84,8 @@ def resume(
                 "--ros: model, world, policy, memory and record are the planner node's own; leave their options out"
             )
         _go_on_over_ros(record, until, more, planner_node, yes=yes)
-    if record.run["world"].get("name") == ROBOT:
+    world = record.run.get("world")
+    if isinstance(world, Mapping) and world.get("name") == ROBOT:
         raise UserError(
             f"{run}: a robot carried this run out; `reactree resume {run} --ros` goes on from what it sees now"
         )

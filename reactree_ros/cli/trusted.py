@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 
 from reactree_ros.errors import UserError
+from reactree_ros.whole_file import write_whole
 
 NAME = "reactree.toml"
 #: Largest file that is read, in bytes.
@@ -71,7 +72,7 @@ def remember(path: Path, content: bytes, standing: Standing) -> None:
         if standing is not Standing.UNKNOWN:
             note = _note(standing, path, content)
             note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            note.write_text(f"{path}\n", encoding="utf-8", errors="surrogateescape")
+            write_whole(note, os.fsencode(path) + b"\n")
     except OSError as error:
         raise UserError(f"{error.filename}: cannot be written: {error.strerror}") from None
 

@@ -90,9 +90,7 @@ class DatasetFolder:
         head = {"runs": part.runs, "left_out": part.left_out, "houses": sorted(part.houses)}
         text = "".join(f"{line}\n" for line in (json.dumps(head), *part.lines))
         with told_of_disk(self.path):
-            new = self._part(number).with_suffix(".new")
-            new.write_bytes(gzip.compress(text.encode("ascii"), 3, mtime=0))
-            new.replace(self._part(number))
+            write_whole(self._part(number), gzip.compress(text.encode("ascii"), 3, mtime=0))
 
     def finish(self, parts: int) -> None:
         """Make the dataset of its parts.

@@ -21,7 +21,8 @@ _FOR = re.compile(r"\.cpython-(\d)(\d+)")
 _LOOK = """
 import json, rclpy
 from rclpy.utilities import get_rmw_implementation_identifier
-print(json.dumps(get_rmw_implementation_identifier()))
+from reactree_ros.nodes.executors import lacking
+print(json.dumps([get_rmw_implementation_identifier(), lacking()]))
 """
 
 
@@ -93,11 +94,15 @@ def _take(version: tuple[int, int]) -> str:
 
 def _rclpy(name: str) -> Finding:
     try:
-        loaded = in_a_process(_LOOK, seconds=PATIENCE)
+        loaded, slow = in_a_process(_LOOK, seconds=PATIENCE)
     except ProbeFailed as error:
         mend = f"source {DISTRIBUTIONS / name / 'setup.bash'} anew, in a shell where nothing else is sourced"
         return Finding("rclpy", Verdict.WRONG, f"cannot be imported: {error}", mend)
-    return Finding("rclpy", Verdict.RIGHT, f"imports in Python {_dotted(sys.version_info[:2])}, over {loaded}")
+    said = f"imports in Python {_dotted(sys.version_info[:2])}, over {loaded}"
+    if slow:
+        mend = f"update ros-{name}-rclpy: with this one, decisions and idle nodes cost several times as much"
+        return Finding("rclpy", Verdict.NOTE, f"{said}; {slow}", mend)
+    return Finding("rclpy", Verdict.RIGHT, said)
 
 
 def _chosen_rmw(name: str, prefixes: Sequence[Path]) -> Finding:

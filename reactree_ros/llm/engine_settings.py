@@ -48,7 +48,10 @@ class AnsweringLimits(Settings):
     """How much is answered at once, and how long it may take."""
 
     request_timeout: float = Field(
-        default=120.0, gt=0, le=86400, description="longest time for one decision, retries included, in seconds"
+        default=120.0,
+        gt=0,
+        le=86400,
+        description="longest time for one decision, and for getting ready, retries included, in seconds",
     )
     max_concurrent: int = Field(default=32, ge=1, le=4096, description="requests that run at once")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from reactree_ros.llm.chat_template import ChatTemplate
 from reactree_ros.llm.engine import Engine, Generated, Generation
-from reactree_ros.llm.markers import SEAM, Markers
+from reactree_ros.llm.markers import Markers, encoded
 from reactree_ros.llm.port import PromptTooLong, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning
 
@@ -82,12 +82,7 @@ class LocalEngine(Engine):
         return self._markers.apart(text)
 
     def _encode(self, text: str, *, begins: bool = False) -> list[int]:
-        """Return the tokens of a text, part by part; ``begins``: with those that every text begins with."""
-        first, *rest = text.split(SEAM)
-        tokens = list(self._tokenizer.encode(first, add_special_tokens=begins))
-        for part in rest:
-            tokens += self._tokenizer.encode(part, add_special_tokens=False)
-        return tokens
+        return encoded(self._tokenizer, text, begins=begins)
 
     def count_tokens(self, text: str) -> int | None:
         """Count with the model's tokenizer; None before it is loaded."""

@@ -23,10 +23,10 @@ _THOUGHT = r"</?(?:seed:)?think(?:ing)?>|\[/?THINK\]|\u25c1/?think\u25b7"
 #: EXAONE, Kimi, Seed, MiniMax, T5 and their relatives.
 _FAMILIES = (
     rf"<[|\uff5c]{_NAME}[|\uff5c]>|<[|\uff5c]/?\w[\w-]{{0,40}}>|</?\w[\w-]{{0,40}}[|\uff5c]>|\[\|{_NAME}\|\]"
-    r"|</?(?:s|unk|pad|bos|eos|mask|sop|eop|eod|eoh|eoa|eot)>|<(?:start|end|begin)_of_\w{1,40}>"
+    r"|</?(?:s|unk|pad|bos|eos|mask|sop|eop|eod|eoh|eoa|eot|reponame|filename)>|<[a-z]{1,20}(?:_[a-z]{1,20}){1,5}>"
     r"|<(?:unused|reserved_|reserved_token_|extra_id_|SPECIAL_)\d{1,6}>|<<?/?SYS>>?"
-    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID|MODEL_SETTINGS"
-    r"|IMG|IMG_BREAK|IMG_END|PREFIX|MIDDLE|SUFFIX|gMASK|sMASK)\]"
+    r"|\[/?(?:INST|ARGS|IMG|PREFIX|MIDDLE|SUFFIX|[gs]MASK|control_\d{1,5}|[A-Z]{2,20}(?:_[A-Z\d]{1,20}){1,4})\]"
+    r"|</?dsml:|\uff5c[A-Z]{2,12}\uff5c(?!>)"
     r"|</?(?:[a-z]{1,20}:)?(?:tools?|tool_calls?|tool_responses?|tool_results?|function_calls?)>"
     r"|</?seed:\w{1,40}>|\u25c1/?\w{1,40}\u25b7|\]~!?b[\[\]]|\[e~\["
 )
@@ -66,6 +66,15 @@ class Markers:
         if self.loose is not None and self.loose.search(_folded(text)):
             text = SEAM.join(text)
         return text
+
+
+def encoded(tokenizer: Any, text: str, *, begins: bool) -> list[int]:
+    """Return the tokens of a text that may have seams; ``begins``: with those that every text begins with."""
+    first, *rest = text.split(SEAM)
+    tokens = list(tokenizer.encode(first, add_special_tokens=begins))
+    for part in rest:
+        tokens += tokenizer.encode(part, add_special_tokens=False)
+    return tokens
 
 
 def spoken_to_server(turns: Sequence[Turn]) -> tuple[Turn, ...]:

@@ -8,7 +8,6 @@ transcript) stands beside it: ``subgoal``, ``end`` and ``turns``.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
 from reactree_ros.memory.experience import End, Experience, ExperienceError, one_line, shown
 from reactree_ros.memory.recorded_names import encoded, is_trial, trial_name, write_name
 from reactree_ros.read_back import LONGEST_LINE, number_of, parse_json
+from reactree_ros.whole_file import write_whole
 
 
 def read_lines(path: Path) -> Iterator[Experience]:
@@ -48,21 +48,12 @@ def write_lines(experiences: Iterable[Experience], path: Path, *, flat: bool) ->
         ExperienceError: an experience cannot be written as UTF-8.
         OSError: writing failed.
     """
-    count = 0
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        with new.open("wb") as file:
-            for experience in experiences:
-                encoded(experience)
-                line = json.dumps(_record(experience, flat=flat), ensure_ascii=False)
-                file.write(line.encode() + b"\n")
-                count += 1
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-    finally:
-        new.unlink(missing_ok=True)
-    return count
+    lines = []
+    for experience in experiences:
+        encoded(experience)
+        lines.append(json.dumps(_record(experience, flat=flat), ensure_ascii=False) + "\n")
+    write_whole(path, "".join(lines))
+    return len(lines)
 
 
 def mapping(value: Any, where: str = "") -> dict[str, Any]:

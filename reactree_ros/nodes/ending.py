@@ -21,6 +21,28 @@ LAUNCH = "REACTREE_LAUNCH"
 LOOK_PERIOD = 0.2
 #: How long a node may take to end after its launch has, in seconds; the watchdog stays for 8 s.
 GRACE = 12.0
+#: Exit codes of what says by 0 that something was done, where it is interrupted.
+INTERRUPTED = {"bring_up": 130, "execute_task": 130}
+
+
+def started() -> str:
+    """Return as which module of this folder the process was started, by `ros2 run`, a launch or `python -m`."""
+    script = Path(next(iter(sys.argv), ""))
+    if str(script) == "-m":  # of which there is no file yet
+        package, _, name = sys.orig_argv[sys.orig_argv.index("-m") + 1].rpartition(".")
+        return name if package == __package__ else ""
+    return script.name if Path(__file__).with_name(f"{script.name}.py").is_file() else ""
+
+
+def listen(name: str) -> None:
+    """Let a signal end the process at once, and the end of its launch, too: nothing is under way yet.
+
+    Args:
+        name: What is started; `spinning` takes the signals over when that has loaded its libraries.
+    """
+    on_signals(lambda number, frame: os._exit(INTERRUPTED.get(name, 0)))
+    deaf_when_it_ends()
+    end_with_launch()
 
 
 def on_signals(do: Callable[[int, Any], object] | signal.Handlers) -> None:
@@ -28,6 +50,7 @@ def on_signals(do: Callable[[int, Any], object] | signal.Handlers) -> None:
     for number in SIGNALS:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, do)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # a launch starts its nodes with them blocked
 
 
 def deaf_when_it_ends() -> None:

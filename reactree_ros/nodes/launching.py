@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 from pydantic.fields import FieldInfo
 
-from reactree_ros.nodes.ending import this_launch
+from reactree_ros.nodes.ending import SIGNALS, this_launch
 from reactree_ros.nodes.parameters import from_text, refuse_foreign
 from reactree_ros.nodes.settings import InferenceNodeSettings, PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import LAST_WATCH
@@ -166,7 +167,7 @@ class Arguments:
     def __init__(self, nodes: Sequence[NodeArguments], own: Sequence[tuple[str, str, str, Sequence[str]]]) -> None:
         self._own = {name for name, _, _, _ in own}
         self._of_nodes: dict[str, tuple[str, str]] = {}  # an argument's node and parameter
-        declared = [
+        self.declared = [
             DeclareLaunchArgument(name, default_value=default, description=said, choices=list(few) or None)
             for name, default, said, few in own
         ]
@@ -175,9 +176,16 @@ class Arguments:
                 taken = parameter in self._of_nodes or parameter in self._own
                 name = f"{node.chosen_by}_{parameter}" if taken else parameter
                 self._of_nodes[name] = node.name, parameter
-                declared.append(DeclareLaunchArgument(name, default_value="", description=said))
-        refuse = OpaqueFunction(function=refuse_unknown, args=[[one.name for one in declared]])
-        self.declared: list[Any] = [refuse, *declared]
+                self.declared.append(DeclareLaunchArgument(name, default_value="", description=said))
+
+    def described(self, begin: OpaqueFunction) -> LaunchDescription:
+        """Return a launch of these arguments and no others.
+
+        Args:
+            begin: Starts the nodes.
+        """
+        refuse = OpaqueFunction(function=refuse_unknown, args=[[one.name for one in self.declared]])
+        return LaunchDescription([refuse, *self.declared, begin])
 
     def own(self, context: LaunchContext, name: str) -> str:
         """Return the value of an argument of the launch itself."""
@@ -221,8 +229,8 @@ class Arguments:
         own: list[Any] = [PathJoinSubstitution([FindPackageShare("reactree_ros"), "config", name]) for name in files]
         if node.hosts:
             own.append({node.chosen_by: node.hosts})
-        return Node(
-            executable=node.executable,
+        return ours(
+            node.executable,
             name=node.name,
             parameters=[*own, *([file] if file else []), node.parameters(given, otherwise=hosted)],
             **{**self.kept(context), **({"namespace": f"{self.own(context, 'namespace')}/{within}"} if within else {})},
@@ -231,8 +239,8 @@ class Arguments:
     def watchdog(self, context: LaunchContext) -> Node:
         """Return the watchdog."""
         file = self.own(context, "params_file")
-        return Node(
-            executable=WATCHDOG,
+        return ours(
+            WATCHDOG,
             name=WATCHDOG,
             parameters=[file] if file else [],
             sigterm_timeout=str(LAST_WATCH + 2.0),  # it stays for what a node that was killed has left under way
@@ -253,7 +261,7 @@ class Arguments:
         def bring_up_again(context: LaunchContext) -> list[Any]:
             if context.is_shutdown:
                 return []
-            again = Node(executable="bring_up", arguments=[name], **self.common(context))
+            again = ours("bring_up", arguments=[name], **self.common(context))
             return [at_the_end_of(again, fail(f"'{name}' could not be brought up again"), well=[]), again]
 
         return at_the_end_of(node, [OpaqueFunction(function=bring_up_again)] if name else [])
@@ -342,8 +350,7 @@ def describe(
         robots: Says which robots it is for.
     """
     arguments = Arguments([PLANNER, bridge, INFERENCE], [*own, *DECIDING, *COMMON])
-    begin = OpaqueFunction(function=start, args=[arguments, bridge, robots])
-    return LaunchDescription([*arguments.declared, begin])
+    return arguments.described(OpaqueFunction(function=start, args=[arguments, bridge, robots]))
 
 
 def start(
@@ -367,8 +374,8 @@ def start(
     common = arguments.common(context)
     instruction, task_id = arguments.own(context, "instruction"), arguments.given(context, of_bridge).get("task_id", "")
     names = [*managed, PLANNER.name, WATCHDOG]
-    bring_up = Node(executable="bring_up", arguments=[*managed, "--also", PLANNER.name, WATCHDOG], **common)
-    task = Node(executable="execute_task", arguments=["--task-id", task_id or "-1", "--", instruction], **common)
+    bring_up = ours("bring_up", arguments=[*managed, "--also", PLANNER.name, WATCHDOG], **common)
+    task = ours("execute_task", arguments=["--task-id", task_id or "-1", "--", instruction], **common)
     one_task = bool(instruction or task_id)
     return [
         *([RegisterEventHandler(OnShutdown(on_shutdown=interrupted))] if one_task else []),
@@ -384,7 +391,7 @@ def start(
 
 def where_absent(names: Sequence[str], start: list[Any], common: Mapping[str, Any]) -> list[Any]:
     """Start nodes where none of their names lives already: whoever started that one would lose it."""
-    look = Node(executable="bring_up", arguments=["--absent", *names], **common)
+    look = ours("bring_up", arguments=["--absent", *names], **common)
     return [at_the_end_of(look, fail("nothing was started"), well=start), look]
 
 
@@ -416,16 +423,33 @@ def fail(reason: str) -> list[Any]:
 def page(context: LaunchContext, arguments: Arguments) -> Node:
     """Return what shows the planner's runs on a page; the launch goes on without it."""
     given = ["--planner-node", PLANNER.name, "--port", arguments.own(context, "view_port")]
-    return Node(executable="view", arguments=given, **arguments.common(context))
+    return ours("view", arguments=given, **arguments.common(context))
 
 
-def ending_with_launch() -> str:
+def ours(executable: str, **given: Any) -> Node:
+    """Return a node of this package; the launch calls its process as if nothing stood before its command."""
+    return Node(executable=executable, exec_name=executable, prefix=before_ours(), **given)
+
+
+def before_ours() -> list[Any]:
+    """Return what stands before the command of a node of ours: signals wait until that has taken them over."""
+    return _before("env", f"--block-signal={','.join(one.name.removeprefix('SIG') for one in SIGNALS)}")
+
+
+def before_others() -> list[Any]:
     """Return what stands before the command of a node that is not ours, so that it ends with the launch, too."""
-    return "setpriv --pdeathsig TERM" if shutil.which("setpriv") else ""
+    return _before("setpriv", "--pdeathsig", "TERM")
+
+
+def _before(*command: str) -> list[Any]:
+    """Return a command that carries another one out, after what the user wants there; nothing where it fails here."""
+    there = shutil.which(command[0]) is not None
+    works = there and not subprocess.run([*command, "true"], capture_output=True, check=False).returncode
+    return [LaunchConfiguration("launch-prefix", default=""), " ", " ".join(command) if works else ""]
 
 
 def viewer() -> list[Any]:
     """Start the viewer, or say that it is not there."""
     if shutil.which(VIEWER) is None:
         return [LogInfo(msg=f"use_viewer: there is no {VIEWER}; install the ROS package py_trees_ros_viewer")]
-    return [ExecuteProcess(cmd=[VIEWER], output="screen", prefix=ending_with_launch())]
+    return [ExecuteProcess(cmd=[VIEWER], name=VIEWER, output="screen", prefix=before_others())]

@@ -6,8 +6,10 @@ ROS connects nobody whose types or qualities of service differ, and says nothing
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
-from rclpy.action import get_action_names_and_types
+from rclpy._rclpy_pybind11 import NodeNameNonExistentError
+from rclpy.action import get_action_server_names_and_types_by_node
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
@@ -46,25 +48,24 @@ def _unheard(offer: QoSProfile, hearing: QoSProfile) -> str:
     return ""
 
 
-class Offered:
-    """The actions and services of the graph as they are now.
+def server_unlike(node: Node, name: str, wanted: str, *, action: bool) -> str:
+    """Say that the servers of an action or a service are of another type; empty where that is not so, or there is none.
 
     Args:
-        node: By whose graph they are looked up.
+        node: By whose graph it is looked up.
+        name: Its name, as the node says it.
+        wanted: The type that is asked.
+        action: Whether it is an action.
     """
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._actions = dict(get_action_names_and_types(node))
-        self._services = dict(node.get_service_names_and_types())
-
-    def unlike(self, name: str, wanted: str, *, action: bool) -> str:
-        """Say that an action or a service is there under another type; empty where that is not so.
-
-        Args:
-            name: Its name, as the node says it.
-            wanted: The type that is asked.
-            action: Whether it is an action.
-        """
-        full = self._node.resolve_topic_name(name) if action else self._node.resolve_service_name(name)
-        return another_type(full, (self._actions if action else self._services).get(full, ()), wanted)
+    full = node.resolve_topic_name(name) if action else node.resolve_service_name(name)
+    kinds = set[str]()
+    for other, namespace in node.get_node_names_and_namespaces():  # the graph as a whole has the clients' types, too
+        with suppress(NodeNameNonExistentError):  # it has gone meanwhile
+            by_node = get_action_server_names_and_types_by_node
+            listed = (
+                by_node(node, other, namespace)
+                if action
+                else node.get_service_names_and_types_by_node(other, namespace)
+            )
+            kinds.update(dict(listed).get(full, ()))
+    return another_type(full, kinds, wanted)

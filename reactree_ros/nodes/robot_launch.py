@@ -13,7 +13,7 @@ from rclpy.exceptions import InvalidNamespaceException
 from rclpy.validate_namespace import validate_namespace
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes.launching import Arguments, NodeArguments, Robots, ending_with_launch
+from reactree_ros.nodes.launching import Arguments, NodeArguments, Robots, before_others
 from reactree_ros.world.robot.config import StartEntry, load_robot
 
 #: Arguments that name the robot, or several.
@@ -92,5 +92,5 @@ def _config_of(name: str, share: Path) -> Path:
 
 def _node(entry: StartEntry, context: LaunchContext, arguments: Arguments) -> Node:
     unset = {name: value for name, value in entry.environment.items() if name not in os.environ}
-    own = {"package": entry.package, "additional_env": unset, "prefix": ending_with_launch()}
+    own = {"package": entry.package, "additional_env": unset, "exec_name": entry.executable, "prefix": before_others()}
     return Node(executable=entry.executable, parameters=[entry.parameters], **(arguments.kept(context) | own))

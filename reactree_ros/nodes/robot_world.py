@@ -30,7 +30,7 @@ from reactree_ros.nodes.goal_templates import (
     resolve,
 )
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.offered import Offered
+from reactree_ros.nodes.offered import server_unlike
 from reactree_ros.nodes.robot_goals import ActionOf, Rejected, Server, ServiceOf, Underway
 from reactree_ros.nodes.robot_looks import Looks
 from reactree_ros.nodes.robot_readings import Battery
@@ -292,21 +292,20 @@ class RobotWorld(World):
 
     def lacks(self) -> str:
         """Say which of the robot's servers are not there, whether a map is missing, and what is of another type."""
-        offered = Offered(self._node)
-        asked = [(server, name, kind, kind) for (name, kind), server in self._servers.items()]
+        away = [self._lacking(server, name, kind, kind) for (name, kind), server in self._servers.items()]
         if self._looks is not None and self._senses.detector is not None:
-            asked.append(
-                (self._looks.server, self._looks.server.name, self._senses.detector.entry.type, "of the detector")
-            )
-        away = [
-            offered.unlike(name, kind, action=isinstance(server, ActionOf))
-            or ("" if server.ready() else f"{name} ({told}) is not there")
-            for server, name, kind, told in asked
-        ]
+            entry = self._senses.detector.entry
+            away.append(self._lacking(self._looks.server, entry.source, entry.type, "of the detector"))
         unlike = self._senses.unlike()
         if self._senses.map is None and not any(self._config.map_topic in one for one in unlike):
             away.append(f"there is no semantic map on {self._config.map_topic} yet")
         return "; ".join(filter(None, [*away, *unlike, self._stop.unlike(), self._battery.unlike()]))
+
+    def _lacking(self, server: Server, name: str, kind: str, told: str) -> str:
+        if server.ready():
+            return ""
+        unlike = server_unlike(self._node, name, kind, action=isinstance(server, ActionOf))
+        return unlike or f"{name} ({told}) is not there"
 
     def status(self) -> Mapping[str, str]:
         """Say how emergency stop, battery, servers and map are."""

@@ -25,6 +25,7 @@ from reactree_ros.llm.port import FreeText, Reply
 from reactree_ros.planners.plan import PROMPTS
 from reactree_ros.planners.react import flat_abilities
 from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
+from reactree_ros.read_back import said_number
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import Program, Step
@@ -88,7 +89,7 @@ def read_plan(text: str, *, cut: bool = False) -> StepPlan:
     """
     if cut:
         raise ValueError("The plan was cut; name fewer and shorter steps.")
-    found = [(int(number), step) for number, step in _STEP.findall(text)]
+    found = [(said_number(number) or 0, step) for number, step in _STEP.findall(text)]
     steps = dict(found)
     if not steps:
         raise ValueError("There is no line 'Step 1: …'; write a plan of such lines.")
@@ -139,8 +140,8 @@ def _group(tokens: Sequence[str]) -> tuple[int | Order, Sequence[str]]:
 
 
 def _part(tokens: Sequence[str]) -> tuple[int | Order, Sequence[str]]:
-    if tokens and tokens[0].isdigit():
-        return int(tokens[0]), tokens[1:]
+    if tokens and (number := said_number(tokens[0])) is not None:
+        return number, tokens[1:]
     if not tokens or tokens[0] != "(":
         raise ValueError(f"The execution order has {tokens[0] if tokens else 'an end'} where a step is to be.")
     part, rest = _group(tokens[1:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,7 +16,7 @@ from reactree_ros.record.events import CHECKS, STATUSES
 from reactree_ros.record.schema import SCHEMA, Event, experience_from_dict
 
 #: Most events of a record, values in all of them, and behaviours of its tree; and how deep they lie.
-MOST_EVENTS, MOST_VALUES, MOST_NODES, DEEPEST_NODE = 1_000_000, 4_000_000, 200_000, 5_000
+MOST_EVENTS, MOST_VALUES, MOST_NODES, DEEPEST_NODE = 500_000, 4_000_000, 200_000, 5_000
 #: Largest picture in a record, and most bytes of all of a run's, before they are written as base64.
 LARGEST_PICTURE, ALL_PICTURES = 4 << 20, 64 << 20
 _LIMITS = f"at most {LARGEST_FILE >> 20} MiB, {MOST_EVENTS:,} events and {MOST_VALUES:,} values in them"
@@ -56,7 +57,9 @@ class Check:
         try:
             event = parse_json(line, halves=True)
             kind = event["e"]
-            check = CHECKS[kind] if type(kind) is str else CHECKS[""]
+            if type(kind) is not str:
+                raise TypeError
+            check = CHECKS[kind]
         except (ValueError, TypeError, KeyError) as error:
             why = f" ({error})" if type(error) is ValueError else ""
             raise ValueError(f"is no event: {shown(line)}{why}") if self.lines else NoRecord from None
@@ -73,7 +76,7 @@ class Check:
                 further(self, event)
         except ValidationError as error:
             raise ValueError(f"({kind[:20]}): {problem_of(error)}") from None
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, OverflowError) as error:
             lacks = f"{error} lacks" if isinstance(error, KeyError) else str(error)
             raise ValueError(f"({kind[:20]}): {lacks}") from None
         self.lines += 1
@@ -98,6 +101,8 @@ class Check:
         if self.lines:
             raise ValueError("begins another run")
         check_values(event)
+        if datetime.fromisoformat(event["started"]).timestamp() < 0:
+            raise ValueError(f"started {shown(event['started'])} is before 1970")
 
     def _grow(self, event: Event) -> None:
         for values in event["nodes"]:

@@ -51,7 +51,7 @@ KINDS = ("agent", "goal", "sequence", "fallback", "parallel", "skill", "other")
 class Timed(TypedDict):
     """What every event holds."""
 
-    t: Number
+    t: Annotated[float, Field(ge=0, le=1e9)]
 
 
 class Turn(TypedDict, total=False):

@@ -16,6 +16,7 @@ from reactree_ros.llm.port import prompt_text
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.record.moment import Moment, Request
 from reactree_ros.record.reader import Record
+from reactree_ros.whole_file import whole_folder, write_whole
 
 
 def experiences_of(moment: Moment) -> list[Experience]:
@@ -100,7 +101,7 @@ def write_training_data(records: Iterable[Record], path: Path, *, chat: bool) ->
     lines = [json.dumps(line) for record in records for line in training_lines(record, chat=chat)]
     if not lines:
         raise UserError(f"--out {path}: no decision was taken in these runs, so there is nothing to write")
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="ascii")
+    write_whole(path, "".join(f"{line}\n" for line in lines))
     return len(lines)
 
 
@@ -110,16 +111,22 @@ def write_pictures(record: Record, folder: Path) -> int:
     Raises:
         OSError: They cannot be written.
     """
-    step, skill, count = 0, "", 0
+    pictures = list(_pictures(record))
+    if pictures:
+        with whole_folder(folder) as new:
+            for name, picture in pictures:
+                (new / name).write_bytes(base64.b64decode(picture))
+    return len(pictures)
+
+
+def _pictures(record: Record) -> Iterator[tuple[str, str]]:
+    """Yield the pictures of a run, each with the name of its file."""
+    step, skill = 0, ""
     for event in record.events:
         if event["e"] == "decided":
             step = event["steps"]
         elif event["e"] == "skill":
             skill = event["skill"]
         elif event["e"] == "observation" and "picture" in event:
-            folder.mkdir(parents=True, exist_ok=True)
             what = skill if event["of"] == "execute" else event["of"]
-            name = re.sub("[^a-zA-Z0-9]+", "_", what).strip("_")
-            (folder / f"{step:03d}_{name}.png").write_bytes(base64.b64decode(event["picture"]))
-            count += 1
-    return count
+            yield f"{step:03d}_{re.sub('[^a-zA-Z0-9]+', '_', what).strip('_')[:80]}.png", event["picture"]

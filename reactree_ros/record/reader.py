@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import os
+import stat
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +25,9 @@ SUFFIXES = (".jsonl", ".jsonl.gz")
 #: What is raised where a file cannot be read, or is not packed as a whole.
 UNREADABLE = (OSError, EOFError, zlib.error)
 _PACKED = b"\x1f\x8b"
+_PART = 1 << 20
+#: How a file is opened that somebody else may have put there: a pipe is not waited for.
+OPENING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 class RecordError(UserError, ValueError):
@@ -58,26 +64,113 @@ class Record:
         return str(self.path or self.run["id"])
 
 
-def read_record(path: str | Path) -> Record:
+class Reading:
+    """A record that is read, perhaps while it is written.
+
+    Args:
+        path: Where it is, for errors.
+        file: The record, opened at its begin; closed at the end of ``with``.
+        read: Reads a line, or raises ValueError; None: each is checked, also against those before it.
+
+    Attributes:
+        ended: Whether the run's end was read.
+    """
+
+    def __init__(self, path: Path, file: BinaryIO, read: Callable[[bytes], Event] | None = None) -> None:
+        self._path, self._file, self._event = path, file, read or Check().event
+        self._lines, self._rest, self._size = 0, b"", -1
+        self._problem: RecordError | None = None
+        self.ended = False
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    @property
+    def torn(self) -> bool:
+        """Whether the last line that was read is not whole."""
+        return bool(self._rest)
+
+    def grown(self) -> bool:
+        """Whether :meth:`more` may have more to tell since it last came to the end of the file."""
+        return self._problem is not None or os.fstat(self._file.fileno()).st_size != self._size
+
+    def more(self, most: int) -> list[tuple[bytes, Event]]:
+        """Read the whole lines that are there, about so many bytes of them; returns each with its event.
+
+        Raises:
+            RecordError: It is no record, or cannot be read.
+        """
+        if self._problem is not None:
+            raise self._problem
+        found: list[tuple[bytes, Event]] = []
+        try:
+            self._read(found, most)
+        except UNREADABLE as error:
+            self._problem = _unreadable(self._path, error)
+        except ValueError as error:
+            self._problem = _broken(self._path, self._lines, error)
+        if self._problem is not None and not found:
+            raise self._problem
+        return found
+
+    def _read(self, found: list[tuple[bytes, Event]], most: int) -> None:
+        size, left = os.fstat(self._file.fileno()).st_size, most
+        while left > 0:
+            part = self._file.readline(LONGEST_LINE + 1 - len(self._rest))
+            if not part:
+                self._size = size
+                return
+            self._rest, left = self._rest + part, left - len(part)
+            if self._rest.endswith(b"\n") or len(self._rest) > LONGEST_LINE:
+                event = self._event(self._rest)
+                found.append((self._rest, event))
+                self._rest, self._lines, self.ended = b"", self._lines + 1, event["e"] == "end"
+
+
+def read_record(path: str | Path, file: BinaryIO | None = None) -> Record:
     """Read a record, as far as it is whole.
+
+    Args:
+        path: Where it is.
+        file: The record, where it was opened already; closed here.
 
     Raises:
         RecordError: It cannot be read, is no record, is of a later version, or a line other than the last is broken.
     """
-    path, check, events, line = Path(path), Check(), list[Event](), b""
+    path = Path(path)
     try:
-        with opened(path) as file:
-            while (line := file.readline(LONGEST_LINE + 1)).endswith(b"\n") or len(line) > LONGEST_LINE:
-                events.append(check.event(line))
+        reading = Reading(path, file or opened(path))
     except IsADirectoryError:
         raise RecordError(f"{path}: is a folder; name a run's record, a .jsonl file in it") from None
     except UNREADABLE as error:
         raise _unreadable(path, error) from error
-    except ValueError as error:
-        raise _broken(path, check, error) from None
+    events: list[Event] = []
+    with reading:
+        while reading.grown() and (found := reading.more(_PART)):
+            events += [event for _, event in found]
     if not events:
         raise _no_record(path)
-    return Record(events, path, torn=bool(line))
+    return Record(events, path, torn=reading.torn)
+
+
+def read_header(path: Path, file: BinaryIO) -> Event:
+    """Read the first line of a record.
+
+    Raises:
+        RecordError: It is not that of a record, or cannot be read.
+    """
+    try:
+        line = file.readline(LONGEST_LINE + 1)
+        if not line.endswith(b"\n") and len(line) <= LONGEST_LINE:
+            raise NoRecord("its first line is not whole" if line else "it is empty")
+        return Check().event(line)
+    except UNREADABLE as error:
+        raise _unreadable(path, error) from error
+    except ValueError as error:
+        raise _broken(path, 0, error) from None
 
 
 def follow(path: str | Path, *, goes_on: Callable[[], bool]) -> Iterator[Event]:
@@ -90,39 +183,48 @@ def follow(path: str | Path, *, goes_on: Callable[[], bool]) -> Iterator[Event]:
     Raises:
         RecordError: It is no record, or cannot be read.
     """
-    path, check, rest = Path(path), Check(), b""
+    path = Path(path)
     while not path.exists():
         if not goes_on():
             return
         time.sleep(FOLLOW_PERIOD)
     try:
-        with opened(path) as file:
-            while True:
-                rest += (part := file.readline(LONGEST_LINE + 1))
-                if rest.endswith(b"\n") or len(rest) > LONGEST_LINE:
-                    event, rest = check.event(rest), b""
-                    yield event
-                    if event["e"] == "end":
-                        return
-                elif not part:
-                    if not goes_on():
-                        return
-                    time.sleep(FOLLOW_PERIOD)
+        reading = Reading(path, opened(path))
     except UNREADABLE as error:
         raise _unreadable(path, error) from error
-    except ValueError as error:
-        raise _broken(path, check, error) from None
+    with reading:
+        while not reading.ended:
+            found = reading.more(1)
+            yield from (event for _, event in found)
+            if not found and not reading.grown():
+                if not goes_on():
+                    return
+                time.sleep(FOLLOW_PERIOD)
 
 
 def opened(path: Path) -> BinaryIO:
     """Open a record for reading; what comes of one that is packed is what it was before.
 
     Raises:
-        OSError: It cannot be opened.
+        OSError: It cannot be opened, or is no file: a pipe or a device would never end.
     """
-    with path.open("rb") as file:
-        packed = file.read(len(_PACKED)) == _PACKED
-    return gzip.open(path) if packed else path.open("rb")  # type: ignore[return-value]
+    return opened_as(os.open(path, OPENING))
+
+
+def opened_as(descriptor: int) -> BinaryIO:
+    """Do the same with a file descriptor, which was opened by :data:`OPENING`."""
+    file = os.fdopen(descriptor, "rb") if stat.S_ISREG(mode := os.fstat(descriptor).st_mode) else None
+    if file is None:
+        os.close(descriptor)
+        kind = IsADirectoryError if stat.S_ISDIR(mode) else OSError
+        raise kind(errno.EINVAL, "it is no file, but a folder, a pipe or a device")
+    packed = file.read(len(_PACKED)) == _PACKED
+    file.seek(0)
+    if not packed:
+        return file
+    unpacked = gzip.GzipFile(fileobj=file)
+    unpacked.myfileobj = file  # type: ignore[assignment]  # it is closed with the other
+    return unpacked  # type: ignore[return-value]
 
 
 def records_in(paths: Sequence[Path]) -> list[Path]:
@@ -153,10 +255,10 @@ def is_record(path: Path) -> bool:
         return False
 
 
-def _broken(path: Path, check: Check, error: ValueError) -> RecordError:
+def _broken(path: Path, lines: int, error: ValueError) -> RecordError:
     if isinstance(error, NoRecord):
         return RecordError(f"{path}: {error}") if str(error) else _no_record(path)
-    return RecordError(f"{path}: line {check.lines + 1} {error}")
+    return RecordError(f"{path}: line {lines + 1} {error}")
 
 
 def _unreadable(path: Path, error: BaseException) -> RecordError:

@@ -11,7 +11,7 @@ from typing import Any
 from reactree_ros.dataset import settings
 from reactree_ros.dataset.settings import ABOUT, SCHEMA
 from reactree_ros.errors import UserError
-from reactree_ros.read_back import LONGEST_LINE, parse_json, read_json
+from reactree_ros.read_back import LONGEST_LINE, parse_json, read_json, shown
 from reactree_ros.training.allowed import ACT, MaySay
 
 TRAIN, HELD_OUT = (f"{name}.jsonl" for name in (settings.TRAIN, settings.HELD_OUT))
@@ -73,7 +73,9 @@ def about(folder: Path) -> Mapping[str, Any]:
     values: Any = read_json(folder / ABOUT, "description of a dataset; `reactree dataset` makes one")
     schema = values.get("schema") if isinstance(values, dict) else None
     if schema != SCHEMA:
-        raise UserError(f"--data {folder}: {ABOUT} has the schema {schema!r}, and {SCHEMA} is read here; make it anew")
+        raise UserError(
+            f"--data {folder}: {ABOUT} has the schema {shown(schema)}, and {SCHEMA} is read here; make it anew"
+        )
     return dict(values)
 
 

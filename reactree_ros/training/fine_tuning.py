@@ -12,6 +12,7 @@ from rich.console import Console
 
 from reactree_ros.errors import UserError
 from reactree_ros.installation import check_modules
+from reactree_ros.llm.markers import Markers, encoded
 from reactree_ros.training import dataset
 from reactree_ros.training.curves import write_curves
 from reactree_ros.training.dataset import NodeText
@@ -100,7 +101,8 @@ def fine_tune(data: Sequence[Path], out: Path, settings: TrainSettings, console:
 def _encoded(data: Sequence[Path], file: str, tokenizer: Any, settings: TrainSettings) -> list[dict[str, list[int]]]:
     """Return the nodes of a file of datasets as trl takes them: tokens, and which of them are to be learnt."""
     path = data[0] / file
-    found = [_tokens(node, tokenizer) for node in dataset.nodes_of(data, file)]
+    markers = Markers.of(tokenizer)
+    found = [_tokens(node, tokenizer, markers) for node in dataset.nodes_of(data, file)]
     if not found:
         raise UserError(f"{path}: holds no decision, so there is nothing to learn")
     longest = max(len(one["input_ids"]) for one in found)
@@ -109,11 +111,11 @@ def _encoded(data: Sequence[Path], file: str, tokenizer: Any, settings: TrainSet
     return found
 
 
-def _tokens(node: NodeText, tokenizer: Any) -> dict[str, list[int]]:
+def _tokens(node: NodeText, tokenizer: Any, markers: Markers) -> dict[str, list[int]]:
     tokens: list[int] = []
     learnt: list[int] = []
     for text, decision in pieces(node):
-        ids = tokenizer.encode(text, add_special_tokens=not tokens)
+        ids = encoded(tokenizer, markers.apart(text), begins=not tokens)
         tokens += ids
         learnt += [int(decision is not None and decision.learn)] * len(ids)
     return {"input_ids": tokens, "completion_mask": learnt}

@@ -167,6 +167,7 @@ def _begin(tokenizer: str, context: int, masked: bool) -> None:
     from tokenizers import Tokenizer
 
     read = Tokenizer.from_str(tokenizer)
+    read.encode_special_tokens = True  # in what is learnt, the marker of the end is text like any other
     _worker.update(tokenizer=read, context=context, texts=token_texts(read), vocabulary=None)
     if masked:
         _worker["vocabulary"] = Vocabulary(_worker["texts"], read.token_to_id(END))

@@ -12,6 +12,7 @@ from reactree_ros.record.schema import Event
 from reactree_ros.view.drawing import as_dot, as_png, as_svg
 from reactree_ros.view.mcap_file import as_mcap
 from reactree_ros.view.story import as_markdown
+from reactree_ros.whole_file import whole_folder, write_whole
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,9 @@ def write_exports(records: Sequence[Record], kind: str, out: Path) -> None:
         UserError: What the export needs is not installed.
     """
     if len(records) == 1:
-        out.write_bytes(export(records[0], kind))
+        write_whole(out, export(records[0], kind))
         return
-    out.mkdir(parents=True)
-    for number, record in enumerate(records, 1):
-        name = Path(record.name).stem
-        (out / f"{number:04}_{name}.{EXPORTS[kind].suffix}").write_bytes(export(record, kind))
+    with whole_folder(out) as folder:
+        for number, record in enumerate(records, 1):
+            name = Path(record.name).stem
+            (folder / f"{number:04}_{name}.{EXPORTS[kind].suffix}").write_bytes(export(record, kind))

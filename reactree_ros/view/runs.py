@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import json
+import gzip
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from reactree_ros.errors import UserError
-from reactree_ros.record.reader import SUFFIXES, UNREADABLE, RecordError, is_record, opened
-from reactree_ros.record.schema import SCHEMA, Event
+from reactree_ros.read_back import LARGEST_FILE, LONGEST_LINE, in_a_line, parse_json, shown
+from reactree_ros.record.events import CHECKS
+from reactree_ros.record.reader import OPENING, SUFFIXES, UNREADABLE, RecordError, opened, opened_as, read_header
+from reactree_ros.record.schema import Event
 from reactree_ros.verdict import verdict_of
 
 #: Bytes at the end of a record in which its end is looked for first.
 TAIL = 1 << 16
+#: Opens what is in a folder, and follows no link on the way.
+_INSIDE = getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass
 class Runs:
     """The records under a path; what was said of one is kept until its file changes.
+
+    Of a folder only records are shown, and only what is in it: no link leads out of it.
 
     Attributes:
         path: A record, or a folder in which records are looked for at any depth.
@@ -32,8 +39,9 @@ class Runs:
     def __post_init__(self) -> None:
         if not self.path.exists():
             raise UserError(f"{self.path}: is not there; name a record or a folder of records")
-        if self.path.is_file() and not is_record(self.path):
-            raise RecordError(f"{self.path}: is no record of a run; `reactree run --save` writes one")
+        if not self.path.is_dir():
+            with self._opened(self.path) as file:
+                read_header(self.path, file)
 
     @property
     def alone(self) -> bool:
@@ -42,62 +50,137 @@ class Runs:
 
     def find(self, run: str) -> Path | None:
         """Return the record of a name that :meth:`table` gave; None where there is none."""
-        return dict(self._named()).get(run)
+        path = dict(self._named()).get(run)
+        if path is not None:
+            with suppress(RecordError), self._opened(path) as file:
+                read_header(path, file)
+                return path
+        return None
+
+    def open(self, path: Path) -> BinaryIO:
+        """Open a record that :meth:`find` gave.
+
+        Raises:
+            RecordError: It cannot be opened any more, or is none any more.
+        """
+        file = self._opened(path)
+        try:
+            read_header(path, file)
+            file.seek(0)
+        except BaseException:
+            file.close()
+            raise
+        return file
 
     def table(self) -> list[Event]:
-        """Return a line for each record: its name, who did what, how it ended; the latest first."""
+        """Return a line for each record: its name, who did what, how it ended; the latest first.
+
+        A file that looks like a record and cannot be shown has a line, too, with its ``problem``.
+        """
         lines = [{"run": name} | line for name, path in self._named() if (line := self._line(path)) is not None]
         return sorted(lines, key=lambda line: str(line["started"]), reverse=True)
 
     def _named(self) -> Iterator[tuple[str, Path]]:
         if self.alone:
-            yield self.path.name, self.path
+            yield _shown(self.path.name), self.path
             return
         for folder, _, names in os.walk(self.path):
             for name in names:
                 if name.endswith(SUFFIXES):
                     path = Path(folder, name)
-                    yield path.relative_to(self.path).as_posix(), path
+                    yield _shown(path.relative_to(self.path).as_posix()), path
+
+    def _opened(self, path: Path) -> BinaryIO:
+        """Open a file; of a folder only one that is in it, whatever links there are, and whatever changes meanwhile.
+
+        Raises:
+            RecordError: It cannot be opened.
+        """
+        try:
+            if not self.path.is_dir():
+                return opened(path)
+            folder, real = self.path.resolve(), path.resolve(strict=True)
+            if not real.is_relative_to(folder):
+                raise RecordError(f"{path}: is a link out of {self.path}, which is not followed; view {real} itself")
+            return opened_as(_descriptor(folder, real.relative_to(folder).parts))
+        except (OSError, RuntimeError) as error:  # before Python 3.13 links in a circle are the other one
+            raise RecordError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
     def _line(self, path: Path) -> Event | None:
         try:
-            found = path.stat()
-            version = (found.st_mtime_ns, found.st_size)
-            known = self._known.get(path)
-            if known is None or known[0] != version:
-                known = self._known[path] = (version, _summary(path))
-        except UNREADABLE:  # it has gone meanwhile
+            found = path.lstat()
+        except OSError:  # it has gone meanwhile
             return None
+        version = (found.st_mtime_ns, found.st_size)
+        known = self._known.get(path)
+        if known is None or known[0] != version:
+            known = self._known[path] = (version, self._looked(path))
         return known[1]
 
+    def _looked(self, path: Path) -> Event | None:
+        """Return what the table says of a file; None where it is another one, such as a bench's results."""
+        try:
+            with self._opened(path) as file:
+                if _is_another(file):
+                    return None
+                header = read_header(path, file)
+                return _summary(header, list(_last_events(file)))
+        except RecordError as error:
+            return _odd(str(error).removeprefix(f"{path}: "))
+        except (*UNREADABLE, ValueError) as error:
+            return _odd(f"cannot be read: {in_a_line(error)}")
 
-def _event(line: bytes) -> Event | None:
+
+def _shown(name: str) -> str:
+    """Return the name of a file as a page can ask for it, with a sign for bytes that are no text."""
+    return name.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _descriptor(folder: Path, parts: Sequence[str]) -> int:
+    """Open what is in a folder, from folder to folder, so that no link that is put there meanwhile is followed."""
+    if os.open not in os.supports_dir_fd:
+        return os.open(folder.joinpath(*parts), OPENING)
+    at = os.open(folder, OPENING)
+    for part in parts:
+        try:
+            at, before = os.open(part, OPENING | _INSIDE, dir_fd=at), at
+        except BaseException:
+            os.close(at)
+            raise
+        os.close(before)
+    return at
+
+
+def _is_another(file: BinaryIO) -> bool:
+    """Whether a file of JSON lines is one of something else than events."""
     try:
-        event = json.loads(line)
+        first = parse_json(file.readline(LONGEST_LINE), halves=True)
     except ValueError:
-        return None
-    return event if isinstance(event, dict) else None
+        first = None
+    file.seek(0)
+    return isinstance(first, dict) and "e" not in first
 
 
-def _summary(path: Path) -> Event | None:
-    """Read a record's first and last lines; None where it is no record."""
-    with opened(path) as file:
-        header = _event(file.readline())
-        if header is None or header.get("e") != "run" or header.get("schema") != SCHEMA:
-            return None
-        last = list(_last_events(file))
+def _odd(problem: str) -> Event:
+    """Return the line of a file that looks like a record and cannot be shown."""
+    verdict = verdict_of(None).as_dict() | {"words": "cannot be read", "status": "failure"}
+    return {"started": "", "problem": problem, "cause": problem, "verdict": verdict}
+
+
+def _summary(header: Event, last: Sequence[Event]) -> Event:
+    """Return what the table says of a record, whose last events are given, the last one first."""
     end = next((event for event in last if event["e"] == "end"), {})
     counts: Mapping[str, Any] = end.get("result") or next((event for event in last if "decisions" in event), {})
-    model, planner = header.get("llm") or {}, header.get("planner") or {}
+    verdict = verdict_of(end.get("result"))
     return {
-        "started": header.get("started", ""),
-        "instruction": header.get("instruction", ""),
-        "task": header.get("task_id"),
-        "planner": planner.get("name", ""),
-        "llm": model.get("llm", ""),
+        "started": header["started"],
+        "instruction": header["instruction"],
+        "task": header["task_id"],
+        "planner": header["planner"]["name"],
+        "llm": header["llm"].get("llm", ""),
         "parent": (header.get("parent") or {}).get("id"),
         "end": counts.get("end") or "no end yet",
-        "verdict": (verdict := verdict_of(end.get("result"))).as_dict(),
+        "verdict": verdict.as_dict(),
         "cause": verdict.because,
         "gsr": counts.get("gsr"),
         "ssr": counts.get("ssr"),
@@ -109,15 +192,44 @@ def _summary(path: Path) -> Event | None:
 
 
 def _last_events(file: BinaryIO) -> Iterator[Event]:
-    """Yield the whole events in the last part of a record, the last one first."""
+    """Yield the whole events in the last part of a record, the last one first.
+
+    Raises:
+        ValueError: The last line is no event, or too long.
+    """
+    tail = _tail(file)
+    lines = tail.split(b"\n")[1:-1]
+    for line in reversed(lines):
+        try:
+            event = parse_json(line, halves=True)
+            CHECKS[event["e"]].validate_python(event, strict=True)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{shown(line)} is no event") from error
+        yield event
+
+
+def _tail(file: BinaryIO) -> bytes:
+    """Return the last part of a file, with its last whole line in it, and what is before that line."""
+    if isinstance(file, gzip.GzipFile):  # it has no end that one can go to
+        return _tail_of_packed(file)
     size = file.seek(0, os.SEEK_END)
     tail, begin = b"", size
     while begin and tail.count(b"\n") < 2:  # until the last line is whole
+        if len(tail) > LONGEST_LINE:
+            raise ValueError(f"its last line is longer than {LONGEST_LINE >> 20} MiB")
         begin = max(0, 2 * begin - size - TAIL)
         file.seek(begin)
         tail = file.read(size - begin)
-    lines = tail.split(b"\n")[1 if begin else 0 : -1]
-    for line in reversed(lines):
-        event = _event(line)
-        if event is not None and "e" in event:
-            yield event
+    return tail if begin else b"\n" + tail
+
+
+def _tail_of_packed(file: gzip.GzipFile) -> bytes:
+    tail, read = b"\n", 0
+    while part := file.read(TAIL):
+        read += len(part)
+        if read > LARGEST_FILE:
+            raise ValueError(f"it is larger than {LARGEST_FILE >> 20} MiB")
+        tail += part
+        if len(tail) > 2 * LONGEST_LINE:
+            tail = tail[-LONGEST_LINE:]
+    return tail

@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import uvicorn
 from starlette.applications import Starlette
@@ -30,8 +30,10 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from reactree_ros.errors import UserError
-from reactree_ros.read_back import number_of, parse_json
-from reactree_ros.record.reader import opened, read_record
+from reactree_ros.pending import Pending
+from reactree_ros.read_back import LONGEST_LINE, number_of, parse_json
+from reactree_ros.record.reader import Reading, RecordError, read_record
+from reactree_ros.record.schema import Event
 from reactree_ros.verdict import verdict_of
 from reactree_ros.view.exports import EXPORTS, export
 from reactree_ros.view.runs import Runs
@@ -65,6 +67,8 @@ _HEADERS = [
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 ]
+P = ParamSpec("P")
+T = TypeVar("T")
 Scope = Any
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -151,23 +155,27 @@ class ViewServer:
         return Response(as_script(), media_type="text/javascript")
 
     async def _table(self, request: Request) -> Response:
-        runs = await asyncio.to_thread(self._runs.table)
+        runs = await _apart(self._runs.table)
         return _json({"alone": self._runs.alone, "steered": self._steering is not None, "runs": runs})
 
     async def _events(self, request: Request) -> Response:
-        path = self._asked(request)
+        path = await self._asked(request)
         first = number_of(request.query_params.get("from", "0"))
         if path is None or first is None:
             return _refusal(404, "there is no such run; go back to the table")
-        return StreamingResponse(self._follow(path, first), media_type="application/x-ndjson")
+        try:
+            reading = Reading(path, await _apart(self._runs.open, path), _loosely)
+        except RecordError as error:
+            return _refusal(422, str(error))
+        return StreamingResponse(self._follow(reading, path, first), media_type="application/x-ndjson")
 
     async def _export(self, request: Request) -> Response:
-        path, kind = self._asked(request), request.query_params.get("as", "")
+        path, kind = await self._asked(request), request.query_params.get("as", "")
         at = number_of(request.query_params.get("at", ""))
         if path is None or kind not in EXPORTS:
             return _refusal(404, f"there is no such run or export; there are {', '.join(EXPORTS)}")
         try:
-            content = await asyncio.to_thread(_exported, path, kind, at)
+            content = await _apart(self._exported, path, kind, at)
         except UserError as error:
             return _refusal(422, str(error))
         named = f'attachment; filename="run.{EXPORTS[kind].suffix}"'
@@ -181,7 +189,7 @@ class ViewServer:
             do, run, words = str(command["do"]), str(command.get("run", "")), str(command.get("words", ""))
         except (ValueError, TypeError, KeyError, AttributeError):
             return _refusal(400, 'a command is {"do": …, "run": …}')
-        path = self._runs.path if self._runs.alone else self._runs.find(run)
+        path = self._runs.path if self._runs.alone else await _apart(self._runs.find, run)
         if path is None:
             return _refusal(404, "there is no such run; go back to the table")
         commands = self._steering.commands(path)
@@ -193,52 +201,75 @@ class ViewServer:
             return _refusal(409, str(error))
         return _json({})  # what comes of it is told with the events
 
-    def _asked(self, request: Request) -> Path | None:
-        return self._runs.find(request.query_params.get("run", ""))
+    async def _asked(self, request: Request) -> Path | None:
+        return await _apart(self._runs.find, request.query_params.get("run", ""))
+
+    def _exported(self, path: Path, kind: str, at: int | None) -> bytes:
+        return export(read_record(path, self._runs.open(path)), kind, at)
 
     # ------------------------------------------------------------------ a record as it is written
 
-    async def _follow(self, path: Path, skip: int) -> AsyncIterator[bytes]:
+    async def _follow(self, reading: Reading, path: Path, skip: int) -> AsyncIterator[bytes]:
         """Yield whole lines of a record until its end; between them how the run is steered, when that changes."""
-        told, quiet, rest = None, 0.0, b""
-        with opened(path) as file:
+        told, quiet = None, 0.0
+        with reading:
             while not self._stopping.is_set():
                 if self._steering is not None and (course := self._steering.course_of(path)) != told:
                     told = course
                     yield _line({"e": "steering"} | asdict(course))
-                part = file.read(PART)
-                lines = (rest + part).split(b"\n")
-                rest = lines.pop()
-                skipped, skip = lines[:skip], max(0, skip - len(lines))
-                lines = lines[len(skipped) :]
-                if lines:
-                    quiet = 0.0
-                    ended = _ends(lines[-1])
-                    if ended:
-                        lines[-1] = _with_verdict(lines[-1])
-                    yield b"".join(line + b"\n" for line in lines)
-                    if ended:
-                        return
-                elif skipped and _ends(skipped[-1]):
+                try:
+                    found = await _apart(reading.more, PART) if reading.grown() else []
+                except RecordError as error:
+                    yield _line({"e": "unreadable", "reason": str(error)})
                     return
+                skipped, skip = found[:skip], max(0, skip - len(found))
+                if lines := [_told(line, event) for line, event in found[len(skipped) :]]:
+                    quiet = 0.0
+                    yield b"".join(lines)
                 elif quiet >= QUIET_PERIOD:
                     quiet = 0.0
                     yield b"\n"
-                if not part:
+                if reading.ended:
+                    return
+                if not found:
                     quiet += LOOK_PERIOD
                     await asyncio.sleep(LOOK_PERIOD)
-                else:
-                    await asyncio.sleep(0)
 
 
-def _ends(line: bytes) -> bool:
-    return line[:40].replace(b" ", b"").startswith(b'{"e":"end"')
+def _loosely(line: bytes) -> Event:
+    """Read a line as far as the stream has to know it: the page leaves out what makes no sense in the others.
+
+    Raises:
+        ValueError: It is too long, or the last one and no JSON.
+    """
+    if len(line) > LONGEST_LINE:
+        raise ValueError(f"is longer than {LONGEST_LINE >> 20} MiB, the most that a line may have")
+    event = parse_json(line, halves=True) if b'"end"' in line[:40] else None
+    return event if isinstance(event, dict) and event.get("e") == "end" else {"e": ""}
 
 
-def _with_verdict(line: bytes) -> bytes:
-    """Return a record's last line with how the run ended, so that the page need not judge."""
-    verdict = verdict_of(json.loads(line).get("result")).as_dict()
-    return line.rstrip()[:-1] + b',"verdict":' + json.dumps(verdict).encode() + b"}"
+def _told(line: bytes, event: Event) -> bytes:
+    """Return a line of a record as the page gets it: the last one with how the run ended, which it need not judge."""
+    if event["e"] != "end":
+        return line
+    verdict = verdict_of(event.get("result")).as_dict()
+    return line.rstrip()[:-1] + b',"verdict":' + json.dumps(verdict).encode() + b"}\n"
+
+
+async def _apart(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """Do something in a thread that neither the server nor the end of the process waits for, however long it takes."""
+    result: Pending[T] = Pending()
+
+    def do() -> None:
+        try:
+            value = work(*args, **named)
+        except BaseException as error:
+            result.fail(error)
+        else:
+            result.succeed(value)
+
+    threading.Thread(target=do, name="view work", daemon=True).start()
+    return await asyncio.wrap_future(result)
 
 
 class _Guard:
@@ -306,10 +337,6 @@ def _bound(host: str, port: int) -> socket.socket:
 
 def _is_loopback(address: str) -> bool:
     return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-
-
-def _exported(path: Path, kind: str, at: int | None) -> bytes:
-    return export(read_record(path), kind, at)
 
 
 def _line(event: dict[str, Any]) -> bytes:

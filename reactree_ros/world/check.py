@@ -72,6 +72,7 @@ class _Check:
         self._score()
         self._survey()
         self._refuses_what_it_does_not_know()
+        self._says_what_is_meant()
         self._carries_out()
         self._score()
         self._stops()
@@ -239,6 +240,31 @@ class _Check:
         for skill in ("levitate", f"levitate {unheard}", f"{household.actions[0]} {unheard}", f"{skills[0]} please"):
             if self._execute(skill) not in REFUSALS:
                 self._wrong(f"'{skill}' is no skill of this world, but it was not refused")
+
+    def _says_what_is_meant(self) -> None:
+        """Look whether a skill that is written otherwise is refused, or said to be the skill: a policy judges that."""
+        skills, refused = self._skills(), self._world.household.free_skills
+        for skill in skills[:1]:
+            if self._canonical(skill) != skill:
+                self._wrong(f"available_skills lists '{skill}', but canonical says that it is another skill or none")
+            verb, blank, rest = skill.partition(" ")
+            for other in (skill.upper(), f"{verb}  {rest}", f" {skill} ", f"{skill}.", f"{verb}{blank}the {rest}"):
+                meant = self._canonical(other)
+                if refused or meant in skills or isinstance(meant, Observation) or other in skills:
+                    continue
+                if self._execute(other) not in REFUSALS:
+                    self._wrong(f"'{other}' is carried out, but canonical does not say that it is '{skill}'")
+
+    def _canonical(self, skill: str) -> str | Observation:
+        meant = self._asked(f"canonical of '{skill}'", lambda: self._world.canonical(skill))
+        if not isinstance(meant, str | Observation):
+            self._wrong(f"canonical gives {_shown(meant)}, which is neither a text nor an Observation")
+            raise _CannotGoOn
+        if isinstance(meant, str) and meant != skill:
+            again = self._asked(f"canonical of '{meant}'", lambda: self._world.canonical(meant))
+            if again != meant:
+                self._wrong(f"canonical says that '{skill}' is '{meant}', and that this is something else again")
+        return meant
 
     def _execute(self, skill: str) -> Outcome:
         """Carry out a skill; returns its outcome. What is refused must leave the world as it was."""

@@ -146,7 +146,7 @@ class World(abc.ABC):
         if not self.household.free_skills:
             return Pending.of(skill)
         plain = plain_skill(skill)
-        problem = more_than_one(plain)
+        problem = more_than_one(skill)
         if not problem:
             return Pending.of(plain)
         refused = f"The skill was not carried out: '{plain}' may be more than one skill: {problem}."

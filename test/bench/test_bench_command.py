@@ -340,13 +340,13 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
     lines = results.read_text(encoding="utf-8").splitlines(keepends=True)
     results.write_text("".join([lines[0], "{}\n", *lines[2:]]), encoding="utf-8")
-    with pytest.raises(UserError, match=r"results\.jsonl: line 2 is broken: '\{\}'"):
+    with pytest.raises(UserError, match=r"results\.jsonl: line 2 is broken: instruction lacks: b'\{\}'"):
         BenchFolder(tmp_path, SETTINGS)
 
 
 def test_a_kill_right_at_the_start_leaves_a_folder_that_can_be_used(tmp_path: Path) -> None:
     (tmp_path / "results.jsonl").touch()
-    (tmp_path / "settings.json.new").write_text('{"suite"', encoding="utf-8")
+    (tmp_path / "settings.json.unfinished").write_text('{"suite"', encoding="utf-8")
     assert len(bench_here(tmp_path)) == 4
 
 

@@ -228,3 +228,16 @@ def test_what_is_wrong_with_contenders_is_named(text: str, message: str, tmp_pat
 def test_a_planner_of_a_contender_that_is_unknown_is_named() -> None:
     with pytest.raises(UserError, match="planner 'raect' is unknown; did you mean 'react'"):
         BenchSettings(suite="generated", planners=("mine",), contenders={"mine": {"planner": "raect"}})
+
+
+@pytest.mark.parametrize("digests", [{}, {"digests": None}])
+def test_the_settings_of_somebody_elses_folder_open_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, digests: dict[str, None]
+) -> None:
+    def opened(path: Path) -> str:
+        raise AssertionError(f"{path} was opened")
+
+    monkeypatch.setattr("reactree_ros.bench.jobs.digest", opened)
+    values = {"suite": "wah_nl", "suite_settings": {"tasks": "/dev/zero"}, "planners": ["react"], **digests}
+    (tmp_path / "settings.json").write_text(json.dumps(values))
+    assert read_settings(tmp_path).digests == {}

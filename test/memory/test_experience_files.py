@@ -212,10 +212,10 @@ def with_text(text: str) -> dict[str, Any]:
 
 START = "Your task is to: open the fridge\nYou are in the house, and there is 1 room.\n"
 MALFORMED_LINES: list[tuple[object, str]] = [
-    (b"not json", "line 2: not JSON: Expecting value: line 1 column 1 (char 0)"),
+    (b"not json", "line 2: not JSON: "),
     (b'{"task_id": 1', "line 2: not JSON: "),
     (b'{"text": "\xff"}', "line 2: not UTF-8: "),
-    (b"[" * 100_000, "line 2: nested too deep"),
+    (b"[" * 100_000, "line 2: not JSON: recursion limit exceeded"),
     (b'{"task_id": ' + b"9" * 5000 + b"}", "line 2: "),
     ([1, 2], "line 2: must be an object, not [1, 2]"),
     (without("task_id"), "line 2: 'task_id' is missing"),

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,8 @@ class Process:
             with self._more:
                 self._lines.append(line)
                 self._more.notify_all()
+        with self._more:
+            self._more.notify_all()
 
     def __str__(self) -> str:
         return " ".join(self._command)
@@ -67,6 +71,18 @@ class Process:
         with self._more:
             said = self._more.wait_for(lambda: text in self.output, PATIENCE)
         assert said, f"'{text}' was not said by {self._command}: {self.output}"
+
+    def wait_until(self, so: Callable[[], bool]) -> None:
+        """Wait until something is so of what it has said."""
+        with self._more:
+            assert self._more.wait_for(so, PATIENCE), f"{self._command}: {self.output[-3000:]}"
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended; looks for a hundredth of a second."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.01)
+        return self._process.returncode is not None
 
     def wait_until_up(self, bring_up: int = 5) -> None:
         """Wait until a launch has brought its nodes up, by the process to which it gave this number."""
@@ -120,6 +136,22 @@ class Process:
             if group == self._process.pid and state != "Z":
                 found.append(command)
         return found
+
+    def wait_until_nothing_is_left(self) -> None:
+        """Wait until it has ended with all that it had started."""
+        deadline = time.monotonic() + PATIENCE
+        while left := self.left():
+            assert time.monotonic() < deadline, f"{left}: {self.output}"
+            self.ended  # noqa: B018  # looks for a moment
+
+    def child(self, word: str) -> int:
+        """Return a process that it has started itself, with this word in its command line."""
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+                if parent == self._process.pid and word in (process / "cmdline").read_text():
+                    return int(process.name)
+        raise AssertionError(f"{self} has started no {word}")
 
     def kill(self) -> None:
         """End it with all it has started, at once."""

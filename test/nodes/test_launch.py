@@ -104,6 +104,38 @@ def test_every_argument_says_what_it_is(processes: Processes) -> None:
     assert "no description given" not in shown.output
 
 
+@pytest.mark.parametrize(
+    ("file", "given", "meant"),
+    [
+        ("household", "hous:=villa", "house"),
+        ("mobile_manipulator", "robot_confg:=x.yaml", "robot_config"),
+        ("inference", "lm:=vllm", "llm"),
+    ],
+)
+def test_an_argument_that_there_is_not_ends_a_launch_before_anything_is_started(
+    processes: Processes, file: str, given: str, meant: str
+) -> None:
+    launch = processes.start("ros2", "launch", "reactree_ros", f"{file}.launch.py", given)
+    assert launch.ended_cleanly(1)
+    assert f"{given}: there is no argument '{given.partition(':=')[0]}'; did you mean '{meant}'?" in launch.output
+    assert "process started" not in launch.output
+
+
+def test_an_included_launch_with_an_argument_that_there_is_not_starts_nothing(
+    processes: Processes, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.launch.yaml"
+    inner = "$(find-pkg-share reactree_ros)/launch/household.launch.py"
+    file.write_text(
+        "launch:\n- arg: {name: robots_there, default: '1'}\n"
+        f"- include: {{file: {inner}, arg: [{{name: hous, value: villa}}]}}\n"
+    )
+    launch = processes.start("ros2", "launch", str(file), "robots_there:=2")
+    assert launch.ended_cleanly(1)
+    assert "hous:=villa: there is no argument 'hous'; did you mean 'house'?" in launch.output
+    assert "process started" not in launch.output
+
+
 def test_the_settings_of_every_world_and_language_model_are_arguments(processes: Processes) -> None:
     shown = processes.start("ros2", "launch", "reactree_ros", "household.launch.py", "--show-args")
     assert shown.end() == 0

@@ -13,7 +13,10 @@ from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, Score, Seen
 
 if importlib.util.find_spec("rclpy"):
+    import py_trees_ros
     from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+    from py_trees.behaviours import Success
+    from py_trees.composites import Sequence
     from py_trees_ros.conversions import msg_to_behaviour
     from py_trees_ros_interfaces.msg import Behaviour, BehaviourTree
     from py_trees_ros_interfaces.srv import OpenSnapshotStream, ReconfigureSnapshotStream
@@ -23,6 +26,7 @@ if importlib.util.find_spec("rclpy"):
     from std_srvs.srv import Trigger
 
     from reactree_ros.nodes import shown_tree
+    from reactree_ros.nodes.shown_tree import ShownTree
     from reactree_ros.nodes.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -184,6 +188,35 @@ def test_a_viewer_that_comes_before_the_first_goal_sees_a_tree(graph: Graph) -> 
     assert (root.message, root.additional_detail) == ("waits for a goal", "waits for a goal")
     assert root.is_active  # or the viewer's blackboard panel is empty, and the watcher does not tell what it says
     assert viewer.board()["holding"] == "nothing"
+
+
+def test_a_py_trees_ros_that_sends_a_snapshot_at_the_end_of_its_setup_sends_the_tree(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Version 2.5 does; its setup may be called again, too."""
+    upstream = py_trees_ros.trees.BehaviourTree
+    before, shown = upstream.setup, list[ShownTree]()
+
+    def setup(tree: ShownTree, **kwargs: Any) -> None:
+        if tree.node is None:
+            before(tree, **kwargs)
+        tree._on_tree_update_handler()
+        shown.append(tree)
+
+    monkeypatch.setattr(upstream, "setup", setup)
+    graph.planner(default_snapshot_stream=True)
+    latched = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    trees = graph.listen(BehaviourTree, "/reactree_planner/snapshots", latched)
+    graph.until(lambda: trees, "the snapshot of its setup is there")
+    assert [one.name for one in trees[-1].behaviours] == ["reactree_planner"]
+    shown[0].setup(node=shown[0].node)
+
+
+def test_a_tree_may_change_before_its_setup() -> None:
+    tree = ShownTree(Sequence("root", memory=True))
+    tree.tree_update_handler = tree._on_tree_update_handler
+    tree.insert_subtree(Success("new"), tree.root.id, 0)
+    tree.show()
 
 
 def test_a_viewers_boxes_to_tick_work_between_two_tasks(graph: Graph) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+import runpy
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
@@ -19,7 +22,7 @@ if importlib.util.find_spec("rclpy"):
     from rclpy.node import Node
     from rclpy.parameter import Parameter
 
-    from reactree_ros.nodes.launching import INFERENCE, Arguments, NodeArguments, fields
+    from reactree_ros.nodes.launching import INFERENCE, Arguments, NodeArguments, fields, refuse_unknown
     from reactree_ros.nodes.parameters import declare, settings_of
 
 if TYPE_CHECKING:
@@ -144,3 +147,56 @@ def test_an_argument_that_two_nodes_have_is_named_after_what_is_hosted() -> None
     assert arguments.given(context, oven) == {"heat": "200", "cake": "apple"}
     assert arguments.given(context, stove) == {"heat": "3"}
     assert stove.parameters({"heat": "3"}) == {"heat": 3}
+
+
+# ------------------------------------------------------------------ arguments that there are not
+
+DECLARED = ("house", "instruction", "namespace", "robot_config")
+
+
+def refuse(*given: str, started: str = "", before: tuple[str, ...] = (), monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at arguments as a launch file does that the command line has started, or another file has included."""
+    monkeypatch.setattr("sys.argv", ["ros2", "launch", "reactree_ros", started or "mine.launch.py", *given])
+    context = LaunchContext(argv=list(given))
+    context.extend_locals({"current_launch_file_path": "/opt/share/reactree_ros/launch/household.launch.py"})
+    context.launch_configurations.update(dict(one.split(":=", 1) for one in (*given, *before)))
+    refuse_unknown(context, DECLARED)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("hous:=villa", "hous:=villa: there is no argument 'hous'; did you mean 'house'?"),
+        ("Instruction:=x", "Instruction:=x: there is no argument 'Instruction'; did you mean 'instruction'?"),
+        ("instuction:=a:=b", "instuction:=a:=b: there is no argument 'instuction'; did you mean 'instruction'?"),
+        ("qqq:=1", "qqq:=1: there is no argument 'qqq'; --show-args lists those that there are"),
+        (":=1", ":=1: there is no argument ''; --show-args lists those that there are"),
+    ],
+)
+def test_an_argument_that_there_is_not_is_refused_with_the_nearest(
+    given: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        refuse("namespace:=a", given, started="household.launch.py", monkeypatch=monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["hous", "housee", "instuction", "robot_confg", "namspace"])
+def test_a_file_that_includes_a_launch_and_misspells_an_argument_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match=f"there is no argument '{name}'; did you mean"):
+        refuse(before=(f"{name}:=a",), monkeypatch=monkeypatch)
+
+
+def test_a_file_that_includes_a_launch_has_arguments_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse("map:=a.yaml", "use_namespace:=true", before=("slam:=true", "robot_name:=r"), monkeypatch=monkeypatch)
+    refuse(before=("house:=villa", "houses:=3"), monkeypatch=monkeypatch)  # ours is given, theirs is another one
+
+
+def test_every_launch_file_refuses_before_it_declares() -> None:
+    for file in (Path(__file__).parents[2] / "launch").glob("*.launch.py"):
+        first = runpy.run_path(str(file))["generate_launch_description"]().entities[0]
+        context = LaunchContext(argv=[])
+        context.launch_configurations["namespac"] = "a"
+        with pytest.raises(ValueError, match="there is no argument 'namespac'; did you mean 'namespace'"):
+            first.execute(context)

@@ -13,10 +13,13 @@ from reactree_ros.world.robot.config import load_robot
 
 NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
 if NAV2:
+    import rclpy
     from action_msgs.msg import GoalStatus
     from action_msgs.srv import CancelGoal
     from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+    from nav2_msgs.action import Spin
     from rcl_interfaces.msg import Log
+    from rclpy.action import ActionServer
     from rclpy.lifecycle import TransitionCallbackReturn
     from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
     from reactree_interfaces.action import ExecuteSkill
@@ -24,9 +27,12 @@ if NAV2:
     from robot_house import House, Result, in_skill
     from robot_servers import LATCHED
     from ros_graph import entities
-    from std_msgs.msg import Bool, String
+    from std_msgs.msg import Bool, Int32, String
+    from std_srvs.srv import Trigger
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from robot_house import Change
     from ros_graph import Graph
 
@@ -366,6 +372,77 @@ def test_an_emergency_stop_that_nobody_has_heard_yet_is_engaged(house: House) ->
     refused = house.skill("go to sofa 1").result
     assert refused.message.endswith("the emergency stop's topic /stop has not been heard yet.")
     assert robot.log == []
+
+
+@pytest.fixture
+def stranger(graph: Graph) -> Iterator[Any]:
+    """A node of another participant, which may have a topic with another type."""
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=graph.domain_id)
+    node = rclpy.create_node("stranger", context=context)
+    yield node
+    node.destroy_node()
+    context.try_shutdown()
+
+
+def test_an_emergency_stop_of_another_type_is_said_to_be_so(house: House, stranger: Any) -> None:
+    stranger.create_publisher(Int32, "/stop", 1)
+    house.add_robot()
+    house.start(lambda config: config["emergency_stop"].update(topic="/stop"), stop_heard=False)
+    unlike = "/stop is of type std_msgs/msg/Int32, not std_msgs/msg/Bool"
+    house.graph.until(lambda: unlike in house.bridge.lacks(), "bring-up is told so")
+    result = house.skill("go to bed 1").result
+    assert result.outcome == Result.HALTED
+    assert result.message == f"You cannot go to bed 1 now: the emergency stop's topic {unlike}."
+
+
+def _topic(name: str, **entry: Any) -> Change:
+    return lambda config: config.update({name: {"topic": "/thing", **entry} if entry else "/thing"})
+
+
+def _map_topic(config: dict[str, Any]) -> None:
+    config["map_topic"] = "/thing"
+    del config["map"]
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        (_topic("battery", least=0.1), "sensor_msgs/msg/BatteryState"),
+        (_topic("detections"), "vision_msgs/msg/Detection3DArray"),
+        (_topic("pose", type="geometry_msgs/msg/PoseStamped"), "geometry_msgs/msg/PoseStamped"),
+        (_map_topic, "std_msgs/msg/String"),
+    ],
+)
+def test_a_topic_of_another_type_is_said_to_be_so(house: House, stranger: Any, change: Change, wanted: str) -> None:
+    stranger.create_publisher(Int32, "/thing", 1)
+    house.start(change, stop_heard=False)
+    unlike = f"/thing is of type std_msgs/msg/Int32, not {wanted}"
+    house.graph.until(lambda: unlike in house.bridge.lacks(), "bring-up is told so")
+
+
+def test_a_map_that_is_not_latched_is_said_to_be_so(house: House, stranger: Any) -> None:
+    stranger.create_publisher(String, "/thing", 1)
+    house.start(_map_topic, stop_heard=False)
+    unlike = "/thing is published volatile, and is heard only where it is transient local"
+    house.graph.until(lambda: unlike in house.bridge.lacks(), "bring-up is told so")
+
+
+def test_servers_of_another_type_are_said_to_be_so(house: House, stranger: Any) -> None:
+    server = ActionServer(stranger, Spin, "/drives", lambda goal: Spin.Result())
+    stranger.create_service(Trigger, "/switches", lambda request, response: response)
+
+    def change(config: dict[str, Any]) -> None:
+        config["skills"]["go to"]["action"] = "/drives"
+        config["skills"]["turn on"]["service"] = "/switches"
+
+    house.start(change, stop_heard=False)
+    for unlike in (
+        "/drives is of type nav2_msgs/action/Spin, not nav2_msgs/action/NavigateToPose",
+        "/switches is of type std_srvs/srv/Trigger, not std_srvs/srv/SetBool",
+    ):
+        house.graph.until(lambda unlike=unlike: unlike in house.bridge.lacks(), "bring-up is told so")
+    server.destroy()
 
 
 def test_an_emergency_stop_that_nobody_publishes_any_more_is_engaged(house: House) -> None:

@@ -66,6 +66,17 @@ def test_a_signal_stops_the_robot_before_the_bridge_ends(processes: Processes, n
 
 
 @NAV2
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_any_number_of_signals_stops_the_robot_and_ends_the_bridge_once(processes: Processes, number: int) -> None:
+    body, bridge = robot_bridge(processes)
+    while not bridge.ended:
+        bridge.signal(number)
+    assert bridge.end() == 0, bridge.output
+    assert "Traceback" not in bridge.output
+    body.wait_for(STOPPED)
+
+
+@NAV2
 def test_a_robot_that_does_not_stop_is_waited_for_within_a_bound_and_named(processes: Processes) -> None:
     _, bridge = robot_bridge(processes, behaviour="deaf")
     bridge.signal(signal.SIGTERM)
@@ -112,6 +123,41 @@ def test_a_launch_whose_bridge_is_killed_leaves_the_robot_standing(processes: Pr
     body.wait_for(STOPPED)
     assert launch.ended_cleanly(1)
     assert "robot_bridge_node has ended" in launch.output
+
+
+# ---------------------------------------------------------------------- a launch that is killed
+
+
+@NAV2
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGQUIT])
+def test_a_launch_that_is_killed_leaves_the_robot_standing_and_no_node(processes: Processes, number: int) -> None:
+    body = robot(processes)
+    config = f"robot_config:={CONFIG / 'robot.yaml'}"
+    launch = processes.start(
+        "ros2", "launch", "reactree_ros", "mobile_manipulator.launch.py", config, f"instruction:={INSTRUCTION}"
+    )
+    body.wait_for("navigate_to_pose: hold")
+    launch.signal(number)
+    body.wait_for(STOPPED)
+    launch.wait_until_nothing_is_left()
+
+
+def test_the_nodes_of_a_launch_that_is_killed_end_and_others_stay(processes: Processes) -> None:
+    other = processes.node("watchdog", "--ros-args", "-r", "__ns:=/other")
+    launch = processes.launch("respawn:=true", "namespace:=one")
+    launch.wait_until_up()
+    launch.signal(signal.SIGKILL)
+    launch.wait_until_nothing_is_left()
+    assert not other.ended
+
+
+def test_a_launch_within_a_shell_that_is_killed_ends_with_all_its_nodes(processes: Processes) -> None:
+    """The launch's own end counts, not that of whoever has started it."""
+    command = "ros2 launch reactree_ros household.launch.py; true"
+    shell = processes.start("bash", "-c", command)
+    shell.wait_until_up()
+    os.kill(shell.child("ros2"), signal.SIGKILL)
+    shell.wait_until_nothing_is_left()
 
 
 def test_the_watchdog_cancels_the_skill_of_a_planner_that_is_killed(processes: Processes) -> None:

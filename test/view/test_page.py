@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable
@@ -385,7 +386,7 @@ def test_keys_lead_to_refusals_and_failures(tmp_path: Path, serve: Serve, open_p
     lines.add("started", node=0, index=0, decision=1)
     lines.add("status", of=[[0, "running"]])
     for number, refused in enumerate((False, True, False, True, False), 1):
-        lines.add("request", node=0, id=f"0.{number}", turns=[0, 1], may_say={})
+        lines.add("request", node=0, id=f"0.{number}", turns=[0, 1], may_say={"kind": "text", "stops": []})
         lines.add("reply", node=0, id=f"0.{number}", text=f"say {number}")
         if refused:
             lines.add("refused", node=0, said=f"say {number}", reason="You may not.", decisions=number, steps=0)
@@ -553,14 +554,17 @@ def test_the_page_counts_as_the_terminal_does_and_explains_its_signs(
         {"e": "retrieved", "node": 0, "experiences": [None]},
     ],
 )
-def test_what_makes_no_sense_in_a_record_is_left_out_and_said(
+def test_what_makes_no_sense_in_a_stream_is_left_out_and_said(
     tmp_path: Path, serve: Serve, open_page: Open, event: dict[str, Any]
 ) -> None:
+    """The server's reader refuses most of it before; the page must hang on nothing."""
     lines = Lines(tmp_path / "run.jsonl", "root")
     lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
-    lines.add(event.pop("e"), **event)
+    stream = lines.path.read_text() + json.dumps({**event, "t": 1.0}) + "\n"
     lines.end()
-    page = open_page(serve(lines.path).url)
+    page = open_page("about:blank")
+    page.route("**/api/events*", lambda route: route.fulfill(body=stream))
+    page.goto(serve(lines.path).url)
     expect(page.locator("[role=treeitem]")).to_have_count(1)
     expect(page.locator(".outcome .odd")).to_contain_text("the first is event 2")
 
@@ -654,10 +658,11 @@ def test_hostile_words_are_shown_as_words(tmp_path: Path, serve: Serve, open_pag
     lines.add("status", of=[[0, "running", HOSTILE]])
     seen = [{"word": HOSTILE, "instance": 1, "room": HOSTILE, "place": HOSTILE, "states": [HOSTILE]}]
     spots = [{"name": name, "x": 1.0, "y": 2.0} for name in ("", f"{HOSTILE} 2")]
-    look = {"text": HOSTILE, "outcome": HOSTILE, "seen": seen, "rooms": [HOSTILE], "spots": spots}
+    look = {"text": HOSTILE, "outcome": "precondition", "seen": seen, "rooms": [HOSTILE], "spots": spots}
     lines.add("observation", node=0, of="observe", **look)
     lines.add("turn", node=0, saw=HOSTILE)
     lines.add("turn", node=0, saw="x" * 1_000_000)
+    lines.add("request", node=0, id="0.1", turns=[0, 2], may_say={"kind": "text", "stops": []})
     lines.add("reply", node=0, id="0.1", text=HOSTILE, reasoning=HOSTILE, answered_by=HOSTILE)
     lines.add("refused", node=0, said=HOSTILE, reason=HOSTILE, decisions=1, steps=0)
     lines.add("turn", node=0, said=HOSTILE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from view.writing import DEMO, Lines, Live, Wide, cookie_of, demo, origin_of, to
 
 from reactree_ros.errors import UserError
 from reactree_ros.verdict import verdict_of
+from reactree_ros.view.exports import EXPORTS
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.steering import Course
 
@@ -53,8 +55,9 @@ def with_verdict(record: bytes) -> bytes:
 def test_a_forged_verdict_counts_for_nothing(tmp_path: Path, serve: Serve) -> None:
     lines = Lines(tmp_path / "run.jsonl", "Wash a plate")
     forged = {"judgement": "reached", "status": "success", "words": "Goal reached"}
-    with lines.path.open("a") as file:
-        file.write(json.dumps({"e": "end", "verdict": forged, "result": {"end": "done", "gsr": 0.0}, "t": 1}) + "\n")
+    lines.end(gsr=0.0, ssr=0.0)
+    *before, end = lines.path.read_bytes().splitlines()
+    lines.path.write_bytes(b"\n".join([*before, json.dumps(json.loads(end) | {"verdict": forged}).encode(), b""]))
     answer = ask(serve(tmp_path).url, "/api/events?run=run.jsonl")
     assert json.loads(answer.read().splitlines()[-1])["verdict"]["judgement"] == "not_reached"
 
@@ -283,6 +286,36 @@ def test_exports_are_downloads(record: Path, serve: Serve) -> None:
         assert (answer.getheader("content-disposition") or "").startswith("attachment")
         assert answer.read().startswith(begin)
     assert ask(url, "/api/export?run=run.jsonl&as=exe").status == 404
+
+
+@pytest.mark.parametrize("line", [b'{"e":"' + b"x" * (40 << 20) + b'"}\n', b"x" * (40 << 20), b'{"e":"end",}\n'])
+def test_a_line_that_is_none_of_a_record_ends_the_stream_and_says_so(tmp_path: Path, serve: Serve, line: bytes) -> None:
+    lines = Lines(tmp_path / "run.jsonl", "Wash a plate")
+    whole = lines.path.read_bytes()
+    with lines.path.open("ab") as file:
+        file.write(line)
+    told = ask(serve(tmp_path).url, "/api/events?run=run.jsonl").read()
+    assert told.startswith(whole)
+    said = json.loads(told[len(whole) :])
+    assert said["e"] == "unreadable"
+    assert f"line {whole.count(bytes([10])) + 1}" in said["reason"]
+
+
+def test_a_node_that_is_its_own_parent_is_in_no_export(tmp_path: Path, serve: Serve) -> None:
+    lines = Lines(tmp_path / "run.jsonl", "Wash a plate")
+    with lines.path.open("ab") as file:
+        file.write(b'{"e":"grow","t":0,"nodes":[{"node":0,"parent":0,"kind":"agent","name":"x"}]}\n')
+    url = serve(tmp_path).url
+    for kind in EXPORTS:
+        assert ask(url, f"/api/export?run=run.jsonl&as={kind}").status == 422
+
+
+def test_a_pipe_that_is_called_as_a_record_holds_nobody_up(tmp_path: Path, serve: Serve) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    url = serve(tmp_path).url
+    assert ask(url, "/api/events?run=pipe.jsonl").status == 404
+    assert ask(url, "/api/export?run=pipe.jsonl&as=svg").status == 404
+    assert json.loads(ask(url, "/api/runs").read())["runs"][0]["problem"]
 
 
 def test_a_port_that_is_taken_is_named(record: Path, serve: Serve) -> None:

@@ -111,7 +111,7 @@ BAD: list[tuple[str, Change, str]] = [
     (
         "infinite",
         lambda t: t["scene"]["object_poses"][0]["position"].update(x=float("inf")),
-        "scene.object_poses[0].position.x: input should be a finite number, not 'inf'",
+        "is no JSON: ",
     ),
     ("toggle", lambda t: t["scene"]["object_toggles"][0].update(isOn="no"), "scene.object_toggles[0].isOn: input"),
     ("start", lambda t: t["scene"]["init_action"].update(action="Fly"), "scene.init_action.action: input should be"),

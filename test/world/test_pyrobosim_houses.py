@@ -128,7 +128,6 @@ def test_a_house_is_written_by_the_command(cli: Cli, tmp_path: Path) -> None:
     ("text", "message"),
     [
         (None, "is not there; name a world file of pyrobosim"),
-        ("rooms: [", "is no YAML: "),
         ("params: {}", "is no world of pyrobosim: it has no rooms"),
         (WORLD + TASK.replace("cup", "''"), "task.goal.0.item: string should have at least 1 character"),
         (WORLD + TASK.replace("'on'", "under"), "task.goal.0.relation: input should be 'on' or 'inside'"),
@@ -142,6 +141,15 @@ def test_a_file_that_cannot_be_used_is_named_with_what_is_wrong(tmp_path: Path, 
     with pytest.raises(UserError) as raised:
         load_tasks(file)
     assert str(raised.value).startswith(f"{file}: {message}")
+
+
+def test_a_file_that_is_no_yaml_is_named_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "world.yaml"
+    file.write_text("rooms: [", encoding="utf-8")
+    with pytest.raises(UserError) as raised:
+        load_tasks(file)
+    assert str(raised.value).startswith(f"{file}:")
+    assert ": is no YAML: " in str(raised.value)
 
 
 def test_files_of_a_folder_have_tasks_of_their_own(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from reactree_ros.agent.parser import split_subgoals
 from reactree_ros.agent.reading.dress import bare, unquoted
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 from reactree_ros.agent.reading.values import value_at
+from reactree_ros.read_back import said_number
 
 #: An entry with what stands before it.
 _ENTRY = re.compile(
@@ -66,7 +67,7 @@ def _row(line: str) -> Sequence[str]:
     line = line.strip()
     numbers = list(_NUMBERED.finditer(line))
     if len(numbers) > 1 and numbers[0].start() == 0:
-        if [int(number[1]) for number in numbers] != [*range(1, len(numbers) + 1)]:
+        if [said_number(number[1]) for number in numbers] != [*range(1, len(numbers) + 1)]:
             raise Unreadable(
                 "It cannot be told which numbers count the subgoals; put commas between the subgoals instead."
             )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from reactree_ros.read_back import said_number
 from reactree_ros.world.virtualhome.scene import HANDS
 from reactree_ros.world.virtualhome.tasks import GoalCondition
 from reactree_ros.world.virtualhome.vocabulary import CLASSES, class_of_word
@@ -165,17 +166,21 @@ def read_subgoal(text: str) -> tuple[Goal, ...]:
     return goals if all(parts) and all(map(_is_known, goals)) else ()
 
 
+def _count(match: re.Match[str]) -> int:
+    return said_number(match["count"] or "1") or 1
+
+
 def _read_part(text: str) -> list[Goal]:
     if match := _MOVE.fullmatch(text):
-        place, room, count = match["place"], match["room"] or "", int(match["count"] or 1)
+        place, room, count = match["place"], match["room"] or "", _count(match)
         things = match["things"].split(" and the ")
         return [Move(thing=thing, place=place, room=room, count=count) for thing in things]
     if match := _TAKE.fullmatch(text):
         closer, another = bool(match["closer"]), bool(match["another"])
-        count = HANDS if another else int(match["count"] or 1)
+        count = HANDS if another else _count(match)
         return [Take(thing=match["thing"], room=match["room"] or "", closer=closer, count=count, another=another)]
     if match := _PUT_DOWN.fullmatch(text):
-        place, room, count = match["place"], match["room"] or "", int(match["count"] or 1)
+        place, room, count = match["place"], match["room"] or "", _count(match)
         return [PutDown(thing=match["thing"], place=place, room=room, count=count)]
     if match := _OPERATE.fullmatch(text):
         return [Operate(action=match["action"], thing=match["thing"], room=match["room"] or "")]

@@ -20,6 +20,7 @@ from reactree_ros.llm.port import PromptTooLong, Reply
 from reactree_ros.planners.hiagent.chunks import ChunkMemory, as_turns, retrievals
 from reactree_ros.planners.hiagent.examples import told_as_subgoals
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
+from reactree_ros.read_back import said_number
 from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.tree.goal_node import GoalNode, Program, Step
 from reactree_ros.world.port import Observation
@@ -117,7 +118,7 @@ class HiAgentNode(GoalNode):
         match = _RETRIEVE.fullmatch(skill)
         if match is None:
             return (yield from super().carry_out(skill))
-        number = int(match[1])
+        number = said_number(match[1]) or 0
         if number in self.memory.retrievable:
             self.memory = self.memory.retrieve(number)
             observation = Observation(f"Trajectory of subgoal {number} is retrieved.")

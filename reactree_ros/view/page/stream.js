@@ -37,6 +37,7 @@ export async function follow(run, { take, steering, state, signal }) {
         for (const line of lines) {
           if (!line) continue;
           const event = parsed(line, number + events.length);
+          if (event.e === "unreadable") throw new Refused(event.reason);
           if (event.e === "steering") steering(event);
           else events.push(event);
         }

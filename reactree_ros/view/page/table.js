@@ -95,12 +95,13 @@ export class TableView {
     const choose = make("input", {
       type: "checkbox",
       checked: this._chosen.has(run.run),
-      "aria-label": `Lay ${run.instruction} side by side`,
+      disabled: Boolean(run.problem),
+      "aria-label": `Lay ${run.instruction || run.run} side by side`,
       onchange: (event) => this._choose(run.run, event.target.checked),
     });
     const cells = COLUMNS.map(({ name, title, number, write }) => {
       const value = run[name];
-      if (name === "instruction") return make("td.instruction", { dir: "auto", title: run.run }, make("a", { href: `#/run/${encodeURIComponent(run.run)}` }, value || run.run));
+      if (name === "instruction") return make("td.instruction", { dir: "auto", title: run.run }, run.problem ? run.run : make("a", { href: `#/run/${encodeURIComponent(run.run)}` }, value || run.run));
       if (name === "outcome") return make("td", { "data-title": title }, make(`span.chip.${run.verdict.status}`, {}, value), run.cause ? make("p.cause", { dir: "auto" }, run.cause.slice(0, 200)) : "");
       const missing = value === null || value === undefined;
       return make(number ? "td.number" : "td", { dir: "auto", "data-title": title }, missing ? "–" : (write ?? (number ? count : String))(value));

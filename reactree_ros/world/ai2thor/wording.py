@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reactree_ros.errors import UserError
+from reactree_ros.read_back import said_number
 from reactree_ros.world.port import Seen
 
 _ASKED_FOR = """
@@ -54,7 +55,7 @@ def room_of(scene: str) -> str:
     """
     match = re.fullmatch(r"FloorPlan([1-9][0-9]*)", scene)
     for first, last, room in _FLOOR_PLANS:
-        if match is not None and first <= int(match[1]) <= last:
+        if match is not None and first <= (said_number(match[1]) or 0) <= last:
             return room
     known = ", ".join(f"FloorPlan{first} to {last} ({room}s)" for first, last, room in _FLOOR_PLANS)
     raise UserError(f"unknown scene {scene!r}; there are {known}")

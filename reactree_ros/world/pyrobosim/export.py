@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from reactree_ros.whole_file import write_whole
 from reactree_ros.world.pyrobosim.tasks import KEY, GoalEntry, PyrobosimTask, Source, TaskEntry
 from reactree_ros.world.virtualhome.generator import generate_house
 from reactree_ros.world.virtualhome.tasks import ROOMS, Task, parse_tasks
@@ -153,7 +154,7 @@ def write_house(tasks: Mapping[int, PyrobosimTask], folder: Path) -> list[Path]:
 
 def _write(file: Path, document: Mapping[str, Any]) -> None:
     text = yaml.safe_dump(dict(document), sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
-    file.write_text(text, encoding="utf-8")
+    write_whole(file, text)
 
 
 # ---- the house ----------------------------------------------------------------------------------------------------
