@@ -27,9 +27,10 @@ INTERRUPTED = {"bring_up": 130, "execute_task": 130}
 
 def started() -> str:
     """Return as which module of this folder the process was started, by `ros2 run`, a launch or `python -m`."""
-    script = Path(sys.argv[0])
+    script = Path(next(iter(sys.argv), ""))
     if str(script) == "-m":  # of which there is no file yet
-        script = Path(sys.orig_argv[sys.orig_argv.index("-m") + 1].removeprefix(f"{__package__}."))
+        package, _, name = sys.orig_argv[sys.orig_argv.index("-m") + 1].rpartition(".")
+        return name if package == __package__ else ""
     return script.name if Path(__file__).with_name(f"{script.name}.py").is_file() else ""
 
 

@@ -16,6 +16,7 @@ from openai_peer import Exchange, Peer, fails
 from reactree_ros.doctor import servers
 from reactree_ros.errors import UserError
 from reactree_ros.findings import Verdict
+from reactree_ros.installation import install_line
 from reactree_ros.llm.openai import way
 from reactree_ros.llm.openai.way import proxy_to
 from reactree_ros.llm.port import RequestRejected, ServerUnavailable
@@ -244,7 +245,7 @@ def test_a_socks_proxy_without_its_package_says_what_to_install(command: list[st
         timeout=120,
     )
     told = done.stdout + done.stderr
-    assert "SOCKS needs the package socksio: pip install socksio" in " ".join(told.split())
+    assert f"SOCKS needs the package socksio: {install_line('socksio')}" in " ".join(told.split())
     assert f"the proxy {scheme}://127.0.0.1:9 ($ALL_PROXY)" in " ".join(told.split())
     assert PASSWORD not in told
     assert "Traceback" not in told

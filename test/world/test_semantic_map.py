@@ -479,6 +479,17 @@ def test_what_was_seen_before_the_grasp_never_speaks_against_it(
     assert map.held
 
 
+@pytest.mark.parametrize(("ahead", "late", "ours"), [(5.0, 0.1, 100.1), (0.2, 0.1, 100.1), (0.0, 0.1, 100.0)])
+def test_a_stamp_of_a_clock_that_is_ahead_is_brought_to_ours(ahead: float, late: float, ours: float) -> None:
+    stamps = Stamps()
+    for second in range(20):
+        stamps.heard(second + ahead, second + late)
+    assert stamps.ours(100.0 + ahead, 100.5) == pytest.approx(ours), "heard late, it is not taken for new"
+    stamps.heard(100.0 + ahead, 100.5)
+    stamps.forget()
+    assert stamps.margin == 0.0
+
+
 def test_a_stamp_from_far_in_the_future_delays_nothing(map: SemanticMap) -> None:
     stamps = Stamps()
     for second in range(10):

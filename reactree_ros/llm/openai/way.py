@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line
 
 _NO_PROXY_AT_ALL = "it is no URL of a proxy; one looks like http://proxy:3128 or socks5://proxy:1080"
 _NAMES_OF_THIS_MACHINE = ("localhost", "localdomain")
@@ -70,7 +71,7 @@ def http_client(proxy: Proxy | None) -> Any:
             return client(proxy=url)
         problem = _NO_PROXY_AT_ALL
     except ImportError:
-        problem = "SOCKS needs the package socksio: pip install socksio"
+        problem = f"SOCKS needs the package socksio: {install_line('socksio')}"
     except Exception:  # the library's own kinds, which may repeat the password
         problem = _NO_PROXY_AT_ALL
     raise UserError(f"{proxy} cannot be used: {problem}; NO_PROXY lists the hosts that need none")

@@ -113,7 +113,7 @@ class TrackingEntry(Document):
         forget_after: What has not been detected for so long is forgotten, in seconds.
         fresh_for: What is to be picked up must have been detected within this time, in seconds.
         in_hand_within: What the robot holds is not taken for a new object this near to the robot, in metres.
-        still_within: What was picked up and is detected this near to where it lay was not picked up, in metres.
+        still_within: What is detected this near to where it lay right after a grasp was not picked up, in metres.
     """
 
     classes: Annotated[dict[ClassId, str], Field(min_length=1)]
