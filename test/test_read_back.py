@@ -77,6 +77,7 @@ def node(number: int, parent: int | None, **more: Any) -> dict[str, Any]:
         ({"e": "unheard of", "node": 7}, "there is no node 7"),
         ({"e": "run"}, "schema lacks"),
         ({"e": 7}, "is no event"),
+        ({"e": "\ud83d"}, "is no event"),
         ([], "is no event"),
     ],
 )  # fmt: skip
@@ -147,9 +148,7 @@ def test_a_small_file_that_unpacks_to_gigabytes_takes_no_gigabytes(bomb: str, tm
     path.write_bytes(b"".join(gzip.compress(part, 1) * times for part, times in parts))
     program = f"""
 import resource, sys
-from reactree_ros.record import checking
 from reactree_ros.record.reader import RecordError, read_record
-checking.MOST_EVENTS //= 10  # which takes a tenth of the time, and as much memory for each
 resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))
 try:
     read_record(sys.argv[1])
@@ -246,6 +245,17 @@ def test_an_instruction_of_digits_is_told_as_any_other_that_is_not_understood(cl
     ended = cli("run", "9" * 5000, "--llm", "expert")
     assert ended.code in (1, 2)
     assert "Traceback" not in ended.out + ended.err
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 5000, "2001-99-99", "0x" + "f" * 9999, '"\\ud83d"', "1e999999"])
+def test_defaults_that_are_no_toml_or_no_values_are_refused(value: str, cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "reactree").mkdir()
+    (tmp_path / "reactree" / "reactree.toml").write_text(f"[run]\nseed = {value}\n", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        ended = cli("run", "hello")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert str(tmp_path) in ended.err
 
 
 def test_a_line_that_is_broken_is_named_with_what_is_wrong_in_it(tmp_path: Path) -> None:

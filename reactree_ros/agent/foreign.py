@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 #: Stands before a line that would otherwise read as a decision, as a person's words or as a line of the prompt's own.
 QUOTE = "| "
@@ -25,6 +26,8 @@ _LOOKALIKES = str.maketrans(
     "\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf\u03b1\u03bd",
     "ABE3KMHOPCTXISJaeopcyxisjdqhABEZHIKMNOPTYXoav",
 )
+#: How far into a line it is looked whether it is one of ours, in characters.
+_REACH = 200
 #: What may stand before a label and say nothing.
 _DRESS = " \t>*_~|=+\"'([{<-\u2013\u2014\u2022\u00b7\u2026"
 #: How lines of prompts begin that are no labels of decisions: what the run tells, frames, speakers, code.
@@ -80,15 +83,18 @@ def framed(example: str) -> str:
 
 
 def _quoted(line: str) -> str:
-    return f"{QUOTE}{line}" if _reads_as_ours(line) else line
+    return f"{QUOTE}{line}" if _reads_as_ours(line[:_REACH]) else line
 
 
+@lru_cache(maxsize=4096)  # worlds say the same again and again
 def _reads_as_ours(line: str) -> bool:
     from reactree_ros.agent.reading.dress import bare, typed  # they know turns, which are made of this
     from reactree_ros.agent.reading.labels import label_of
 
     if line.startswith(QUOTE):
         return False
-    line = typed(cleaned(line[:200])).translate(_LOOKALIKES).strip()
-    forms = (line, bare(line).strip(), line.lstrip(_DRESS))
+    if not _PLAIN.fullmatch(line):
+        line = typed(cleaned(line)).translate(_LOOKALIKES)
+    line = line.strip()
+    forms = {line, bare(line).strip(), line.lstrip(_DRESS)}
     return any(_OWN_LINES.match(form) or label_of(form) for form in forms)

@@ -182,6 +182,16 @@ _THOUGHTS: Mapping[str, type[Think]] = {
     "summarise": Summarise,
     "write_code": WriteCode,
 }
+#: The fields that say what decision it is, each with those that stand beside it.
+DECISION_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "act": (),
+    "ask": (),
+    "expand": ("subgoals",),
+    **{
+        name: tuple(field.name for field in dataclasses.fields(kind) if field.name != "thought")
+        for name, kind in _THOUGHTS.items()
+    },
+}
 _THOUGHT_NAMES = {kind: name for name, kind in _THOUGHTS.items()}
 
 

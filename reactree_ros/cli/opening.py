@@ -94,7 +94,8 @@ def open_memory(path: Path, *, embeds: bool = True) -> Iterator[EpisodicMemory]:
 @contextmanager
 def progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float], None]]:
     """Show a progress bar on stderr; yields what is called with the share that is done."""
-    with Progress(console=Console(stderr=True, quiet=quiet), transient=True) as bar:
+    console = Console(stderr=True, quiet=quiet)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 

@@ -128,6 +128,7 @@ class _Reading:
             self.asked[node] = _Asked(request, self._may_say(request.event["may_say"], node))
         elif event["e"] == "refused":
             self.asked.pop(node, None)
+            self.waiting.pop(node, None)
         elif event["e"] == "decided" and node in self.asked:
             asked = self.asked[node]
             if "own" not in asked.request.event and "begun" not in asked.request.event:

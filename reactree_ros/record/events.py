@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import Field, GetCoreSchemaHandler, TypeAdapter
@@ -479,13 +480,18 @@ KINDS_OF_EVENTS: Mapping[str, Any] = {
 }
 
 
+@cache
+def _other() -> Any:
+    return TypeAdapter(Timed).validator
+
+
 class _Checks(dict[str, Any]):
     """The check of each kind of event, made when the first of its kind is read; of others the time is looked at."""
 
     def __missing__(self, kind: str) -> Any:
-        check = TypeAdapter(KINDS_OF_EVENTS.get(kind, Timed)).validator
-        if kind in KINDS_OF_EVENTS:
-            self[kind] = check
+        if kind not in KINDS_OF_EVENTS:  # there may be any number of them
+            return _other()
+        self[kind] = check = TypeAdapter(KINDS_OF_EVENTS[kind]).validator
         return check
 
 

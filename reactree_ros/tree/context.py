@@ -112,8 +112,9 @@ class Listeners(Listener):
 
     def __init__(self, *listeners: Listener) -> None:
         for name, of_nobody in vars(Listener).items():
-            told = [getattr(one, name) for one in listeners if getattr(type(one), name, None) is not of_nobody]
-            if not name.startswith("_") and told:
+            methods = [getattr(one, name) for one in listeners if not name.startswith("_")]
+            told = [method for method in methods if getattr(method, "__func__", None) is not of_nobody]
+            if told:
                 setattr(self, name, told[0] if len(told) == 1 else partial(_tell, told))
 
 

@@ -15,7 +15,7 @@ from reactree_ros.errors import UserError
 #: Most seconds for a file: far more than any takes, so that one that does not end is a failure, not a hang.
 WATCHDOG = 60
 #: Most characters of a refusal, which is one line; the command line prints no more than the begin of a long one.
-LONGEST = 20_000
+LONGEST = 1_000_000
 
 
 class DoesNotEnd(BaseException):

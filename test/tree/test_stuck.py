@@ -8,13 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from doubles import ScriptedWorld, expand, scripted_episode
+from doubles import Heard, ScriptedWorld, expand, scripted_episode
 
 from reactree_ros.agent.observation import Observation, Outcome, Seen
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
+from reactree_ros.record.writer import Recorder
+from reactree_ros.tree.context import Listener, Listeners
 from reactree_ros.tree.options import AS_RECORDED, RunOptions, TreeOptions
 from reactree_ros.world.virtualhome.household import WAH_NL
 
@@ -68,6 +70,16 @@ def test_nodes_that_fail_alike_one_after_the_other_are_stuck() -> None:
     texts = itertools.chain([expand("fallback", *(f"way {n}" for n in range(30)))], itertools.cycle(part))
     result = of(texts)
     assert (result.end, result.steps) == ("stuck", 12)
+
+
+def test_whoever_else_listens_is_told_all_the_same() -> None:
+    heard, events = Heard(), list[dict[str, Any]]()
+    with ScriptedWorld() as world:
+        who: dict[str, Any] = {"world": world, "model": Says(itertools.repeat(GO)), "planner": planner("react")}
+        run = Episode("go", **who, listener=Listeners(heard, Listener()), record=Recorder(events.append))
+        assert run.run().end == "stuck"
+    assert len(heard.heard) == 12
+    assert sum(event["e"] == "decided" for event in events) == 12
 
 
 def test_how_often_is_an_option() -> None:
