@@ -41,13 +41,13 @@ _REFUSED = frozenset(
 _OF_A_KEY = re.compile(r"key|token|secret|passw|passphrase|passwd|pwd|auth|credential|bearer|cookie|jwt|^pat$")
 #: What has such a word in it and is of no key.
 _OF_NONE = re.compile(r"tokeniz\w*|tokens|keyword|keyboard|author(?!iz)|monkey|hotkey")
-_IN_ADDRESSES = re.compile(r"(?<=//)\S*@")  # to the last one: a password may hold an @ or a slash
+_WITHOUT_BLANKS = re.compile(r"\S+")
 _NAMED = re.compile(
     r"(?<!\$OPENAI_)((?:api[_-]?key|token|secret|password|authorization)['\"]?\s*[:=]\s*['\"]?)(?:bearer\s+)?[^\s'\",}]+",
     re.I,
 )
 _KEYS = re.compile(r"\b(?:sk|pk|gsk|xai|hf|ghp|gho|glpat|xox[abp]|nvapi|r8|AKIA|AIza|eyJ)[-_]?[\w-]{8,}")
-_ADDRESS = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"<>|\\^`{}]+")
+_ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s'\"<>|\\^`{}]+")
 #: A part of a path that is words, versions or a model's name, and no key.
 _PIECE = r"(?:(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,6})(?:\d{1,2}[a-z]{0,5})?|\d{1,4}[a-z]{0,4})"
 _PART = re.compile(rf"{_PIECE}(?:[._-]{_PIECE}){{0,6}}")
@@ -176,9 +176,16 @@ def redacted(text: str) -> str:
     """Return a text without keys, and its URLs as :func:`shown_address` has them."""
     for value in sorted(_in_the_environment(), key=len, reverse=True):
         text = text.replace(value, HIDDEN)
-    text = _IN_ADDRESSES.sub(f"{HIDDEN}@", text)
+    text = _WITHOUT_BLANKS.sub(lambda found: _without_user(found[0]), text)
     text = _ADDRESS.sub(lambda found: _told(found[0]), text)
     return _KEYS.sub(HIDDEN, _NAMED.sub(rf"\1{HIDDEN}", text))
+
+
+def _without_user(text: str) -> str:
+    """Leave out what stands before the last @ of an address: a password may hold an @ or a slash."""
+    scheme, slashes, rest = text.partition("//")
+    _, at, host = rest.rpartition("@")
+    return f"{scheme}{slashes}{HIDDEN}@{host}" if at else text
 
 
 def _told(address: str) -> str:

@@ -85,7 +85,8 @@ class SkillPolicy:
         if not verb:
             return Verdict.DENY, f"the skill policy knows no skill like '{skill}'"
         verbs = "|".join(sorted({re.escape(rule.skill) for rule in self.rules}))
-        if re.search(rf"(?:[;,&\n]|\b(?:and|then)\b)\s*(?:{verbs})\b", target):
+        lines = "\n".join(filter(None, (" ".join(line.split()) for line in target.splitlines())))
+        if re.search(rf"(?:[;,&\n]|\b(?:and|then)\b) ?(?:{verbs})\b", lines):
             return Verdict.DENY, f"'{skill}' is more than one skill"
         word = _INSTANCE.sub("", target) if len(_INSTANCE.findall(target)) < 2 else target
         what = f"'{verb} {word}'" if word else f"'{verb}'"
