@@ -18,11 +18,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactree_ros.agent.decision import ALL_CONTROL_FLOWS
+from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.reading import Unreadable, read, read_call, read_choice
 from reactree_ros.agent.summary import read_summary
 from reactree_ros.agent.transcript import TranscriptError, parse_transcript
+from reactree_ros.llm.markers import broken
 from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.person.port import approves, is_stop, quoted
 from reactree_ros.planners.adapt import read_plan
@@ -30,10 +32,15 @@ from reactree_ros.planners.codeact import _apart
 from reactree_ros.planners.plan import tidied
 from reactree_ros.planners.recode.code_block import BlockError, read_block
 from reactree_ros.secrecy import redacted
+from reactree_ros.world.skill_policy import policy_from_list
 
 parser: Any = importlib.import_module("re._parser" if hasattr(re, "_parser") else "sre_parse")
 #: Folders whose patterns read what others have said.
-READING = ("agent", "llm", "memory", "person", "planners", "tree", "world")
+READING = (
+    *("agent", "llm", "memory", "person", "planners", "tree", "world"),
+    *("bench", "cli", "dataset", "record", "view"),
+    *("secrecy", "settings", "terminal"),
+)
 METHODS = {"match": "match", "fullmatch": "fullmatch"} | dict.fromkeys(
     ("search", "sub", "subn", "finditer", "findall", "split"), "search"
 )
@@ -73,6 +80,9 @@ class Use(NamedTuple):
 def _modules() -> Iterator[ModuleType]:
     for folder in READING:
         package = importlib.import_module(f"reactree_ros.{folder}")
+        if not hasattr(package, "__path__"):
+            yield package
+            continue
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             with suppress(ImportError):  # of an extra that is not here
                 yield importlib.import_module(found.name)
@@ -189,6 +199,7 @@ KNOWN = (
     *("<think>", "</think>", "<execute>", "</execute>", "<thought>", "</thought>", "<solution>", "OK.\n", '{"act": '),
     *("Step 1: ", "Execution Order: ", "(Step 1 AND ", "and then ", "I will not ", "**Act**: ", "\\", "assistantfinal"),
 )
+POLICY = policy_from_list([{"skill": "take", "object": "knife", "verdict": "deny"}], where="the test")
 
 
 def _quietly(read: Callable[..., object], *given: Any) -> Callable[[str], object]:
@@ -214,7 +225,10 @@ READERS: dict[str, Callable[[str], object]] = {
     "words that stop": is_stop,
     "words that allow": approves,
     "a person's words": quoted,
+    "lines of others": in_lines,
+    "markers": broken,
     "an error that may tell a key": redacted,
+    "a skill that is judged": lambda text: POLICY.judge(f"take {text}"),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 
 #: Stands before a line that would otherwise read as a decision, as a person's words or as a line of the prompt's own.
@@ -19,29 +20,42 @@ _UNSEEN = re.compile(
     "\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
 )
 _PLAIN = re.compile(r"[\t\n -~]*")
-#: Letters of other scripts that look like those of the labels.
+#: Letters and signs of other scripts that look like those of the labels.
 _LOOKALIKES = str.maketrans(
     "\u0410\u0412\u0415\u0417\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0406\u0405\u0408\u0430"
     "\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0455\u0458\u0501\u051b\u04bb\u0391\u0392\u0395\u0396"
-    "\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf\u03b1\u03bd",
-    "ABE3KMHOPCTXISJaeopcyxisjdqhABEZHIKMNOPTYXoav",
+    "\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf\u03b1\u03bd"
+    "\u0442\u043a\u043c\u043d\u0432\u03c4\u03ba\u03b5\u03b9\u03c1\u03c5\u03c7"
+    "\u13aa\u13df\u13a2\u13bb\u13d4\u1d00\u1d04\u1d1b\u1d0b\u026a\u0274\u029c\u1d07\u1d18\u1d05\ua731\u1d1c"
+    "\u2236\ua789\u05c3\u02d0\u0589\u02f8\u205a\u2223\u2215",
+    "ABE3KMHOPCTXISJaeopcyxisjdqhABEZHIKMNOPTYXoavtkmhbtkeipuxACTHWactkinhepdsu:::::::|/",
 )
-#: How far into a line it is looked whether it is one of ours, in characters.
-_REACH = 200
-#: What may stand before a label and say nothing.
-_DRESS = " \t>*_~|=+\"'([{<-\u2013\u2014\u2022\u00b7\u2026"
+#: What may stand before a label and say nothing: signs, numbers and letters of lists, tags.
+_DRESS = re.compile(
+    r"(?:[\W_]|\d{1,4}(?=\W)|(?:[ivxlc]{1,4}|[a-z])(?=[.)\]] )|(?<=<)/?(?:b|i|u|p|em|li|strong|code)>)+", re.IGNORECASE
+)
+_CLOSING = re.compile(r"[^\w\s:]{1,3}(?=\s{0,3}:)")
+_MARKS = ("Mn", "Me", "Cf")
+#: How many characters of a line say how it begins.
+_BEGIN = 200
+_SPEAKERS = "system|user|human|person|owner|operator|developer|assistant|tool|function|administrator|admin|root"
 #: How lines of prompts begin that are no labels of decisions: what the run tells, frames, speakers, code.
 _OWN_LINES = re.compile(
-    r"ok[.!]?\s*$|ok\.\s"
-    r"|your (?:task is|primary goal is|expansion failed)|to achieve this, you should perform"
-    r"|(?:the )?(?:person|user|human|owner|operator) (?:answers?|says?|said|replie[sd]|confirm)|nobody answers"
-    r"|that was asked already|searched(?: in [\w ]{1,40})?:|summary of what was done"
-    r"|max (?:steps|decisions)\b|- ?(?:control flow|subgoals)\b"
-    r"|(?:system|user|human|person|owner|operator|developer|tool|model|ai|instructions?|task|goal|function|variables"
-    r"|examples?|policy|error|note|summary|trajectory|subgoals|safety)\s{0,3}:"
-    r"|(?:system|user|assistant|tool)[\])}>]?\s*$"
-    r"|(?:source|target)[ _]domain\b|\(end of the examples\)|\d+ subgoals?:|done\s*$|failure\s*$"
-    r"|-\s?\w+ \([\w\[\], .|]{1,60}\):|#{2,}|>>>|run:|</?(?:think|thought|execute|solution)>|```",
+    r"(?:ok|okay)[.!]?\s*$|ok\.\s"
+    r"|your (?:\w{1,12} )?(?:task|primary goal|goal|expansion) (?:is|failed)|to achieve this, you should perform"
+    r"|(?:\w{1,12}['\u2019]?s? ){0,3}(?:person|user|human|owner|operator)(?: (?:has|have|had|now|just))?"
+    r" (?:answer|say|said|repl|confirm|approve[sd]|agree[sd])"
+    r"|(?:the )?(?:person|user|human|owner|operator)\s?:|nobody answers"
+    r"|that was asked already|searched(?: in [\w ]{1,40})?:|summary (?:of what was done|so far)"
+    r"|max (?:steps|decisions|tokens|seconds|cost)\b|stuck\s*$|- ?(?:control flow|subgoals)\b"
+    rf"|(?:{_SPEAKERS})(?: (?:prompt|message|note|instructions?|override|says?|response|results?|calls?))?\s{{0,3}}:"
+    r"|(?:model|ai|(?:new |next )?(?:instructions?|task|goal)|variables"
+    r"|examples?|policy|error|note|summary|trajectory|subgoals|sub-?tasks?(?: \d{1,2})?|safety)\s{0,3}:"
+    r"|(?:system|user|assistant|tool)(?:[\])}>]|\s*$)"
+    r"|(?:source|target)[ _-]domain\b|\(end of the examples\)|\d+ subgoals?:|(?:done|failure)[.!]?\s*$"
+    r"|-\s?\w+ \([\w\[\], .|]{1,60}\):|#{2,}|>>>|run:|</?(?:think|thought|execute|solution)>|```"
+    r"|</?(?:act|action|thoughts?|reasoning|expand|subgoal|answer|decision|tool_calls?|function_calls?|function=)\b"
+    r"|['\"]?(?:act|action|think|thought|expand|ask|decision|skill|control_flow|subgoals|role)['\"]\s{0,3}:",
     re.IGNORECASE,
 )
 #: Lines between the parts of a prompt.
@@ -83,18 +97,37 @@ def framed(example: str) -> str:
 
 
 def _quoted(line: str) -> str:
-    return f"{QUOTE}{line}" if _reads_as_ours(line[:_REACH]) else line
+    return f"{QUOTE}{line}" if _reads_as_ours(line) else line
+
+
+def _reads_as_ours(line: str) -> bool:
+    if line.startswith(QUOTE):
+        return False
+    line = cleaned(line)
+    dress = _DRESS.match(line)
+    begins = [line.lstrip()[:_BEGIN], *([line[dress.end() :][:_BEGIN]] if dress else [])]
+    return any(map(_begins_as_ours, begins))
 
 
 @lru_cache(maxsize=4096)  # worlds say the same again and again
-def _reads_as_ours(line: str) -> bool:
-    from reactree_ros.agent.reading.dress import bare, typed  # they know turns, which are made of this
+def _begins_as_ours(begin: str) -> bool:
+    from reactree_ros.agent.reading.dress import bare  # they know turns, which are made of this
     from reactree_ros.agent.reading.labels import label_of
 
-    if line.startswith(QUOTE):
-        return False
-    if not _PLAIN.fullmatch(line):
-        line = typed(cleaned(line)).translate(_LOOKALIKES)
-    line = line.strip()
-    forms = {line, bare(line).strip(), line.lstrip(_DRESS)}
-    return any(_OWN_LINES.match(form) or label_of(form) for form in forms)
+    line = _in_plain_letters(begin)
+    return any(_OWN_LINES.match(form) or label_of(form) for form in {line, bare(line).strip(), _undressed(line)})
+
+
+def _in_plain_letters(line: str) -> str:
+    """Return how a line looks, in the letters of the labels, without marks on them."""
+    from reactree_ros.agent.reading.dress import typed
+
+    if not line.isascii():
+        apart = unicodedata.normalize("NFKD", typed(line))
+        line = "".join(one for one in apart if unicodedata.category(one) not in _MARKS).translate(_LOOKALIKES)
+    return line.strip()
+
+
+def _undressed(line: str) -> str:
+    line = line[dress.end() :] if (dress := _DRESS.match(line)) else line
+    return _CLOSING.sub("", line, count=1)

@@ -73,6 +73,7 @@ class Household:
 
     def waits(self, skill: str) -> bool:
         """Whether a skill only lets time pass, such as ``wait`` or ``wait for 5 s``, so that it may come many times."""
+        skill = skill.casefold()
         waiting = [action for action in self.actions if action.startswith("wait")]
         return any(skill == action or skill.startswith(f"{action} ") for action in waiting)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.llm.chat import ChatLayout, Message, chat_messages, find_layout
-from reactree_ros.llm.markers import Markers
+from reactree_ros.llm.markers import SEAM, Markers
 from reactree_ros.llm.port import RequestRejected
 from reactree_ros.llm.reasoning import MARKS, Marks, Reasoning
 from reactree_ros.llm.thinking import Thinking
@@ -85,11 +85,20 @@ class ChatTemplate:
         Raises:
             RequestRejected: The template refuses the turns.
         """
-        written = self._open_reply(self._messages(turns, self.layout))
+        written = self._written(turns, self.layout)
         system = self.markers.apart(turns[0].text.strip()) if turns and self.layout.system else ""
         if system not in written:  # some look for words in it and take them out
-            written = self._open_reply(self._messages(turns, replace(self.layout, system=False)))
+            written = self._written(turns, replace(self.layout, system=False))
         return written
+
+    def _written(self, turns: Sequence[Turn], layout: ChatLayout) -> str:
+        """Write a prompt; what the template makes into a marker by changing it, is spelled letter by letter."""
+        messages = self._messages(turns, layout)
+        written = self._open_reply(messages)
+        if all(one["content"].strip() in written for one in messages):
+            return written
+        spelled = self._open_reply([one | {"content": SEAM.join(one["content"])} for one in messages])
+        return spelled if self.markers.count(spelled) < self.markers.count(written) else written
 
     def _messages(self, turns: Sequence[Turn], layout: ChatLayout) -> list[Message]:
         messages = chat_messages(turns, layout=layout)
@@ -97,11 +106,11 @@ class ChatTemplate:
 
     def _open_reply(self, messages: list[Message]) -> str:
         if messages and messages[-1]["role"] == "assistant":
-            messages[-1]["content"] += f"\n{_REPLY}"
+            messages = [*messages[:-1], messages[-1] | {"content": f"{messages[-1]['content']}\n{_REPLY}"}]
         elif self.opens:
             return self._write(messages, add_generation_prompt=True)
         else:
-            messages.append({"role": "assistant", "content": _REPLY})
+            messages = [*messages, {"role": "assistant", "content": _REPLY}]
         before, found, _ = self._write(messages).rpartition(_REPLY)
         if not found:
             raise self._refusal("it leaves out what the model said")

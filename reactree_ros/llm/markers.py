@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,14 +23,20 @@ _THOUGHT = r"</?(?:seed:)?think(?:ing)?>|\[/?THINK\]|\u25c1/?think\u25b7"
 #: EXAONE, Kimi, Seed, MiniMax, T5 and their relatives.
 _FAMILIES = (
     rf"<[|\uff5c]{_NAME}[|\uff5c]>|<[|\uff5c]/?\w[\w-]{{0,40}}>|</?\w[\w-]{{0,40}}[|\uff5c]>|\[\|{_NAME}\|\]"
-    r"|</?(?:s|unk|pad|bos|eos|mask|sop|eop|eod|eoh|eoa|eot|reponame|filename)>|<[a-z]{1,20}(?:_[a-z]{1,20}){1,5}>"
-    r"|<(?:unused|reserved_|reserved_token_|extra_id_|SPECIAL_)\d{1,6}>|<<?/?SYS>>?"
-    r"|\[/?(?:INST|ARGS|IMG|PREFIX|MIDDLE|SUFFIX|[gs]MASK|control_\d{1,5}|[A-Z]{2,20}(?:_[A-Z\d]{1,20}){1,4})\]"
+    r"|</?(?:s|unk|pad|bos|eos|mask|sop|sep|cls|eop|eod|eoh|eoa|eot|eom|eosys|reponame|filename)>"
+    r"|</?_?(?:[Uu]ser|USER|[Bb]ot|[Hh]uman|AI|[Aa]ssistant|ASSISTANT|[Ss]ystem|SYSTEM|end|\u7528\u6237)>"
+    r"|<(?:image|video|audio|img|IMG|AUDIO)>|<[a-z]{1,20}(?:_[a-z]{1,20}){1,5}>"
+    r"|<(?:unused|reserved_|reserved_token_|extra_id_|SPECIAL_|TOKENS_UNUSED_)\d{1,6}>|<<?/?SYS>>?"
+    r"|\[/?(?:INST|ARGS|IMG|AUDIO|USER|SYSTEM|ASSISTANT|PREFIX|MIDDLE|SUFFIX|[gs]MASK|control_\d{1,5}|[A-Z]{2,20}(?:_[A-Z\d]{1,20}){1,4})\]"
     r"|</?dsml:|\uff5c[A-Z]{2,12}\uff5c(?!>)"
     r"|</?(?:[a-z]{1,20}:)?(?:tools?|tool_calls?|tool_responses?|tool_results?|function_calls?)>"
     r"|</?seed:\w{1,40}>|\u25c1/?\w{1,40}\u25b7|\]~!?b[\[\]]|\[e~\["
 )
-_WIDE = str.maketrans("\uff1c\uff1e\uff3b\uff3d", "<>[]")
+#: Signs and letters that some tokenizers take for those of the keyboard.
+_WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if code != ord("|")} | {
+    **dict.fromkeys((0xFE64, 0x2039, 0x3008), ord("<")),
+    **dict.fromkeys((0xFE65, 0x203A, 0x3009), ord(">")),
+}
 
 
 @dataclass(frozen=True)
@@ -39,13 +45,15 @@ class Markers:
 
     Attributes:
         tokens: Finds those that are tokens.
-        loose: Finds, in a text without differences of looks, those that the tokenizer finds in such a text.
+        loose: Finds those that the tokenizer finds in a text that it has normalized, in such a text.
         written: Finds those that its chat template writes as text.
+        normalize: What the tokenizer makes of a text before it looks for these.
     """
 
     tokens: re.Pattern[str] | None = None
     loose: re.Pattern[str] | None = None
     written: re.Pattern[str] | None = None
+    normalize: Callable[[str], str] = str
 
     @classmethod
     def of(cls, tokenizer: Any) -> Markers:
@@ -53,9 +61,11 @@ class Markers:
         added = list(getattr(tokenizer, "added_tokens_decoder", {}).values())
         tokens = {one.content for one in added if one.special or not _is_words(one.content)}
         tokens |= set(map(str, getattr(tokenizer, "all_special_tokens", ())))
-        loose = {_folded(one.content) for one in added if one.normalized and one.content in tokens}
+        normalizer = getattr(getattr(tokenizer, "backend_tokenizer", None), "normalizer", None)
+        normalize = str if normalizer is None else normalizer.normalize_str
+        loose = {_folded(normalize(one.content)) for one in added if one.normalized and one.content in tokens}
         written = {found[0] for found in KNOWN.finditer(str(getattr(tokenizer, "chat_template", None)))}
-        return cls(_any_of(tokens), _any_of(loose), _any_of(written - tokens))
+        return cls(_any_of(tokens), _any_of(loose), _any_of(written - tokens), normalize)
 
     def apart(self, text: str) -> str:
         """Return a text of which no marker is left: spelled in parts, or broken up where it is written as text."""
@@ -63,9 +73,20 @@ class Markers:
             text = _broken(text, self.written, " ")
         if self.tokens is not None:
             text = _broken(text, self.tokens, SEAM)
-        if self.loose is not None and self.loose.search(_folded(text)):
-            text = SEAM.join(text)
+        if self._are_loose(text):
+            lines = (SEAM.join(line) if self._are_loose(line) else line for line in text.split("\n"))
+            text = "\n".join(lines)  # what stands on other lines stays as a prefix cache has it
+            text = SEAM.join(text) if self._are_loose(text) else text
         return text
+
+    def _are_loose(self, text: str) -> bool:
+        if self.loose is None:
+            return False
+        return any(self.loose.search(_folded(self.normalize(part))) for part in text.split(SEAM))
+
+    def count(self, text: str) -> int:
+        """Count those that are tokens."""
+        return 0 if self.tokens is None else len(self.tokens.findall(text))
 
 
 def encoded(tokenizer: Any, text: str, *, begins: bool) -> list[int]:

@@ -62,7 +62,7 @@ class Watch(Listener):
         act = self._acts.pop(node, None)
         if act is None:
             return
-        key = hash((act.skill, _data(observation)))
+        key = hash((node.post.robot.name, act.skill, _data(observation)))  # another robot's is another skill
         shown = observation.outcome is Outcome.DONE and not act.asks_memory and key not in self._known
         if shown or observation.outcome is Outcome.HALTED:
             self._new(key)

@@ -21,6 +21,11 @@ from reactree_ros.errors import UserError
 from reactree_ros.read_back import read_yaml
 from reactree_ros.settings import did_you_mean, fault_of
 
+#: The number behind a name.
+_INSTANCE = re.compile(r" \(?\d+\)?(?=\s|$)")
+#: How many words of a skill are looked at for names; no world's skill is longer.
+_MOST_WORDS = 64
+
 
 class PolicyError(UserError, ValueError):
     """A skill policy file that cannot be used; the message says where and why."""
@@ -80,13 +85,15 @@ class SkillPolicy:
         if not verb:
             return Verdict.DENY, f"the skill policy knows no skill like '{skill}'"
         verbs = "|".join(sorted({re.escape(rule.skill) for rule in self.rules}))
-        if re.search(rf"(?:[;,&\n]|\b(?:and|then)\b)\s*(?:{verbs})\b", target):
+        lines = "\n".join(filter(None, (" ".join(line.split()) for line in target.splitlines())))
+        if re.search(rf"(?:[;,&\n]|\b(?:and|then)\b) ?(?:{verbs})\b", lines):
             return Verdict.DENY, f"'{skill}' is more than one skill"
-        word = re.sub(r" \(?\d+\)?$", "", target)
+        word = _INSTANCE.sub("", target) if len(_INSTANCE.findall(target)) < 2 else target
         what = f"'{verb} {word}'" if word else f"'{verb}'"
-        named = {_folded(word), _folded(target)}
+        first, named = _things(target, one_name=skill.endswith("]"))
         for rule in self.rules:
-            if rule.skill == verb and (rule.object is None or _folded(rule.object) in named):
+            about = first if rule.verdict is Verdict.ALLOW else named
+            if rule.skill == verb and (rule.object is None or _folded(rule.object) in about):
                 return rule.verdict, f"the skill policy says {rule.verdict.value} for {what}"
         return Verdict.DENY, f"the skill policy has no rule for {what}"
 
@@ -139,6 +146,32 @@ def _nearest(word: str, words: Sequence[str]) -> str:
     by_lower_case = {one.lower(): one for one in words}
     near = difflib.get_close_matches(word.lower(), by_lower_case, n=1)
     return f"did you mean '{by_lower_case[near[0]]}'?" if near else f"its words are such as '{words[0]}'"
+
+
+def _things(target: str, *, one_name: bool) -> tuple[set[str], set[str]]:
+    """Return what a skill is done to, and all that may be a thing which it names: ``knife 1 from countertop 1``.
+
+    To forbid, it is enough that a thing is named; to allow, it must be the first. Numbers tell where a name ends: the
+    first one is taken whole, as ``butter knife`` is no ``knife``. Without them, names may be of any of the words.
+
+    Args:
+        target: What stands behind the verb.
+        one_name: Whether it is one name, as in ``click[buy now]``.
+    """
+    whole = {_folded(target), _folded(_INSTANCE.sub("", target))}
+    head, *others = map(_folded, _INSTANCE.split(target))
+    numbered = bool(others)
+    if one_name or (numbered and not any(others)):
+        return whole, whole
+    parts = others if numbered else [head]
+    named = {run for part in parts for run in _runs(part.split()[:_MOST_WORDS])}
+    named |= {one.rstrip("0123456789-_") for one in named}
+    return whole | ({head} if numbered else set()), whole | named | {head}
+
+
+def _runs(words: Sequence[str]) -> set[str]:
+    """Return all words that stand one behind the other."""
+    return {" ".join(words[begin:end]) for begin in range(len(words)) for end in range(begin + 1, len(words) + 1)}
 
 
 def _folded(word: str) -> str:

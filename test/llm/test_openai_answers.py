@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from clients import Model, ask, clients, decided, refusal
-from openai_peer import GRAMMAR, Peer, answers, fails, says
+from openai_peer import GRAMMAR, Behaviour, Exchange, Peer, answers, fails, says
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
 from reactree_ros.llm.engine import Generated, ToolCall
 from reactree_ros.llm.openai.answer import read_answer
+from reactree_ros.llm.openai.way import LONGEST_ANSWER
 from reactree_ros.llm.port import (
     FreeText,
     LanguageModelError,
@@ -246,3 +249,57 @@ def test_half_a_character_in_a_prompt_or_a_skill_is_sent_as_a_question_mark(
     assert request.prompt.strip() == "A sign: ?"
     assert '"pick up ?"' in request.body["structured_outputs"][GRAMMAR.value]
     json.dumps(request.body, ensure_ascii=False).encode()
+
+
+ODD_COUNTS = ("12", -5, 1.5, True, float("nan"), 10**400, [1], {"tokens": 1}, None)
+
+
+@pytest.mark.parametrize("odd", ODD_COUNTS, ids=lambda odd: repr(odd)[:10])
+def test_a_count_that_is_none_is_not_counted(odd: Any) -> None:
+    details = {"prompt_tokens_details": {"cached_tokens": odd}, "completion_tokens_details": {"reasoning_tokens": odd}}
+    read = read_answer(answer({"content": "yes"}, prompt_tokens=odd, completion_tokens=odd, **details))
+    assert read == Generated("yes", "stop")
+    assert read_answer(answer({"content": "yes"}, prompt_tokens_details=odd)) == Generated("yes", "stop")
+    assert read_answer({"choices": [{"text": "yes"}], "usage": odd}) == Generated("yes", "stop")
+
+
+def test_a_server_that_counts_nothing_saves_nothing() -> None:
+    read = read_answer(answer({"content": "yes"}, prompt_tokens=0, completion_tokens=0))
+    assert (read.prompt_tokens, read.output_tokens) == (None, None)
+    more = read_answer(answer({"content": ""}, prompt_tokens=5, prompt_tokens_details={"cached_tokens": 99}))
+    assert (more.prompt_tokens, more.cached_tokens) == (5, 5)
+
+
+def test_thoughts_that_are_nested_are_no_reason_to_end() -> None:
+    nested: Any = "hm"
+    for _ in range(5000):
+        nested = [{"type": "thinking", "thinking": nested}]
+    assert read_answer(answer({"content": nested})) == Generated("", "stop")
+
+
+def packed(exchange: Exchange) -> None:
+    body = gzip.compress(b'{"choices": "' + b"a" * 50_000_000 + b'"}')
+    exchange.raw(200, body, "application/json", {"Content-Encoding": "gzip"})
+
+
+def endless(exchange: Exchange) -> None:
+    with suppress(OSError):  # the client goes away
+        exchange.raw(200, b'{"choices": "' + b"a" * (LONGEST_ANSWER + 1) + b'"}', "application/json")
+
+
+def nested(exchange: Exchange) -> None:
+    exchange.raw(200, b'{"choices": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "application/json")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "problem"),
+    [(packed, "its answer is packed"), (endless, "its answer is longer than"), (nested, "garbage")],
+)
+def test_an_answer_that_is_too_much_is_an_error_in_one_line(
+    peer: Peer, model: Model, behaviour: Behaviour, problem: str
+) -> None:
+    one = model(peer, retries=0)
+    ask(one)
+    peer.script.append(behaviour)
+    assert problem in str(refusal(one))
+    assert decided(ask(one)) == "Think: well"

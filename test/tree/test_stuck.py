@@ -125,6 +125,11 @@ def waiting(texts: Iterator[str], *, changes: int) -> EpisodeResult:
     return scripted_episode({}, model=Says(texts), world=world).run()
 
 
+def test_a_robot_may_wait_in_capitals() -> None:
+    assert not WAH_NL.waits("wait")
+    assert all(replace(WAH_NL, actions=("wait",)).waits(one) for one in ("wait", "Wait", "WAIT for 5 s"))
+
+
 def test_a_robot_may_wait_and_look_again() -> None:
     assert waiting(itertools.cycle(["Act: wait", GO]), changes=80).end == "out_of_steps"
     assert waiting(itertools.repeat("Act: wait"), changes=50).end == "out_of_steps"

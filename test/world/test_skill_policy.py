@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reactree_ros.world.robot.config import load_robot
-from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict, load_policy
+from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict, load_policy, policy_from_list
 from reactree_ros.world.virtualhome.household import WAH_NL
 from reactree_ros.world.virtualhome.vocabulary import WORDS
 
@@ -71,3 +71,58 @@ def test_what_a_person_may_confirm_is_offered_and_what_no_rule_names_is_not() ->
     assert not policy.offers("turn off stove 1")
     assert policy.permits("turn on")
     assert not policy.permits("turn off")
+
+
+#: Skills that name several things, and one of them that is looked for.
+OF_SEVERAL = (
+    ("take knife 1 from countertop 1", "knife"),
+    ("take knife 1 from countertop 1", "countertop"),
+    ("take Butter Knife 2 from dining table 1", "butter knife"),
+    ("move apple 1 to dining table 2", "dining table"),
+    ("heat egg 1 with microwave 1", "microwave"),
+    ("slice bread (1) with knife (12)", "knife"),
+    ("put knife 1 in/on fridge 1", "fridge"),
+    ("stack a b", "a"),
+    ("stack a b", "b"),
+    ("drop ball1 in rooma with the left hand", "left hand"),
+    ("drop ball1 in rooma with the left hand", "ball"),
+    ("unstack b1 from b2", "b2"),
+)
+
+
+@pytest.mark.parametrize(("skill", "thing"), OF_SEVERAL)
+@pytest.mark.parametrize("verdict", ["deny", "confirm"])
+def test_what_a_skill_names_besides_is_forbidden_too(skill: str, thing: str, verdict: str) -> None:
+    verb = skill.split()[0]
+    rules = policy_from_list(
+        [{"skill": verb, "object": thing, "verdict": verdict}, {"skill": verb, "verdict": "allow"}], where="p"
+    )
+    assert rules.judge(skill)[0] is Verdict(verdict)
+
+
+@pytest.mark.parametrize(
+    ("skill", "thing", "fits"),
+    [
+        ("take apple 1 from fridge 1", "apple", True),
+        ("take apple 1 from fridge 1", "fridge", False),
+        ("take butter knife 1 from fridge 1", "knife", False),
+        ("stack a b", "a", False),
+        ("stack a b", "a b", True),
+        ("take apple 1", "apple", True),
+    ],
+)
+def test_what_is_allowed_for_one_thing_is_allowed_when_it_is_the_first(skill: str, thing: str, fits: bool) -> None:
+    verb = skill.split()[0]
+    rules = policy_from_list([{"skill": verb, "object": thing, "verdict": "allow"}], where="p")
+    assert rules.offers(skill) is fits
+
+
+@pytest.mark.parametrize(
+    ("verb", "target"),
+    [("take", " butter knife 1 from table 1"), ("pick up", " cutlery knife 1"), ("click", "[knife sharpener]")],
+)
+def test_a_name_of_several_words_is_taken_whole(verb: str, target: str) -> None:
+    rules = policy_from_list(
+        [{"skill": verb, "object": "knife", "verdict": "deny"}, {"skill": verb, "verdict": "allow"}], where="p"
+    )
+    assert rules.judge(verb + target)[0] is Verdict.ALLOW

@@ -15,6 +15,9 @@ _CUT = ("length", "model_length", "max_tokens", "repetition")
 #: Reasons of the engine's: vLLM and OpenRouter, vLLM and SGLang, DeepSeek.
 _BROKEN = ("error", "abort", "insufficient_system_resource")
 
+#: No request takes more; a server that says so does not count.
+_MOST_TOKENS = 1_000_000_000
+
 
 def read_answer(answer: Any) -> Generated:
     """Return the text, the reasoning and the calls of an answer.
@@ -23,27 +26,44 @@ def read_answer(answer: Any) -> Generated:
         Refused: It is an error in the form of an answer, or no answer at all.
     """
     try:
+        return _read(answer)
+    except RecursionError:
+        raise Refused(0, "it is nested too deeply", "with something that is no completion") from None
+
+
+def _read(answer: Any) -> Generated:
+    try:
         if answer.get("error"):
             raise _error(answer["error"])
         choice = answer["choices"][0]
         _check_end(choice)
         message = choice["message"] if "message" in choice else {"content": choice["text"]}
-        usage = answer.get("usage") or {}
+        usage = answer.get("usage")
         said = list(_parts(message.get("content")))
         reasoning = _reasoning(message) or "".join(text for text, thought in said if thought)
-        thought_tokens = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
+        thought_tokens = _tokens(usage, "completion_tokens_details", "reasoning_tokens")
+        text = "".join(text for text, thought in said if not thought) or str(message.get("refusal") or "")
+        prompt, output = _tokens(usage, "prompt_tokens"), _tokens(usage, "completion_tokens")
+        cached = _tokens(usage, "prompt_tokens_details", "cached_tokens")
         return Generated(
-            text="".join(text for text, thought in said if not thought) or str(message.get("refusal") or ""),
+            text=text,
             finish_reason="length" if choice.get("finish_reason") in _CUT else "stop",
-            prompt_tokens=usage.get("prompt_tokens"),
-            cached_tokens=(usage.get("prompt_tokens_details") or {}).get("cached_tokens"),
-            output_tokens=usage.get("completion_tokens"),
+            prompt_tokens=prompt or None,  # there is no empty prompt: a server that says 0 does not count
+            cached_tokens=cached if cached is None or prompt is None else min(cached, prompt),
+            output_tokens=None if output == 0 and (text or reasoning) else output,
             reasoning=reasoning,
             reasoning_tokens=(thought_tokens or None) if reasoning else thought_tokens,  # some count none of them
             calls=tuple(_calls(message)),
         )
     except (AttributeError, IndexError, KeyError, TypeError):
         raise Refused(0, repr(answer), "with something that is no completion") from None
+
+
+def _tokens(usage: Any, *names: str) -> int | None:
+    """Return a count that an answer tells; None where it tells none, or something that is no count."""
+    for name in names:
+        usage = usage.get(name) if isinstance(usage, Mapping) else None
+    return usage if type(usage) is int and 0 <= usage <= _MOST_TOKENS else None
 
 
 def _error(error: Any) -> Refused:
@@ -74,7 +94,9 @@ def _parts(content: Any) -> Iterator[tuple[str, bool]]:
         if part["type"] == "text":
             yield str(part["text"]), False
         elif part["type"] == "thinking":
-            yield "".join(text for text, _ in _parts(part["thinking"])), True
+            inside = part["thinking"]
+            texts = [inside] if isinstance(inside, str) else [one["text"] for one in inside if one["type"] == "text"]
+            yield "".join(map(str, texts)), True
 
 
 def _reasoning(message: Mapping[str, Any]) -> str:

@@ -108,7 +108,7 @@ class Connection:
             failure = ServerUnavailable(f"{self.called} {self.redacted(_problem(error))}")
         except openai.APIStatusError as error:
             failure = Refused(error.status_code, error.body or error.message)
-        except (openai.OpenAIError, ValueError) as error:  # an answer that is no JSON, or is none of the protocol's
+        except (openai.OpenAIError, ValueError, RecursionError) as error:  # no JSON, or none of the protocol's
             failure = Refused(0, str(error), "with garbage")
         raise failure
 

@@ -6,6 +6,7 @@ import ipaddress
 import re
 import socket
 import sys
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +15,8 @@ from urllib.request import getproxies
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 
+#: The longest answer that is read, in bytes: the longest text that is looked at takes a small part of it.
+LONGEST_ANSWER = 16 * 2**20
 _NO_PROXY_AT_ALL = "it is no URL of a proxy; one looks like http://proxy:3128 or socks5://proxy:1080"
 _NAMES_OF_THIS_MACHINE = ("localhost", "localdomain")
 
@@ -52,7 +55,7 @@ def proxy_to(url: str) -> Proxy | None:
 
 
 def http_client(proxy: Proxy | None) -> Any:
-    """Make the HTTP client of the SDK: it goes through this proxy or through none.
+    """Make the HTTP client of the SDK: it goes through this proxy or through none, and reads no endless answer.
 
     Raises:
         UserError: The proxy cannot be used; the message says why, without its password.
@@ -63,12 +66,35 @@ def http_client(proxy: Proxy | None) -> Any:
     base = next(kind for kind in client.__mro__ if kind.__name__ == "AsyncClient")
     library: Any = sys.modules[base.__module__.partition(".")[0]]  # the SDK's HTTP library has had two names
     limits = openai.DEFAULT_CONNECTION_LIMITS
+
+    async def bound(response: Any) -> None:
+        if (packed := response.headers.get("content-encoding", "identity").lower()) != "identity":
+            raise library.DecodingError(f"its answer is packed ({packed}), which was not asked for")
+        response.stream = Bounded(response.stream)
+
+    class Bounded(library.AsyncByteStream):  # type: ignore[misc]
+        def __init__(self, inner: Any) -> None:
+            self._inner = inner
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            length = 0
+            async for part in self._inner:
+                length += len(part)
+                if length > LONGEST_ANSWER:
+                    raise library.DecodingError(f"its answer is longer than {LONGEST_ANSWER} bytes")
+                yield part
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+    # Packed, a short answer may be a very long one.
+    more = {"event_hooks": {"response": [bound]}, "headers": {"Accept-Encoding": "identity"}}
     if proxy is None:  # a transport of its own, because without one the client takes the environment's proxy
-        return client(transport=library.AsyncHTTPTransport(limits=limits))
+        return client(transport=library.AsyncHTTPTransport(limits=limits), **more)
     url = proxy.url if "://" in proxy.url else f"http://{proxy.url}"
     try:
         if urlsplit(url).hostname:
-            return client(proxy=url)
+            return client(proxy=url, **more)
         problem = _NO_PROXY_AT_ALL
     except ImportError:
         problem = f"SOCKS needs the package socksio: {install_line('socksio')}"
