@@ -120,7 +120,7 @@ def check_values(values: Any) -> None:
         elif isinstance(value, list):
             waiting += [(one, depth + 1) for one in value]
         elif isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"{value} is no number of JSON")
+            raise ValueError(f"{value} is no finite number")
         elif isinstance(value, int) and value.bit_length() > 64:
             raise ValueError(f"a number of {value.bit_length()} bits is too long; it may have 64")
 

@@ -247,6 +247,17 @@ def test_an_instruction_of_digits_is_told_as_any_other_that_is_not_understood(cl
     assert "Traceback" not in ended.out + ended.err
 
 
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 5000, "2001-99-99", "0x" + "f" * 9999, '"\\ud83d"', "1e999999"])
+def test_defaults_that_are_no_toml_or_no_values_are_refused(value: str, cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "reactree").mkdir()
+    (tmp_path / "reactree" / "reactree.toml").write_text(f"[run]\nseed = {value}\n", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        ended = cli("run", "hello")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert str(tmp_path) in ended.err
+
+
 def test_a_line_that_is_broken_is_named_with_what_is_wrong_in_it(tmp_path: Path) -> None:
     from reactree_ros.bootstrap import Attempt
 

@@ -29,6 +29,7 @@ from reactree_ros.cli.asking import agreed
 from reactree_ros.cli.trusted import NAME, Standing, own_content, remember, standing_of
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
+from reactree_ros.read_back import check_values, in_a_line
 from reactree_ros.secrecy import shown
 from reactree_ros.settings import did_you_mean, is_harmless
 
@@ -89,10 +90,11 @@ class DefaultsFile:
         toml = _toml(self.path)
         try:
             tables: Mapping[str, Any] = toml.loads(self.content.decode())
+            check_values(tables)
         except UnicodeDecodeError as error:
             raise UserError(f"{self.path}: cannot be read: {error}") from None
-        except toml.TOMLDecodeError as error:
-            raise UserError(f"{self.path}: is no TOML: {error}") from None
+        except ValueError as error:  # of TOML, or of a number of more digits than Python reads
+            raise UserError(f"{self.path}: is no TOML: {in_a_line(error)}") from None
         except RecursionError:
             raise UserError(f"{self.path}: is no TOML: its values lie too deep in one another") from None
         return tables

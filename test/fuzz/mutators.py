@@ -191,7 +191,7 @@ def made_up(kind: Any, rng: random.Random, levels: int = 6) -> Any:
         return [made_up(inside, rng, levels - 1) for _ in range(rng.randrange(4))]
     if origin in (dict, Mapping) or kind is dict:
         inside = arguments[1] if arguments else Any
-        return {made_up(str, rng): made_up(inside, rng, levels - 1) for _ in range(rng.randrange(3))}
+        return {str(made_up(str, rng)): made_up(inside, rng, levels - 1) for _ in range(rng.randrange(3))}
     return _plain(kind, rng, levels)
 
 
