@@ -60,7 +60,7 @@ def ended(**values: object) -> EpisodeResult:
         (
             {"status": "failure", "end": "stuck", "reason": "5 times the same"},
             "not_reached",
-            "the same happened again and again: 5 times the same",
+            "stuck: 5 times the same",
         ),
     ],
 )

@@ -156,7 +156,7 @@ class Budget:
         """Say which limit is reached; empty where none is."""
         limit, about = self.reached(), "about " if self.estimated else ""
         if limit is Limit.STUCK:
-            return f"stuck: {self.stuck}"
+            return self.stuck
         if limit is Limit.TOKENS:
             prompt = 0 < self.max_prompt_tokens <= self.prompt_tokens
             used, most = (

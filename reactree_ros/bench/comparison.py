@@ -62,6 +62,9 @@ MEASURES = (
     SECONDS,
 )
 
+#: A further row where prices were set for the runs.
+COST = Measure(name="cost, in the prices of the runs", of=lambda run: run.cost, digits=5)
+
 #: Further rows where a person could be asked.
 ASKED = (
     Measure(name="questions", of=lambda run: run.questions, digits=2),

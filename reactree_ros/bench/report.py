@@ -16,6 +16,7 @@ from rich.console import Console
 from reactree_ros.bench import plots
 from reactree_ros.bench.comparison import (
     ASKED,
+    COST,
     GSR,
     LONGEST_INPUT,
     MEAN_INPUT,
@@ -117,8 +118,9 @@ class BenchReport:
         self.folder = folder
         self.settings: BenchSettings = read_settings(folder)
         asked = ASKED if self.settings.person else ()
-        self.measures = (*MEASURES, *asked, *([prices.measure()] if prices else []))
         results, self.broken = read_results(folder), read_broken(folder)
+        cost = [COST] if any(run.cost is not None for run in results) else []
+        self.measures = (*MEASURES, *asked, *cost, *([prices.measure()] if prices else []))
         if not results:
             why = f" ({_broke_off(self.broken)})" if self.broken else ""
             raise UserError(f"{folder}: no run is done yet{why}; let `reactree bench` go on")

@@ -372,7 +372,8 @@ class GoalNode(Composite, abc.ABC):
 
     def _limited(self, limit: Limit) -> LimitReached:
         """Tell the node of a limit that is reached, and return what ends it."""
-        reached = LimitReached(limit, "" if limit in COUNTED else self._context.budget.reason())
+        before = "stuck: " if limit is Limit.STUCK else ""
+        reached = LimitReached(limit, "" if limit in COUNTED else f"{before}{self._context.budget.reason()}")
         self.tell(str(reached), About.LIMIT)
         return reached
 

@@ -613,7 +613,7 @@ class Deeper(ScriptedModel):
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_the_deepest_tree_of_all_is_stopped_recorded_and_played_again(stopped: bool) -> None:
-    options = TreeOptions(max_depth=0, max_decisions=1000)
+    options = TreeOptions(max_depth=0, max_decisions=1000, stuck_after=0)
     episode, kept = recorded_episode({}, name="reactree", model=Deeper(), options=options)
     while not (episode.finished or (stopped and kept.lines and len(episode.context.nodes) == (DEEPEST + 1) // 2)):
         episode.tick()

@@ -60,7 +60,8 @@ def test_what_never_gets_on_ends_as_stuck_and_says_what_repeated(name: str) -> N
     result = of(texts())
     assert result.end == "stuck"
     assert result.decisions <= 61
-    assert result.reason.startswith("stuck: ")
+    assert result.message.startswith("stuck: ")
+    assert result.verdict.because == result.message
     assert what in result.reason
     assert of(texts(), stuck_after=0, max_decisions=99).end != "stuck"
 
