@@ -15,6 +15,7 @@ from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.turns import Told
 from reactree_ros.llm.port import DecisionRequest, ServerUnavailable
 from reactree_ros.pending import Pending
+from reactree_ros.registry import Registry
 from reactree_ros.world.port import Observation, WorldError
 
 if importlib.util.find_spec("rclpy"):
@@ -287,7 +288,8 @@ def test_a_picture_is_part_of_an_observations_message(picture: bytes | None) -> 
     assert observation_from_msg(observation_to_msg(seen, Time())) == seen
 
 
-def test_a_household_travels_whole(graph: Graph) -> None:
+def test_a_household_travels_whole(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Registry, "packages", frozenset({"garden"}))  # as where a plug-in brings its prompts
     garden = Household(
         name="garden",
         actions=("dig", "plant"),

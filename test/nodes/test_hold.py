@@ -125,7 +125,8 @@ def test_a_hold_that_lasts_too_long_ends_the_task_with_that_reason(graph: Graph)
     graph.household({}, model=model, world=world, hold_timeout=0.2)
     goal = graph.task()
     assert (goal.status, goal.result.end) == (GoalStatus.STATUS_ABORTED, "held")
-    assert (goal.result.error_code, goal.result.message) == (Result.HELD, f"held for longer than 0.2 s: {PRESSED}")
+    reason = f"it was held for too long: held for longer than 0.2 s: {PRESSED}"
+    assert (goal.result.error_code, goal.result.message) == (Result.HELD, reason)
     assert model.requests == []
 
 

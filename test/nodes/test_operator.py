@@ -57,8 +57,8 @@ def test_an_accepted_goal_and_its_end_are_logged_with_id_instruction_and_reason(
     graph.until(lambda: any("ended" in text for text in infos(heard)), "its end is logged")
     accepted, ended = infos(heard)
     assert accepted == f"goal {id_of(goal)} accepted: 'root'"
-    assert ended.startswith(f"goal {id_of(goal)} ended: not reached (failure), 'root'; 1 decisions, 0 steps, ")
-    assert ended.endswith("; the planner gave up: failure")
+    assert ended.startswith(f"goal {id_of(goal)} ended: goal not reached (failure), 'root'; 1 decisions, 0 steps, ")
+    assert ended.endswith("; the planner gave up: a")
 
 
 def test_a_goal_that_is_canceled_in_the_queue_is_logged_as_well(graph: Graph) -> None:
@@ -74,7 +74,7 @@ def test_a_goal_that_is_canceled_in_the_queue_is_logged_as_well(graph: Graph) ->
     mine = [text for text in infos(heard) if text.startswith(said)]
     assert mine == [
         f"{said} accepted behind 1: 'a'",
-        f"{said} ended: not reached (interrupted), 'a'; 0 decisions, 0 steps, 0.0 s; canceled",
+        f"{said} ended: interrupted (interrupted), 'a'; 0 decisions, 0 steps, 0.0 s; canceled",
     ]
 
 
@@ -91,10 +91,10 @@ def test_a_rejected_goal_is_warned_of_with_its_instruction(graph: Graph) -> None
 @pytest.mark.parametrize(
     ("script", "score", "limits", "message"),
     [
-        (["Act: failure"], None, {}, "the planner gave up: failure"),
-        (["Think: a"] * 3, None, {"max_decisions": 2}, "all of the 2 decisions are used up"),
-        (["Act: go to kitchen 1"] * 3, None, {"max_steps": 2}, "all of the 2 steps are used up"),
-        (["Act: done"], Score(0.0, 0.5), {}, "the planner says that it is done, but the world's goal is not reached"),
+        (["Act: failure"], None, {}, "the planner gave up: gave up at once"),
+        (["Think: a"] * 3, None, {"max_decisions": 2}, "out of decisions: all of the 2 decisions are used up"),
+        (["Act: go to kitchen 1"] * 3, None, {"max_steps": 2}, "out of steps: all of the 2 steps are used up"),
+        (["Act: done"], Score(0.0, 0.5), {}, "the planner says that it is done, but the goal does not hold"),
     ],
 )
 def test_a_task_never_fails_with_an_empty_message(
@@ -262,10 +262,10 @@ def test_siblings_are_told_apart_by_their_first_words_and_kinds_by_type_and_deta
     graph.household(SCRIPT)
     viewer = Viewer(graph)
     assert graph.task().result.success
-    graph.until(lambda: viewer.says("reactree_planner", "reached"), "the end is seen")
+    graph.until(lambda: viewer.says("reactree_planner", "claimed"), "the end is seen")
     apple, juice = "apple (find and pick up ...)", "juice (find and pick up ...)"
     assert {name: (one.type, one.additional_detail) for name, one in viewer.last.items()} == {
-        "reactree_planner": (Behaviour.SEQUENCE, "reached (done): 'root'"),
+        "reactree_planner": (Behaviour.SEQUENCE, "claimed, not checked (done): 'root'; ..."),
         "root": (Behaviour.SELECTOR, "agent: parallel ended in success"),
         "parallel": (Behaviour.PARALLEL, "Majority"),
         apple: (Behaviour.SELECTOR, "agent: done"),
@@ -342,7 +342,7 @@ def test_of_a_large_tree_what_is_below_those_that_have_ended_is_counted_and_left
     graph.household(script)
     viewer = Viewer(graph)
     assert graph.task().result.success
-    graph.until(lambda: viewer.says("reactree_planner", "reached"), "the end is seen")
+    graph.until(lambda: viewer.says("reactree_planner", "claimed"), "the end is seen")
     sizes = [len(tree.behaviours) for tree in viewer.trees]
     assert 12 < max(sizes) <= 20 < 3 + len(parts) * len(acts)  # the behaviours that there are
     assert sizes[-1] == 3 + len(parts) + 3
@@ -359,7 +359,7 @@ def test_no_text_is_markup_or_script_for_the_viewer(graph: Graph) -> None:
     graph.household({"<b>root</b>": [said, "Act: open <i>fridge 1"]}, world=SeenWorld(skills=["open <i>fridge 1"]))
     viewer = Viewer(graph)
     graph.task("<b>root</b>")
-    graph.until(lambda: viewer.says("reactree_planner", "not reached"), "the end is seen")
+    graph.until(lambda: viewer.says("reactree_planner", "broken off"), "the end is seen")
     boxes = [text for tree in viewer.trees for one in tree.behaviours for text in texts_of(one)]
     board = [one.value for tree in viewer.trees for one in tree.blackboard_on_visited_path]
     activity = [one.current_value for tree in viewer.trees for one in tree.blackboard_activity]
@@ -377,7 +377,7 @@ def test_the_watcher_of_py_trees_ros_can_read_every_snapshot(graph: Graph) -> No
     graph.household(SCRIPT)
     viewer = Viewer(graph)
     assert graph.task().result.success
-    graph.until(lambda: viewer.says("reactree_planner", "reached"), "the end is seen")
+    graph.until(lambda: viewer.says("reactree_planner", "claimed"), "the end is seen")
     for tree in viewer.trees:
         for behaviour in tree.behaviours:
             assert msg_to_behaviour(behaviour).feedback_message == behaviour.message
@@ -430,7 +430,7 @@ def test_the_planner_warns_of_an_inference_node_that_does_not_live_and_tells_how
     name = "/reactree_planner: task"
     assert not graph.task().result.success
     graph.until(lambda: "last goal" in told.of(name)[2] and told.of(name)[2]["last goal"] != "none yet", "it is told")
-    assert told.of(name)[2]["last goal"] == "failure; the planner gave up: failure"
+    assert told.of(name)[2]["last goal"] == "failure; the planner gave up: gave up at once"
     graph.kill(inference)
     silent = (DiagnosticStatus.WARN, "silent: inference")
     graph.until(lambda: told.of(name)[:2] == silent, "it is warned of")
