@@ -57,6 +57,10 @@ _KEYS = re.compile(
     r"|(?<![A-Za-z0-9])(?:[a-z0-9]{1,12}[._-]){0,3}"
     r"(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*\d[A-Za-z])[A-Za-z0-9]{18,}"
 )
+#: An address that cannot be taken apart, as far as it holds no key: its scheme, its host, a port in digits.
+_ODD_ADDRESS = re.compile(
+    r"(?P<begin>[a-zA-Z][a-zA-Z0-9+.-]{0,30}://(?![^/]*@)(?:\[[0-9a-f:]{1,40}|[a-z][a-z.-]{0,60}(?::\d{1,8}(?!\w))?))"
+)
 _ADDRESS = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s'\"<>|\\^`{}]+")
 #: A part of a path that is words, versions or a model's name, and no key.
 _PIECE = r"(?:(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,6})(?:\d{1,2}[a-z]{0,5})?|\d{1,4}[a-z]{0,4})"
@@ -166,8 +170,9 @@ def shown_address(address: str) -> str:
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port
-    except ValueError:
-        return HIDDEN
+    except ValueError:  # of such a one only the kind and the host are told
+        odd = _ODD_ADDRESS.match(address)
+        return f"{odd['begin']}{HIDDEN}" if odd else HIDDEN
     if parts.scheme == "file":
         return address
     where = f"[{host}]" if ":" in host else host

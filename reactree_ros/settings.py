@@ -212,7 +212,7 @@ class Fault:
         """What is wrong, with what stands there."""
         if self.unknown or self.missing:
             return self.said
-        name = str(self.path[-1]) if self.path else ""
+        name = str(self.path[-1]) if self.path and self.path[-1] != "[key]" else ""  # a mapping's key itself
         return f"{self.said}, not {shown(name, self.value)[:60]!r}"
 
 

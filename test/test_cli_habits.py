@@ -44,7 +44,7 @@ def test_the_exit_codes_are_in_the_help(cli: Cli) -> None:
         "Exit codes: 0 all is well",
         "1 a goal was not reached",
         "2 bad",
-        "130 interrupted",
+        "129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM",
         f"{NOBODY_READS} ",
     ):
         assert text in told

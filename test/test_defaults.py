@@ -92,7 +92,7 @@ def test_a_run_is_gone_on_with_by_its_own_model(cli: Cli, user: Path, tmp_path: 
         ("[run]\nmax_steps = -1", "run.max_steps: "),
         ("[run]\nmax_steps = [1, 2]", "run.max_steps: takes one value, not a list"),
         ("[run]\nview = 3", "run.view: must be true or false, not '3'"),
-        ("[run]\nsave = 1979-05-27", "run.save: must be a text, a number, true or false, not '1979-05-27'"),
+        ("[run]\nmax_steps = 1979-05-27", "run.max_steps: must be a text, a number, true or false, not '1979-05-27'"),
         ("[rum]\nview = true", "'rum' is no command; did you mean 'run'?"),
         ("max_steps = 3", "'max_steps' is no command;"),
         ("run = 3", "'run' must be a table: write [run], and its options below"),

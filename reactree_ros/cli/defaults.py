@@ -183,11 +183,10 @@ class DefaultsFile:
         options, where = dict(_options(command)), f"{table}.{key}"
         one = options.get(key.replace("-", "_"))
         if one is not None and (table != ALL or one.name not in getattr(command.callback, "own_only", ())):
-            converted = self._converted(command, one, value, where)
             if self.whose != USER and not _harmless_option(command, one, value):
                 way_out = f"say it on the command line, or in your own {user_file()}"
                 raise UserError(f"{self.path}: {where}: {NOT_BY_A_PROJECT}; {way_out}")
-            return {one.name: Default(converted, self.path, where)}
+            return {one.name: Default(self._converted(command, one, value, where), self.path, where)}
         if one is None and table != ALL:
             named = [name.replace("_", "-") for name in options]
             hint = did_you_mean(key.replace("_", "-"), named)
@@ -215,7 +214,7 @@ class DefaultsFile:
                 raise UserError(f"{self.path}: {where}: must be {wanted}, not {str(one)[:60]!r}")
         context = typer.Context(command)
         try:
-            if _is_path(option, option.process_value(context, value)):
+            if _is_path(option, option.process_value(context, values if option.multiple else value)):
                 values = [str(self.path.parent / str(one)) for one in values]
         except Exception as error:
             if (said := getattr(error, "message", None)) is None:

@@ -268,7 +268,7 @@ def test_without_what_plots_need_the_report_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert report(monkeypatch, tmp_path) == 2
-    assert "-m pip install matplotlib scipy" in capsys.readouterr().err
+    assert "-m pip install 'matplotlib>=3.6' 'scipy>=1.9'" in capsys.readouterr().err
 
 
 def test_what_a_model_or_a_user_said_is_no_markup() -> None:

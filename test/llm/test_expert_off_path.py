@@ -119,7 +119,7 @@ def test_a_model_that_turns_in_a_circle_gets_on_where_the_expert_takes_a_share_o
         result = carried_out(task, teacher, bare)
         assert 0 < pupil.asked <= len(teacher.labels)
         ends.append(result.end)
-    assert ends == ["out_of_steps", "done"]
+    assert ends == ["stuck", "done"]
 
 
 def test_what_was_picked_up_by_mistake_is_put_down_again() -> None:

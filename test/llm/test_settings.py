@@ -90,7 +90,7 @@ def test_what_is_not_set_is_left_to_vllm() -> None:
 BAD: dict[str, tuple[str | bytes, str]] = {
     "unknown model": ("llm: gpt", "language model 'gpt' is unknown; use one of expert, openai, vllm"),
     "nearly a model": ("llm: open_ai", "language model 'open_ai' is unknown; did you mean 'openai'?"),
-    "no name": ("llm: [vllm]", "llm is \"['vllm']\": name one of expert, openai"),
+    "no name": ("llm: [vllm]", "llm is \"['vllm']\": did you mean 'vllm'?"),
     "unknown setting": (
         "llm: openai\ntemperature: 1",
         "there is no setting 'temperature'; use one of request_timeout, max_concurrent, model, chat",
@@ -130,7 +130,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "tokens to think": ("llm: vllm\nreasoning_tokens: -1", "reasoning_tokens is '-1': input should be greater than"),
     "a key in what is no YAML": (
         f"llm: vllm\nengine_args: '[hf_token: {SECRET}, }}'",
-        "while parsing a flow node: expected the node content, but found '}' (line 1, column 26)",
+        "while parsing a flow node: expected the node content, but found '}' (line 1)",
     ),
     "no time": ("llm: openai\nrequest_timeout: 0", "request_timeout is '0': input should be greater than 0"),
     "time in words": (
@@ -142,9 +142,9 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "none at once": ("llm: vllm\nmax_concurrent: 0", "max_concurrent is '0': input should be greater than or equal to"),
     "method": (
         "llm: vllm\nmethod: magic",
-        "method is 'magic': input should be 'one_request', 'one_schema', 'rounds' or",
+        "method is 'magic': use one of one_request, one_schema, rounds",
     ),
-    "constraint": ("llm: openai\nconstraints: [regexp]", "constraints.0 is 'regexp': input should be"),
+    "constraint": ("llm: openai\nconstraints: [regexp]", "constraints.0 is 'regexp': did you mean 'regex'?"),
     "no mapping": ("llm: vllm\nengine_args: [64]", "engine_args must be like {max_num_seqs: 64}"),
     "no list": ("llm: fallback\nmodels: 7", "models must be a list, one language model an entry"),
     "further in": (

@@ -322,9 +322,9 @@ def test_with_working_memory_it_recalls() -> None:
     [
         ([START_S, "Action: failure"], "failure"),
         (["Subgoal: s\nAction: failure"], "failure"),
-        ([""], "out_of_decisions"),  # nothing at all
-        (["Subgoal:"], "out_of_decisions"),
-        (["Subgoal: s"], "out_of_decisions"),  # a subgoal without an action
+        ([""], "stuck"),  # nothing at all
+        (["Subgoal:"], "stuck"),
+        (["Subgoal: s"], "stuck"),  # a subgoal without an action
         ([START_S, "nonsense"], "out_of_decisions"),
         ([START_S, *["Subgoal: s\nAction: go to kitchen 1", "over"] * 99], "out_of_decisions"),
         ([START_S, *["Action: go to kitchen 1"] * 99], "out_of_steps"),
@@ -336,8 +336,13 @@ def test_every_run_ends(texts: list[str], end: str) -> None:
     result = run.run()
     assert (result.status, result.end) == ("failure", end)
     assert result.decisions <= 12
-    last = {"failure": "Act: failure", "out_of_steps": "Max steps", "out_of_decisions": "Max decisions"}[end]
-    assert run.context.nodes[0].text.endswith(last)
+    last = {
+        "failure": "Act: failure",
+        "out_of_steps": "Max steps",
+        "out_of_decisions": "Max decisions",
+        "stuck": "stuck: ",
+    }[end]
+    assert run.context.nodes[0].text.splitlines()[-1].startswith(last)
 
 
 def test_what_may_not_be_said_is_refused_and_the_model_is_told() -> None:

@@ -130,8 +130,8 @@ def test_a_house_is_written_by_the_command(cli: Cli, tmp_path: Path) -> None:
         (None, "is not there; name a world file of pyrobosim"),
         ("params: {}", "is no world of pyrobosim: it has no rooms"),
         (WORLD + TASK.replace("cup", "''"), "task.goal.0.item: string should have at least 1 character"),
-        (WORLD + TASK.replace("'on'", "under"), "task.goal.0.relation: input should be 'on' or 'inside'"),
-        (WORLD + TASK.replace("goal", "gaol"), "task.goal: field required"),
+        (WORLD + TASK.replace("'on'", "under"), "task.goal.0.relation: use one of on, inside"),
+        (WORLD + TASK.replace("goal", "gaol"), "task.gaol: there is no setting 'gaol'; did you mean 'goal'?"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named_with_what_is_wrong(tmp_path: Path, text: str | None, message: str) -> None:
