@@ -71,6 +71,7 @@ def cleaned(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else _UNSEEN.sub("", _LINE_ENDS.sub("\n", _ESCAPES.sub("", text)))
 
 
+@lru_cache(maxsize=512)  # an observation's text is a turn's, too, and worlds say the same again
 def as_seen(text: str) -> str:
     """Return a text of the world's as it stands in a prompt: what can be seen of it, quoted where it has to be."""
     return in_lines(cleaned(text))
