@@ -116,7 +116,8 @@ def in_this_process(
     )
     result = episode.run()
     file.close()
-    return decisions.lines, {"success": result.achieved, "reason": result.verdict.because} | dataclasses.asdict(result)
+    ended = {"success": result.achieved, "reason": result.verdict.because}
+    return decisions.lines, dataclasses.asdict(result) | ended
 
 
 #: What differs between two runs of the same: when, for how long, and who answered (over ROS an inference node says it).

@@ -38,14 +38,14 @@ def assert_world_gone(goal: Goal, message: str) -> None:
     """The task ended because the bridge or its world is gone, which is named."""
     assert (goal.status, goal.result.success) == (GoalStatus.STATUS_ABORTED, False)
     assert (goal.result.end, goal.result.error_code) == ("world_gone", Result.WORLD_UNAVAILABLE)
-    assert goal.result.message == message
+    assert goal.result.message == f"the world does not answer: {message}"
 
 
 def assert_model_gone(goal: Goal, message: str) -> None:
     """The task ended because the inference node or its language model is gone, which is named."""
     assert (goal.status, goal.result.success) == (GoalStatus.STATUS_ABORTED, False)
     assert (goal.result.end, goal.result.error_code) == ("model_gone", Result.MODEL_GONE)
-    assert goal.result.message == message
+    assert goal.result.message == f"the language model does not answer: {message}"
 
 
 def let_tick(graph: Graph, planner: PlannerNode) -> None:
@@ -108,7 +108,7 @@ def test_an_episodic_memory_that_cannot_be_read_is_named_and_the_planner_lives_o
     goal = graph.task()
     assert (goal.status, goal.result.end) == (GoalStatus.STATUS_ABORTED, "memory_gone")
     assert (goal.result.error_code, goal.result.success) == (Result.MEMORY_GONE, False)
-    assert goal.result.message == "no examples: memory.db: disk I/O error"
+    assert goal.result.message == "the memory does not answer: no examples: memory.db: disk I/O error"
     planner._memory = planner._examples = None
     assert graph.task().result.success
 
