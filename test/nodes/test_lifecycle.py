@@ -163,6 +163,7 @@ def test_a_goal_that_is_not_accepted_yet_when_the_bridge_is_cleaned_up_is_cancel
     robot = graph.add(Robot(context=graph.context, behave={"navigate_to_pose": ["hold"]}), alone=True)
     bridge = activate(robot_bridge(graph))
     graph.until(lambda: bridge._hosted._senses.map.robot, "tf is there")
+    graph.until(lambda: not bridge._hosted.halted(), "the stop is heard")
     graph.halt(robot)
     graph.skill("go to bed 1", to="robot_bridge")
     graph.until(lambda: bridge.heartbeat.goals, "the goal was sent")

@@ -743,6 +743,7 @@ def test_a_bridge_can_be_cleaned_up_and_brought_up_again_and_leaves_nothing_behi
             assert getattr(bridge, f"trigger_{step}")() == TransitionCallbackReturn.SUCCESS
     assert entities(bridge) == before
     house.graph.until(lambda: house.map.robot, "tf is there")
+    house.graph.until(lambda: not house.stop.engaged(), "the stop is heard")
     house.does("go to bed 1")
 
 
