@@ -675,7 +675,7 @@ def test_no_key_is_told(peer: Peer, tmp_path: Path, as_json: list[str]) -> None:
         ("git+https://ghost:tok@host/x.git", "git+https://***@host/x.git"),
         ("http://me:a/b@c@host/v1", "http://***@host/v1"),
         ("https://docs.ros.org/en", "https://docs.ros.org/en"),
-        ("{'api_key': 'abc', 'n': 1}", "{'api_key': '***', 'n': 1}"),
+        ("{'api_key': 'abc', 'n': 1}", "{'api_key': ***, 'n': 1}"),
         ("Authorization: Bearer abc", "Authorization: ***"),
         ("hf_abcdefghij is it", "*** is it"),
         ("$OPENAI_API_KEY: holds no key", "$OPENAI_API_KEY: holds no key"),

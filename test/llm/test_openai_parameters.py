@@ -68,7 +68,8 @@ def test_a_parameter_that_a_refusal_names_is_left_out_from_then_on_and_that_is_s
         assert len(refused) == 1
         for request in peer.asked:
             assert {"temperature", "top_p", "seed", "max_tokens"} - request.body.keys() <= {name}
-    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    warnings = [one for one in told if not one.startswith("waiting for ")]  # as a busy machine has it
     assert len(warnings) == 1
     assert warnings[0].endswith(f"; from now on left out: {name}")
     assert "hosted at http://127.0.0.1" in warnings[0]
