@@ -74,7 +74,7 @@ class InstantWorld(World):
 
 
 def episode(model: InstantModel, record: Recorder | None = None) -> Episode:
-    options = TreeOptions(max_depth=0, max_decisions=10**9, max_steps=10**9)
+    options = TreeOptions(max_depth=0, max_decisions=10**9, max_steps=10**9, stuck_after=0)
     return Episode(
         "grow", model=model, world=InstantWorld(), planner=planner("reactree"), options=options, record=record
     )

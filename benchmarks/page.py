@@ -89,7 +89,7 @@ def carry_out(path: Path, agents: int, rate: float) -> None:
         world=InstantWorld(),
         model=Spreading(),
         planner=planner("reactree"),
-        options=TreeOptions(max_depth=0, max_decisions=10**9, max_steps=10**9),
+        options=TreeOptions(max_depth=0, max_decisions=10**9, max_steps=10**9, stuck_after=0),
         record=Recorder(file.write, flush=file.flush),
     )
     begin = time.monotonic()
