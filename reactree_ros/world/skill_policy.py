@@ -5,7 +5,6 @@ It is enforced on the robot's side, whatever the language model says.
 
 from __future__ import annotations
 
-import difflib
 import enum
 import re
 import unicodedata
@@ -19,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from reactree_ros.agent.household import split_skill
 from reactree_ros.errors import UserError
 from reactree_ros.read_back import read_yaml
-from reactree_ros.settings import did_you_mean, fault_of
+from reactree_ros.settings import did_you_mean, fault_of, nearest
 
 #: The number behind a name.
 _INSTANCE = re.compile(r" \(?\d+\)?(?=\s|$)")
@@ -143,9 +142,8 @@ class SkillPolicy:
 
 
 def _nearest(word: str, words: Sequence[str]) -> str:
-    by_lower_case = {one.lower(): one for one in words}
-    near = difflib.get_close_matches(word.lower(), by_lower_case, n=1)
-    return f"did you mean '{by_lower_case[near[0]]}'?" if near else f"its words are such as '{words[0]}'"
+    near = nearest(word, words)
+    return f"did you mean '{near}'?" if near else f"its words are such as '{words[0]}'"
 
 
 def _things(target: str, *, one_name: bool) -> tuple[set[str], set[str]]:
