@@ -31,9 +31,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.transcript import Transcript
 from reactree_ros.agent.turns import Said, Turn
-from reactree_ros.memory.episodic import approximate_tokens
 from reactree_ros.planners.hiagent.chunks import Chunk, Element, Pair, Subgoal, as_turns, chunked, last_observation
 from reactree_ros.record.recordings import RecordedRun, load_recording
 

@@ -45,6 +45,7 @@ from typing import Any
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.prompt import start_turn, system_text
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.transcript import parse_transcript
 from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.llm.decoding import Method
@@ -54,7 +55,7 @@ from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import Choice, DecisionRequest, prompt_text
 from reactree_ros.llm.transformers_engine import TransformersEngine
-from reactree_ros.memory.episodic import TOKEN_LIMIT, approximate_tokens
+from reactree_ros.memory.port import TOKEN_LIMIT
 from reactree_ros.world.virtualhome.household import WAH_NL
 from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 from reactree_ros.world.virtualhome.tasks import load_tasks

@@ -36,9 +36,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reactree_ros.agent.decision import Act, Think
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
-from reactree_ros.memory.episodic import TOKEN_LIMIT, EpisodicMemory, approximate_tokens
 from reactree_ros.memory.experience import End, Experience
+from reactree_ros.memory.port import TOKEN_LIMIT
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 
 DIMENSION = 384
 RUN = 20  # experiences per run
@@ -93,7 +95,7 @@ def experiences(count: int) -> Iterator[Experience]:
         )
 
 
-def fill(memory: EpisodicMemory, embedder: ReadyEmbedder, vectors: NDArray[np.float32], files: Path | None) -> float:
+def fill(memory: SqliteMemory, embedder: ReadyEmbedder, vectors: NDArray[np.float32], files: Path | None) -> float:
     """Adds one experience per vector, and writes one pickle for each; returns the seconds that adding took."""
     seconds = 0.0
     run: list[Experience] = []
@@ -147,7 +149,7 @@ def measure(size: int, *, queries: int, files_up_to: int) -> list[str]:
         files = Path(name) / "files" if size <= files_up_to else None
         if files is not None:
             files.mkdir()
-        with EpisodicMemory(Path(name) / "memory.db", embedder) as memory:
+        with SqliteMemory(Path(name) / "memory.db", embedder) as memory:
             adding = fill(memory, embedder, vectors, files)
 
             def retrieve(number: int) -> tuple[Experience, ...]:

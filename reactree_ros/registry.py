@@ -1,7 +1,7 @@
-"""What can be named: planners, worlds, language models and task suites, of this package and of others.
+"""What can be named: planners, worlds, language models, memories and task suites, of this package and of others.
 
 Each thing is one file with a spec in it. This package's specs are listed here; another distribution names its own as
-entry points of the groups ``reactree_ros.planners``, ``.worlds``, ``.models`` and ``.suites``::
+entry points of the groups ``reactree_ros.planners``, ``.worlds``, ``.models``, ``.memories`` and ``.suites``::
 
     [project.entry-points."reactree_ros.worlds"]
     garden = "my_package.garden:SPEC"
@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import pkgutil
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from reactree_ros.errors import UserError
@@ -26,6 +28,7 @@ from reactree_ros.settings import NoSettings, Settings, did_you_mean
 if TYPE_CHECKING:
     from reactree_ros.bench.spec import SuiteSpec
     from reactree_ros.llm.spec import ModelSpec
+    from reactree_ros.memory.spec import MemorySpec
     from reactree_ros.planners.spec import PlannerSpec
     from reactree_ros.world.spec import WorldSpec
 
@@ -194,6 +197,13 @@ def _origin(point: metadata.EntryPoint) -> str:
         return point.value
 
 
+def _each_in(folder: str, *, first: str) -> dict[str, str]:
+    """Return a spec for each module of a folder of this package, named like the module; one of them comes first."""
+    path = Path(__file__).parent.joinpath(*folder.split("."))
+    others = sorted(one.name for one in pkgutil.iter_modules([str(path)]))
+    return {name: f"reactree_ros.{folder}.{name}:SPEC" for name in dict.fromkeys([first, *others])}
+
+
 PLANNERS: Registry[PlannerSpec] = Registry(
     "planner",
     "reactree_ros.planners",
@@ -237,6 +247,7 @@ MODELS: Registry[ModelSpec] = Registry(
         "lapsing": "reactree_ros.llm.expert.lapses:SPEC",
     },
 )
+MEMORIES: Registry[MemorySpec] = Registry("memory", "reactree_ros.memories", _each_in("memory.stores", first="sqlite"))
 SUITES: Registry[SuiteSpec] = Registry(
     "task suite",
     "reactree_ros.suites",
@@ -253,4 +264,10 @@ SUITES: Registry[SuiteSpec] = Registry(
     },
 )
 #: Everything that can be named, as `reactree list` calls it.
-REGISTRIES: dict[str, Registry[Any]] = {"planners": PLANNERS, "worlds": WORLDS, "models": MODELS, "suites": SUITES}
+REGISTRIES: dict[str, Registry[Any]] = {
+    "planners": PLANNERS,
+    "worlds": WORLDS,
+    "models": MODELS,
+    "memories": MEMORIES,
+    "suites": SUITES,
+}

@@ -9,10 +9,11 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED, completion
-from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, takes
+from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, memory_option, takes
 from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import model_to_dict
 from reactree_ros.llm.trained import as_trained
+from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.registry import SUITES
 from reactree_ros.settings import Harmless
 from reactree_ros.tree.options import RunOptions
@@ -39,7 +40,7 @@ def bench(
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Only so many tasks, the first ones; 0: all.")] = 0,
     memory: Annotated[
-        Path | None, typer.Option(help="An episodic memory that examples come from; it is left as it is.")
+        NamedMemory | None, memory_option("An episodic memory that examples come from; it is left as it is.")
     ] = None,
     person: Annotated[
         str,

@@ -13,8 +13,10 @@ from rich.text import Text
 
 from reactree_ros.cli import COMMANDS, NOT_ACHIEVED, Commands
 from reactree_ros.cli.defaults import WAYS, files, standing, user_file, why_not
+from reactree_ros.cli.options import memory_option
 from reactree_ros.cli.trusted import NAME, Standing
 from reactree_ros.findings import Finding, Verdict
+from reactree_ros.memory.spec import NamedMemory
 
 app = typer.Typer(add_completion=False)
 SIGNS = {Verdict.RIGHT: "ok", Verdict.NOTE: "--", Verdict.WRONG: "!!"}
@@ -28,7 +30,7 @@ def doctor(
         Path | None, typer.Option(help="A YAML file of language models: whether their servers answer.")
     ] = None,
     memory: Annotated[
-        Path | None, typer.Option(help="An episodic memory: whether it can be read, what it holds.")
+        NamedMemory | None, memory_option("An episodic memory: whether it can be read, what it holds.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:

@@ -13,9 +13,9 @@ from py_trees.behaviour import Behaviour
 from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import Said, Turn
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.memory.episodic import approximate_tokens
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.search import SearchMemory
 from reactree_ros.memory.working import WorkingMemory

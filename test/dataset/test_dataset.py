@@ -28,7 +28,7 @@ from reactree_ros.dataset.teaching import Teacher
 from reactree_ros.episode import Episode
 from reactree_ros.llm.expert.goals import goals_of
 from reactree_ros.llm.expert.model import ExpertModel
-from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.export import experiences_of
 from reactree_ros.record.moment import Moment
@@ -268,7 +268,7 @@ def test_examples_come_from_a_memory_the_most_similar_first(
         who = {"model": ExpertModel(), "planner": planner("reactree_wm"), "record": Recorder(moment.apply)}
         assert Episode(task.instruction, world=world, **who).run().achieved
     known = experiences_of(moment)
-    with EpisodicMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
         memory.add_run(known)
     settings = ("--houses", 1, "--rooms", 3, "--noise", 0, "--unclear", 0, "--no-may-say", "--workers", 1)
     examples = ("--examples", 2, "--memory", tmp_path / "memory.db")

@@ -16,7 +16,7 @@ from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Said
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
-from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.planners.spec import planner_names
 from reactree_ros.record.player import replay
 from reactree_ros.record.reader import read_record
@@ -217,7 +217,7 @@ def test_examples_of_episodic_memory_are_as_many_as_asked_for(
 ) -> None:
     monkeypatch.setattr("reactree_ros.memory.embedding.default_embedder", WordHashEmbedder)
     file, model = tmp_path / "memory.db", ScriptedModel({"find the apple": ["Act: done"]})
-    with EpisodicMemory(file, WordHashEmbedder()) as memory:
+    with SqliteMemory(file, WordHashEmbedder()) as memory:
         for task, thing in enumerate(("apple", "pudding")):
             memory.add_run([experience(f"look for the {thing}", task=task)])
     graph.household({}, model=model, memory=str(file), max_examples=most)

@@ -1,4 +1,4 @@
-"""An episodic memory that was named: whether it can be read, what it holds. Nothing is written, nor beside it."""
+"""A look at a database file: whether it is a memory that can be read, and what it holds. Nothing is written."""
 
 from __future__ import annotations
 
@@ -9,43 +9,34 @@ from pathlib import Path
 
 from reactree_ros.findings import Finding, Verdict
 from reactree_ros.installation import install_line, lacking
+from reactree_ros.memory.embedding import DEFAULT_MODEL
+from reactree_ros.memory.port import EpisodicMemoryError
+from reactree_ros.memory.stores.sqlite.database import SCHEMA_VERSION, check_schema
 
-#: Longest wait for whoever holds it, in seconds.
+#: Longest wait for another process that holds it, in seconds.
 PATIENCE = 2.0
 _JOURNAL_BYTE, _WRITE_AHEAD = 18, 2  # of the header of a database file: how it is written
 
 
-def episodic_memory(path: Path | None) -> Iterator[Finding]:
-    """Yield what there is of an episodic memory.
+def diagnose(path: Path) -> Iterator[Finding]:
+    """Yield what there is of the memory in a file.
 
-    Args:
-        path: The file; None: none was named.
+    Raises:
+        OSError: There is no such file, or it may not be read.
+        EpisodicMemoryError: It is no memory of ours.
     """
-    if path is None:
-        yield Finding("memory", Verdict.NOTE, "none is named", "--memory FILE looks at one")
-        return
-    from reactree_ros.memory.store import EpisodicMemoryError
-
     try:
-        yield from _look(path)
-    except EpisodicMemoryError as error:
-        yield Finding("memory", Verdict.WRONG, str(error), "it is left as it is; name another file with --memory")
-    except (sqlite3.Error, OSError) as error:
+        with closing(_opened(path)) as database:
+            check_schema(database, path)
+            meta = dict(database.execute("SELECT key, value FROM meta"))
+            (experiences,) = database.execute("SELECT count(*) FROM experience").fetchone()
+            (runs,) = database.execute("SELECT count(*) FROM run").fetchone()
+    except sqlite3.Error as error:
         is_held = "locked" in str(error)
         said = f"{path}: {'another process holds it' if is_held else 'cannot be read'} ({error})"
         mend = "wait for that process, or end it" if is_held else "name an episodic memory, a file that may be read"
         yield Finding("memory", Verdict.WRONG, said, mend)
-
-
-def _look(path: Path) -> Iterator[Finding]:
-    from reactree_ros.memory.embedding import DEFAULT_MODEL
-    from reactree_ros.memory.store import SCHEMA_VERSION, check_schema
-
-    with closing(_opened(path)) as database:
-        check_schema(database, path)
-        meta = dict(database.execute("SELECT key, value FROM meta"))
-        (experiences,) = database.execute("SELECT count(*) FROM experience").fetchone()
-        (runs,) = database.execute("SELECT count(*) FROM run").fetchone()
+        return
     yield Finding("memory", Verdict.RIGHT, f"{path}: {experiences} experiences of {runs} runs, schema {SCHEMA_VERSION}")
     said = f"{meta.get('embedder')}, {meta.get('dimension')} dimensions"
     if meta.get("embedder") != DEFAULT_MODEL:
@@ -61,15 +52,8 @@ def _look(path: Path) -> Iterator[Finding]:
 def _opened(path: Path) -> sqlite3.Connection:
     """Open a database to be read only.
 
-    With a write-ahead log it is taken as unchanging where there is no log, because to read it otherwise makes one.
-
-    Raises:
-        OSError: There is no such file, or it may not be read.
-        EpisodicMemoryError: It is no database.
-        sqlite3.Error: It cannot be opened.
+    A file with a write-ahead log is opened as unchanging if there is no log: to read it otherwise would make one.
     """
-    from reactree_ros.memory.store import EpisodicMemoryError
-
     with path.open("rb") as file:
         header = file.read(100)
     if not header.startswith(b"SQLite format 3\0"):
