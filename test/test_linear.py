@@ -246,5 +246,5 @@ def test_what_is_square_is_found(square: str) -> None:
 
 
 def test_there_are_patterns_of_every_folder() -> None:
-    assert {name.split(".")[1] for name in USES} >= {"agent", "llm", "planners", "world", "person"}
+    assert {name.split(".")[1] for name in USES} >= {"agent", "lab", "llm", "world", "person"}
     assert len(USES) > 100
