@@ -15,10 +15,10 @@ import pytest
 from word_hash_embedder import experience
 
 from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.lab.planners.zsp import Mapping
 from reactree_ros.memory import embedding
 from reactree_ros.memory.embedding import EmbeddingError, EmbeddingUnavailable, SentenceTransformerEmbedder
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.planners.zsp import Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,7 +32,8 @@ def embedder() -> SentenceTransformerEmbedder:
 
 def test_importing_the_memories_imports_no_heavy_library() -> None:
     program = (
-        "import sys; from reactree_ros.memory import embedding, experience, port, spec, working; from reactree_ros.memory.stores import sqlite; "
+        "import sys; from reactree_ros.memory import embedding, experience, port, spec, working; "
+        "from reactree_ros.memory.stores import sqlite; "
         "embedding.SentenceTransformerEmbedder().dimension; "
         "print([name for name in ('torch', 'sentence_transformers', 'transformers', 'rclpy') if name in sys.modules])"
     )

@@ -15,8 +15,8 @@ from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import Counts, EpisodicMemory
 from reactree_ros.memory.spec import MemorySpec
 from reactree_ros.memory.stores.sqlite.database import ENDS, ExperienceStore
-from reactree_ros.memory.stores.sqlite.index import ExperienceIndex
 from reactree_ros.memory.stores.sqlite.diagnosis import diagnose
+from reactree_ros.memory.stores.sqlite.index import ExperienceIndex
 from reactree_ros.settings import Settings
 
 _FETCHED_AT_ONCE = 12  # about what fills the token limit
