@@ -17,10 +17,10 @@ from packaging.requirements import Requirement
 
 from reactree_ros import installation
 from reactree_ros.installation import check_own_requirements, install_line
-from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS
+from reactree_ros.registry import REGISTRIES
 
 ROOT = Path(__file__).parents[1]
-EXTRAS = {spec.extra for registry in (PLANNERS, WORLDS, MODELS, SUITES) for spec in registry if spec.extra}
+EXTRAS = {spec.extra for registry in REGISTRIES.values() for spec in registry if spec.extra}
 
 
 def asked_for(line: str) -> list[Requirement]:

@@ -10,7 +10,7 @@ import pytest
 from pydantic import Field
 
 from reactree_ros.llm.settings import reaching_of_model
-from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Spec
+from reactree_ros.registry import REGISTRIES, SUITES, WORLDS, Spec
 from reactree_ros.settings import Harmless, Settings, is_harmless, plain, reaching
 
 #: What a hostile file may say anywhere.
@@ -34,7 +34,7 @@ HOSTILE: tuple[Any, ...] = (
 )
 #: Texts that go into a prompt, or to a server that the user named, and nowhere else.
 _ONLY_SAID = {("jericho", "instruction"), ("openai", "model")}
-SPECS = [spec for registry in (PLANNERS, WORLDS, MODELS, SUITES) for spec in registry]
+SPECS = [spec for registry in REGISTRIES.values() for spec in registry]
 
 
 def texts(spec: Spec) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reactree_ros.planners.spec import WM
-from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry
+from reactree_ros.registry import PLANNERS, REGISTRIES, Registry
 
 Named = list[tuple[str, str]]
 
@@ -38,8 +38,7 @@ def planners(incomplete: str) -> Named:
 
 def listed(incomplete: str) -> Named:
     """Complete what `reactree list` shows: a kind, or the name of anything that is registered."""
-    registries: dict[str, Registry[Any]] = {"planners": PLANNERS, "worlds": WORLDS, "models": MODELS, "suites": SUITES}
     kinds = [
-        (kind, f"all {kind}, with their settings") for kind in (*registries, "words") if kind.startswith(incomplete)
+        (kind, f"all {kind}, with their settings") for kind in (*REGISTRIES, "words") if kind.startswith(incomplete)
     ]
-    return kinds + [found for registry in registries.values() for found in names_of(registry)(incomplete)]
+    return kinds + [found for registry in REGISTRIES.values() for found in names_of(registry)(incomplete)]

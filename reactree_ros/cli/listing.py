@@ -31,18 +31,19 @@ def listing(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="A planner, world, language model or suite by name, or a kind: planners, worlds, models, suites, "
-            "words. By default everything, a line each.",
+            help=f"A planner, world, language model, memory or suite by name, or a kind: {', '.join(REGISTRIES)}, "
+            f"{WORDS}. By default everything, a line each.",
             autocompletion=completion.listed,
         ),
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print tables in Markdown, with the settings.")] = False,
     own: Annotated[bool, typer.Option("--own", help="Without what other packages bring.")] = False,
 ) -> None:
-    """Say what can be named: planners, worlds, language models and task suites; of one that is named, its settings.
+    """Say what can be named: planners, worlds, language models, memories and task suites; the settings of one by name.
 
-    A setting is given as --world-option, --llm-option or --suite-option NAME=VALUE, those of a planner as
-    --planner NAME:OPTION=VALUE. `words` are what a semantic map calls furniture and objects, and the expert knows.
+    A setting is given as --world-option, --llm-option or --suite-option NAME=VALUE, one of a planner as
+    --planner NAME:OPTION=VALUE, one of a memory as --memory NAME:SETTING=VALUE. `words` are what a semantic map calls
+    furniture and objects, and the expert knows.
     """
     if name == WORDS:
         _list_words(markdown=markdown)
