@@ -22,11 +22,12 @@ from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, 
 from reactree_ros.pending import Pending
 from reactree_ros.settings import Harmless, or_nearest
 from reactree_ros.world.company import is_here
-from reactree_ros.world.port import Observation, Outcome, Score, World
+from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.spec import WorldSettings, WorldSpec
+from reactree_ros.world.team import SharedWorld
 
 
-class SymbolicWorld(World):
+class SymbolicWorld(SharedWorld):
     """A household task on its scene graph.
 
     What is next to the agent is read from the graph's directed CLOSE edges: an agent that stands at ``x`` has ``x``
@@ -80,7 +81,7 @@ class SymbolicWorld(World):
         self._anchor: Thing | None = None  # where the agent stands; None: in the middle of a room
         self._receptacle: Thing | None = None  # where a put down goes
 
-    def team(self) -> Mapping[str, World]:
+    def team(self) -> Mapping[str, SharedWorld]:
         """Return the agents, where there are several."""
         return self._team
 

@@ -57,8 +57,8 @@ class Notebook(EpisodicMemory):
 
     def ranked(self, text: str, *, seed: int = 0) -> Iterator[tuple[float, Experience]]:
         """Rank by the words in common; what is equal, by a digest of the seed and the experience."""
-        likeness = {one: _likeness(text, one.subgoal) for one in self}
-        yield from ((likeness[one], one) for one in sorted(self, key=lambda one: (-likeness[one], _drawn(one, seed))))
+        found = [(_likeness(text, one.subgoal), one) for one in self]
+        yield from sorted(found, key=lambda each: (-each[0], _drawn(each[1], seed)))
 
     def __iter__(self) -> Iterator[Experience]:
         """Yield what is on each line."""

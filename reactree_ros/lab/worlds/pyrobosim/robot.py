@@ -19,7 +19,8 @@ from reactree_ros.lab.worlds.pyrobosim.simulator import Body, Ended, House, Unde
 from reactree_ros.pending import Pending
 from reactree_ros.worker import Stopped
 from reactree_ros.world.company import is_here
-from reactree_ros.world.port import Observation, Outcome, RightOfWay, RobotGone, Score
+from reactree_ros.world.port import Observation, Outcome, RobotGone, Score
+from reactree_ros.world.team import RightOfWay, SharedWorld
 from reactree_ros.world.worker_world import WorkerWorld
 
 LOOK = "look around"
@@ -60,7 +61,7 @@ BROKEN = "BROKEN"
 _DONE = _End(Outcome.DONE)
 
 
-class PyrobosimRobot(WorkerWorld):
+class PyrobosimRobot(WorkerWorld, SharedWorld):
     """What one robot sees of a world of pyrobosim, and does in it.
 
     It knows rooms and furniture from the start, and of things only where it has detected them; it looks wherever it
