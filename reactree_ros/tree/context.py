@@ -257,7 +257,6 @@ class RunContext:
             return
         if not self.team.alone:
             self.team.news.add(robot.name, observation)
-        now = self.clock()
         for seen in observation.seen:
             if GONE in seen.states:
                 self.working_memory.forget(seen.word, seen.instance)
@@ -271,7 +270,4 @@ class RunContext:
                 place=seen.place,
                 held=seen.held,
                 robot=robot.name,
-                time=now,
             )
-        if observation.looked_into is not None:
-            self.working_memory.looked_into(observation.looked_into, time=now)

@@ -17,6 +17,7 @@ from reactree_ros.agent.turns import Said
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import Reply
+from reactree_ros.memory.spec import memory as named
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.planners.spec import planner_names
 from reactree_ros.record.player import replay
@@ -226,6 +227,16 @@ def test_examples_of_episodic_memory_are_as_many_as_asked_for(
     assert [thing for thing in ("apple", "pudding") if f"Your task is to: look for the {thing}" in prompt] == found
 
 
+def test_a_memory_of_another_store_is_named_by_the_same_parameter(graph: Graph, tmp_path: Path) -> None:
+    pytest.importorskip("reactree_garden.memory", reason="needs test/plugin; `make test` installs it")
+    name, model = f"notebook:path={tmp_path / 'notebook'}", ScriptedModel({"find the apple": ["Act: done"] * 2})
+    with named(name).open() as memory:
+        memory.add_run([experience("look for the apple")])
+    graph.household({}, model=model, memory=name)
+    assert graph.task("find the apple").result.success
+    assert "Your task is to: look for the apple" in model.requests[0].prompt
+
+
 def test_the_seed_reaches_the_model(graph: Graph) -> None:
     model = ScriptedModel(DONE)
     graph.household({}, model=model)
@@ -290,6 +301,8 @@ def test_parameters_that_make_no_sense_are_refused(graph: Graph) -> None:
         graph.planner(parallel="most")
     with pytest.raises(UserError, match="planner 'reactre' is unknown; did you mean 'reactree'"):
         graph.planner(planner="reactre")
+    with pytest.raises(UserError, match="memory 'sqlit' is unknown; did you mean 'sqlite'"):
+        graph.planner(memory="sqlit:path=m.db")
 
 
 def test_a_change_that_makes_no_sense_is_refused_and_the_parameter_stays(graph: Graph) -> None:
