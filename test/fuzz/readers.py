@@ -40,7 +40,7 @@ from reactree_ros.lab.training import dataset
 from reactree_ros.lab.training.settings import TrainSettings, read_recipe
 from reactree_ros.llm.settings import load_models_file
 from reactree_ros.llm.trained import trained_for
-from reactree_ros.memory.recorded import import_experiences, recorded_success
+from reactree_ros.memory.recorded import export_experiences, import_experiences, recorded_success
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.record import events
 from reactree_ros.record.export import experiences_of, texts_of, training_lines, write_pictures
@@ -226,7 +226,7 @@ def _goal() -> list[bytes]:
 def _experiences() -> list[bytes]:
     with tempfile.TemporaryDirectory() as folder, SqliteMemory(Path(folder, "m.db"), WordHashEmbedder()) as memory:
         _fill(memory)
-        memory.export(Path(folder, "out.jsonl"))
+        export_experiences(memory, Path(folder, "out.jsonl"))
         return [Path(folder, "out.jsonl").read_bytes()]
 
 
@@ -299,7 +299,7 @@ def _read_memory(path: Path) -> None:
             memory.counts,
             lambda: list(memory),
             lambda: memory.search("open the fridge", 3),
-            lambda: memory.export(path.parent / "out.jsonl"),
+            lambda: export_experiences(memory, path.parent / "out.jsonl"),
             lambda: _fill(memory),
         ]
         for use in uses:
