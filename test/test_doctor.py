@@ -87,10 +87,7 @@ def test_a_look_that_fails_is_one_more_thing_that_is_wrong(cli: Cli, monkeypatch
     monkeypatch.setattr(ros, "ros", fail)
     ended = cli("doctor")
     assert ended.code == 1
-    assert (
-        "  ok  first: looked at\n  !!  ROS 2: could not be looked at to its end (RuntimeError: out of luck)"
-        in ended.out
-    )
+    assert "  ok  first: looked at\n  !!  ROS 2: the check stopped halfway (RuntimeError: out of luck)" in ended.out
     assert "Traceback" not in ended.out + ended.err
     assert "Terminal and disk" in ended.out
 
@@ -270,7 +267,7 @@ def test_a_distribution_that_is_not_sourced_is_named_with_how_it_is_and_its_pyth
     found = by_name(ros.ros(tmp_path))
     assert found["distribution"].verdict is NOTE
     assert found["distribution"].mend == f"source {tmp_path}/jazzy/setup.bash"
-    assert (found["rclpy"].verdict, found["rclpy"].mend) == (NOTE, "for the nodes run and install with python3.99")
+    assert (found["rclpy"].verdict, found["rclpy"].mend) == (NOTE, "for the nodes, run and install with python3.99")
 
 
 def test_an_rclpy_of_another_python_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -419,7 +416,7 @@ def test_a_model_that_is_named_need_not_be_listed(
     models.write_text(f"llm: openai\nbase_url: {peer.base_url}\nmodel: tiny\n", encoding="utf-8")
     *_, found = servers.servers("", models)
     assert found.verdict is RIGHT
-    assert found.said == f"{peer.base_url} answers; it takes requests for the model tiny, which it does not list"
+    assert found.said == f"{peer.base_url} answers; it accepts requests for the model tiny, which it does not list"
     models.write_text(f"llm: openai\nbase_url: {peer.base_url}\nmodel: other\n", encoding="utf-8")
     *_, found = servers.servers("", models)
     assert found.verdict is not RIGHT

@@ -106,5 +106,5 @@ def test_who_leaves_answers_nothing_any_more() -> None:
 
 
 def test_without_a_run_nobody_takes_words_in() -> None:
-    with pytest.raises(UserError, match="no run goes on"):
+    with pytest.raises(UserError, match="no run is going on"):
         Desk().say("the red one")
