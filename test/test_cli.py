@@ -357,7 +357,7 @@ def test_a_memory_is_filled_from_nothing_and_gone_on_with(cli: Cli, tmp_path: Pa
     assert first.code == 0
     assert first.out.startswith("2 of 2 tasks reached their goal (1 of the first 1, 1 of the rest).\n")
     again = cli("bootstrap", "--tasks", house, "--memory", memory)
-    assert again.out.endswith("0 of --seed-memory and 0 of these runs are new.\n")
+    assert again.out.endswith("0 from --seed-memory, 0 new ones from these runs.\n")
     missing = cli("bootstrap", "--tasks", house, "--memory", memory, "--seed-memory", tmp_path / "none.db")
     assert (missing.code, missing.err) == (2, f"error: --seed-memory {tmp_path / 'none.db'}: there is no such file\n")
 
@@ -489,7 +489,7 @@ def test_a_check_names_what_could_be_better(cli: Cli, peer: Peer) -> None:
     ended = cli("llm", "check", "--llm", "openai", "--base-url", peer.base_url)
     assert ended.code == 1
     assert "! it obeys no constraint: decisions are parsed, checked and asked for again; vLLM obeys" in ended.out
-    assert "! it does not say what its prefix cache serves" in ended.out
+    assert "! it does not report what its prefix cache serves" in ended.out
 
 
 def test_a_check_names_a_decision_that_fails(cli: Cli, peer: Peer) -> None:
@@ -616,7 +616,7 @@ BAD: dict[str, tuple[list[str], str]] = {
         ["bench", "--suite", "generated", "--tasks", "x.json", "--planner", "react", "--out", "x"],
         "--tasks: the task suite 'generated' takes none; name another --suite (wah_nl",
     ),
-    "list of nothing": (["list", "worldz"], "'worldz' is none of what can be named; did you mean 'worlds'?"),
+    "list of nothing": (["list", "worldz"], "'worldz' is no known name; did you mean 'worlds'?"),
     "memory not there": (["memory", "show", "--memory", "{nowhere}/m.db"], "there is no such memory"),
     "search not there": (["memory", "search", "x", "--memory", "{nowhere}/m.db"], "there is no such memory"),
     "export not there": (["memory", "export", "x.jsonl", "--memory", "{nowhere}/m.db"], "there is no such memory"),
