@@ -359,7 +359,7 @@ def test_a_memory_is_filled_from_nothing_and_gone_on_with(cli: Cli, tmp_path: Pa
     again = cli("bootstrap", "--tasks", house, "--memory", memory)
     assert again.out.endswith("0 from --seed-memory, 0 new ones from these runs.\n")
     missing = cli("bootstrap", "--tasks", house, "--memory", memory, "--seed-memory", tmp_path / "none.db")
-    assert (missing.code, missing.err) == (2, f"error: --seed-memory {tmp_path / 'none.db'}: there is no such file\n")
+    assert (missing.code, missing.err) == (2, f"error: --seed-memory {tmp_path / 'none.db'}: no such file\n")
 
 
 # ---------------------------------------------------------------------- language models behind a server
@@ -531,7 +531,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "tasks not there": (["run", "--tasks", "nothing.json", "--task-id", "1"], "nothing.json: cannot be read"),
     "no such task": (["run", "--tasks", "{house}", "--task-id", "7"], "there is no task 7 in virtualhome"),
     "house without the task": (["run", "--task-id", "7"], "there is no task 7 in virtualhome"),
-    "house no JSON": (["run", "--house", "{bad}"], "is no JSON"),
+    "house no JSON": (["run", "--house", "{bad}"], "is not JSON"),
     "unknown model": (["run", "--llm", "expart"], "language model 'expart' is unknown; did you mean 'expert'?"),
     "fewer than no decisions": (["run", "--max-decisions", "-1"], "'--max-decisions'"),
     "no steps": (["run", "--max-steps", "-1"], "'--max-steps'"),
@@ -617,9 +617,9 @@ BAD: dict[str, tuple[list[str], str]] = {
         "--tasks: the task suite 'generated' takes none; name another --suite (wah_nl",
     ),
     "list of nothing": (["list", "worldz"], "'worldz' is no known name; did you mean 'worlds'?"),
-    "memory not there": (["memory", "show", "--memory", "{nowhere}/m.db"], "there is no such memory"),
-    "search not there": (["memory", "search", "x", "--memory", "{nowhere}/m.db"], "there is no such memory"),
-    "export not there": (["memory", "export", "x.jsonl", "--memory", "{nowhere}/m.db"], "there is no such memory"),
+    "memory not there": (["memory", "show", "--memory", "{nowhere}/m.db"], "no such memory"),
+    "search not there": (["memory", "search", "x", "--memory", "{nowhere}/m.db"], "no such memory"),
+    "export not there": (["memory", "export", "x.jsonl", "--memory", "{nowhere}/m.db"], "no such memory"),
     "import not there": (["memory", "import", "{nowhere}/x.jsonl", "--memory", "{nowhere}/m.db"], "cannot be read"),
     "import of a house": (["memory", "import", "{house}", "--memory", "{nowhere}/m.db"], "line 1"),
     "memory without command": (["memory", "fly"], "No such command 'fly'"),

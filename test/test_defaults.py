@@ -96,7 +96,7 @@ def test_a_run_is_gone_on_with_by_its_own_model(cli: Cli, user: Path, tmp_path: 
         ("[rum]\nview = true", "'rum' is no command; did you mean 'run'?"),
         ("max_steps = 3", "'max_steps' is no command;"),
         ("run = 3", "'run' must be a table: write [run], and its options below"),
-        ("[", "is no TOML: "),
+        ("[", "is not TOML: "),
         ('[run]\nparallel = "sometimes"', "run.parallel: "),
     ],
 )
@@ -145,7 +145,7 @@ def test_doctor_says_everything_that_is_wrong_once_and_ends_as_it_always_does(
         1,
         1,
     ]
-    assert f"{user}: is no TOML: " in lines[-1]
+    assert f"{user}: is not TOML: " in lines[-1]
 
 
 def test_doctor_takes_what_a_file_that_is_right_says(cli: Cli, project: Path, user: Path) -> None:
@@ -328,7 +328,7 @@ def test_in_a_terminal_it_is_shown_and_asked_for(
     cli("house", "generate", "--help")
     cli(*RUN)
     assert len(asked) == 1
-    assert "would set run.max_steps = 1, run.planner = " in terminal.getvalue()
+    assert "wants to set run.max_steps = 1, run.planner = " in terminal.getvalue()
     assert "\x1b]0" not in terminal.getvalue()
     cli(*RUN)
     assert len(asked) == (1 if yes else 2)

@@ -60,7 +60,7 @@ def test_a_question_whose_time_is_over_is_given_up() -> None:
 def test_nothing_is_no_answer() -> None:
     desk = Desk()
     desk.ask(asks())
-    with pytest.raises(UserError, match="nothing is said"):
+    with pytest.raises(UserError, match="is empty"):
         desk.answer(number_of(desk), " \n ")
     assert desk.next is not None
 

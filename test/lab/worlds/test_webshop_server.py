@@ -233,7 +233,7 @@ def test_what_is_no_url_is_named() -> None:
 
 
 def test_a_server_of_another_kind_or_none_is_told_before_anything_is_run(peer: WebShopPeer, cli: Cli) -> None:
-    for how, said in (("other", "there is a server, but none of AgentGym's"), ("html", "no answer of AgentGym's")):
+    for how, said in (("other", "there is a server, but it is not AgentGym's"), ("html", "no answer of AgentGym's")):
         peer.misbehave["/"] = how
         with pytest.raises(UserError, match=said):
             tasks_of(WebShopSettings(server=peer.url))
