@@ -58,29 +58,29 @@ from robot_servers import House, StateFile  # noqa: E402
 
 THINGS = {"apple": "apple", "pudding": "pudding", "cup": "mug"}
 PLACES = ("coffee table", "kitchen table", "kitchen counter")
-# : Instructions that take a second; others take two to four.
+#: Instructions that take a second; others take two to four.
 SHORT = ("Turn on the table lamp", "Open the fridge", "Close the fridge")
-# : Share of short instructions.
+#: Share of short instructions.
 OFTEN = 0.85
 PROCESSES = ("robot", "navigation", "watchdog", "robot_bridge", "planner", "inference")
 NAMES = {"planner": "reactree_planner"}
 PHASES = ("sent", "deciding", "driving", "manipulating")
 FAULTS = ("stop", "cancel", "clock", "network", *(f"kill {name}" for name in PROCESSES))
-# : Longest time from a fault to the base's standstill, in seconds; silence is noticed after 1.5 s.
+#: Longest time from a fault to the base's standstill, in seconds; silence is noticed after 1.5 s.
 STILL_WITHIN = defaultdict(lambda: 1.0, {"nothing": 0.3, "kill robot_bridge": 3.0, "kill planner": 3.0})
-# : The same after a lost network, from its return: the middleware sends requests again.
+#: The same after a lost network, from its return: the middleware sends requests again.
 STILL_AFTER_NETWORK = 3.0
-# : Longest wait for a goal to end, or for a node to start, in seconds.
+#: Longest wait for a goal to end, or for a node to start, in seconds.
 BOUND = 90.0
-# : Speed of the simulated base in metres per second, seconds of an arm movement, seconds of a decision.
+#: Speed of the simulated base in metres per second, seconds of an arm movement, seconds of a decision.
 SPEED, ARM, DECISION = "20.0", "0.15", "0.02"
-# : Number of last log lines per process shown after a violation.
+#: Number of last log lines per process shown after a violation.
 LAST_LINES = 15
-# : How long to watch the base after its time to come to a standstill, in seconds.
+#: How long to watch the base after its time to come to a standstill, in seconds.
 WATCH = 0.5
-# : How long the loopback is gone, in seconds.
+#: How long the loopback is gone, in seconds.
 GONE = 5.0
-# : Goals in one life from which growth is a violation; goals of a node's warm-up; most growth in kB per goal.
+#: Goals in one life from which growth is a violation; goals of a node's warm-up; most growth in kB per goal.
 LONG_LIFE, WARM, GROWTH = 100, 20, 20.0
 IN_NAMESPACE = "--in-namespace"
 

@@ -39,7 +39,7 @@ from reactree_ros.memory.episodic import approximate_tokens
 VARIANTS = (("react", "reactree"), ("react_wm", "reactree_wm"))
 CLAIM = "HiAgent, table 1: 64.98% of STANDARD's context, 35.02% less (49.99% to 73.58% by task; decomposition: 112.8%)"
 Count = Callable[[str], int]
-# : A subgoal, whether it was reached, and its actions.
+#: A subgoal, whether it was reached, and its actions.
 Part = tuple[str, bool, list[Pair]]
 
 

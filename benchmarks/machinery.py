@@ -36,7 +36,7 @@ DECISIONS = (10, 100, 1000)
 TICKS = 500
 REPEATS = 7
 EXPANSIONS = 30
-# : A bare tick and ours, in microseconds.
+#: A bare tick and ours, in microseconds.
 Pair = tuple[float, float]
 
 

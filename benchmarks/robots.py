@@ -34,9 +34,9 @@ from reactree_ros.world.spec import Place
 sys.path.insert(0, str(Path(__file__).parents[1] / "test"))
 from failing_robots import FailingTeam
 
-# : Longest time for a world to load, in seconds.
+#: Longest time for a world to load, in seconds.
 LOADED_WITHIN = 60.0
-# : Ticks after which a run counts as stuck; runs that end need some hundreds.
+#: Ticks after which a run counts as stuck; runs that end need some hundreds.
 STUCK = 5000
 
 

@@ -38,7 +38,7 @@ from reactree_ros.planners import spec
 from reactree_ros.settings import Settings, read_settings
 
 CONFIG = Path(__file__).parents[1] / "config" / "trained_planners.yaml"
-# : First seeds of varied houses, of houses that the common model acts in, and of short exercises; a bench has others.
+#: First seeds of varied houses, of houses that the common model acts in, and of short exercises; a bench has others.
 _VARIED, _CORRECTIONS, _SHORT = 2_000_000, 3_000_000, 4_000_000
 
 Kind = TypeVar("Kind", bound=Settings)

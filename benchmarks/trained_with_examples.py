@@ -29,7 +29,7 @@ from reactree_ros.lab.dataset.lines import bare
 from reactree_ros.settings import Settings
 
 CONFIG = Path(__file__).parents[1] / "config" / "trained_with_examples.yaml"
-# : First seeds of the memories' houses and of the tested houses; a dataset has others.
+#: First seeds of the memories' houses and of the tested houses; a dataset has others.
 _MEMORY, _SUBJECTS_MEMORY, _TESTED = 6_000_000, 6_500_000, 7_000_000
 
 

@@ -51,7 +51,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "test" / folder) for folder in (
 PROBLEMS = 10
 TYPES = ("melt", "find-animal", "power-component", "use-thermometer")
 T = TypeVar("T")
-# : The seconds of each step, with and without the port.
+#: The seconds of each step, with and without the port.
 Turns = Iterator[tuple[Iterable[float], Iterable[float]]]
 
 

@@ -314,4 +314,4 @@ def yaml_of(text: str, *, where: str, loader: Any = None) -> tuple[Any, Any]:
     except NoYaml as error:
         line = "" if error.line is None else f":{error.line}"
         said = str(error)
-        raise UserError(f"{where}{line}: {said if 'times; leave one' in said else f'is no YAML: {said}'}") from None
+        raise UserError(f"{where}{line}: {said if 'times; leave one' in said else f'is not YAML: {said}'}") from None

@@ -28,7 +28,7 @@ NOT_ACHIEVED, BAD_INPUT, NOBODY_READS = 1, 2, 141
 BY_SIGNAL = 128
 #: Most characters of an error that are printed.
 LONGEST_MESSAGE = 2000
-# : The commands, each with its module.
+#: The commands, each with its module.
 COMMANDS = {
     "run": "reactree_ros.cli.run",
     "list": "reactree_ros.cli.listing",

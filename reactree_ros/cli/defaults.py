@@ -34,11 +34,11 @@ from reactree_ros.read_back import check_values, in_a_line
 from reactree_ros.secrecy import shown
 from reactree_ros.settings import did_you_mean, is_harmless
 
-# : Owners of a file.
+#: Owners of a file.
 PROJECT, USER = "project", "user"
 NOT_BY_A_PROJECT = "a project's file may not set an option that starts, opens, loads or sends something"
 WAYS = "`reactree config trust` trusts its current content, `reactree config distrust` ignores it"
-# : The table for every command that has the option.
+#: The table for every command that has the option.
 ALL = "all"
 
 

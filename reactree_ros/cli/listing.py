@@ -20,7 +20,7 @@ from reactree_ros.registry import REGISTRIES, Registry, Spec
 from reactree_ros.settings import choices, or_nearest
 
 app = typer.Typer(add_completion=False)
-# : The extra list besides those of the registries.
+#: The extra list besides those of the registries.
 WORDS = "words"
 _WORDS_HEAD = ("what it is for", "properties", "words")
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# : Signals that ask for an end: Ctrl-C; ``kill``, containers, systemd and Slurm; a closed terminal (not on Windows).
+#: Signals that ask for an end: Ctrl-C; ``kill``, containers, systemd and Slurm; a closed terminal (not on Windows).
 SIGNALS = [signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-# : Seconds that a command may take to end; after that, another signal interrupts its ending.
+#: Seconds that a command may take to end; after that, another signal interrupts its ending.
 GRACE = 10.0
 
 
@@ -63,7 +63,7 @@ class Asked:
             self.number = 0
 
 
-# : The signal of this process.
+#: The signal of this process.
 ASKED = Asked()
 
 

@@ -14,7 +14,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.whole_file import write_whole
 
 NAME = "reactree.toml"
-# : Largest file that is read, in bytes.
+#: Largest file that is read, in bytes.
 _LARGEST = 1 << 20
 
 

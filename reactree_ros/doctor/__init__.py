@@ -17,7 +17,7 @@ from reactree_ros.view.words import in_one_line
 
 __all__ = ["Asked", "Look", "examine"]
 
-# : Yields the findings of a section.
+#: Yields the findings of a section.
 Look = Callable[[], Iterable[Finding]]
 
 

@@ -11,9 +11,9 @@ from reactree_ros.doctor.probe import ProbeFailed, in_a_process
 from reactree_ros.findings import Finding, Verdict
 from reactree_ros.installation import install_line
 
-# : Longest time to import torch, in seconds; a cold disk takes many.
+#: Longest time to import torch, in seconds; a cold disk takes many.
 PATIENCE = 60.0
-# : Exists on Linux if a GPU's driver is loaded.
+#: Exists on Linux if a GPU's driver is loaded.
 DRIVER = Path("/proc/driver/nvidia/version")
 _LOOK = """
 import json, torch

@@ -10,7 +10,7 @@ from pathlib import Path
 from reactree_ros.findings import Finding, Verdict
 from reactree_ros.installation import install_line, lacking
 
-# : Longest wait for a process that locks it, in seconds.
+#: Longest wait for a process that locks it, in seconds.
 PATIENCE = 2.0
 _JOURNAL_BYTE, _WRITE_AHEAD = 18, 2  # byte in the header of a database file, and its value for a write-ahead log
 

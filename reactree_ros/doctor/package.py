@@ -17,7 +17,7 @@ from reactree_ros.findings import Finding, Verdict
 from reactree_ros.installation import extras, install_requirements, lacking
 from reactree_ros.registry import REGISTRIES
 
-# : The oldest and the newest py_trees that the core is tested with: `.ci/compat`, `requirements.lock`.
+#: The oldest and the newest py_trees that the core is tested with: `.ci/compat`, `requirements.lock`.
 TESTED_PY_TREES = "2.2.1", "2.6.0"
 _PACKAGE = Path(here.__file__).resolve().parent
 

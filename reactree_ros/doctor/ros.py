@@ -12,9 +12,9 @@ from pathlib import Path
 from reactree_ros.doctor.probe import ProbeFailed, in_a_process
 from reactree_ros.findings import Finding, Verdict
 
-# : Folder of installed distributions.
+#: Folder of installed distributions.
 DISTRIBUTIONS = Path("/opt/ros")
-# : Longest time to import rclpy, in seconds.
+#: Longest time to import rclpy, in seconds.
 PATIENCE = 20.0
 _LARGEST_DOMAIN = 232  # a larger one has no ports
 _FOR = re.compile(r"\.cpython-(\d)(\d+)")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reactree_ros.llm.openai.connection import Connection
     from reactree_ros.llm.openai.refusal import Refused
 
-# : Longest time for all servers together, in seconds.
+#: Longest time for all servers together, in seconds.
 PATIENCE = 5.0
 _NAME_IT = "if it has no list of models, name the model (--model NAME) when you use it"
 _NAMED = 3  # models to list

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from reactree_ros.findings import Finding, Verdict
 
-# : Columns below which tables and trees are folded.
+#: Columns below which tables and trees are folded.
 WIDE_ENOUGH = 80
 #: Bytes that should be free.
 ROOM = 1 << 30

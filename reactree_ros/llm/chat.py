@@ -17,7 +17,7 @@ Message = dict[str, str]
 
 _THOUGHT = "<think>Hm.</think>I look."
 
-# : A rendering by a template: text, tokens, only the number of tokens, or None if unknown.
+#: A rendering by a template: text, tokens, only the number of tokens, or None if unknown.
 Rendering = str | list[int] | int | None
 
 

@@ -13,7 +13,7 @@ from reactree_ros.llm.port import RequestRejected
 from reactree_ros.llm.reasoning import MARKS, Marks, Reasoning
 from reactree_ros.llm.thinking import Thinking
 
-# : Stands for a reply: the text that a template writes before it opens the reply.
+#: Stands for a reply: the text that a template writes before it opens the reply.
 _REPLY = "THE-REPLY-STANDS-HERE"
 _TRIAL = (Told("You are a robot.", About.SYSTEM), Told("Look."), Said("I look."), Saw("Nothing."))
 

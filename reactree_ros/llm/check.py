@@ -15,7 +15,7 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.llm.waiting import shown_while
 from reactree_ros.pending import give_up_after
 
-# : Longest wait for one decision, in seconds.
+#: Longest wait for one decision, in seconds.
 PATIENCE = 300.0
 
 _SKILLS = ("done", "failure", *(f"go to kitchen cabinet {number}" for number in range(1, 60)))
@@ -76,7 +76,7 @@ def _in_words(reply: Reply, seconds: float) -> str:
     )
 
 
-# : What a weaker method costs, and the way out.
+#: What a weaker method costs, and the way out.
 _METHODS = {
     "one_schema": "it obeys JSON schemas only: the skills are checked here, and a decision with another skill is "
     "asked for again; vLLM, llama.cpp and SGLang take a grammar",

@@ -25,7 +25,7 @@ from reactree_ros.llm.port import (
 from reactree_ros.llm.waiting import RARELY, SOON, Rarely, log
 from reactree_ros.pending import Pending, pass_on
 
-# : Longest wait for an engine to close, in seconds.
+#: Longest wait for an engine to close, in seconds.
 CLOSE_TIMEOUT = 30.0
 _log = logging.getLogger(__name__)
 

@@ -31,9 +31,9 @@ from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.pending import Pending, pass_on, where_late
 from reactree_ros.settings import Harmless, Settings
 
-# : How long a model that failed is skipped, in seconds.
+#: How long a model that failed is skipped, in seconds.
 REST = 30.0
-# : Share of the asker's patience that the models may use, so that the last failure still arrives in time.
+#: Share of the asker's patience that the models may use, so that the last failure still arrives in time.
 _SHARE = 0.95
 
 

@@ -14,14 +14,14 @@ from typing import Any
 
 from reactree_ros.agent.turns import About, Said, Told, Turn
 
-# : Splits a text that is encoded in two parts; a noncharacter, which :mod:`reactree_ros.agent.foreign` removes from
-# texts.
+#: Splits a text that is encoded in two parts; a noncharacter, which :mod:`reactree_ros.agent.foreign` removes from
+#: texts.
 SEAM = "\ufdd0"
 
 _NAME = r"[^<>\[\]|\uff5c\n]{1,64}"
 _THOUGHT = r"</?(?:seed:)?think(?:ing)?>|\[/?THINK\]|\u25c1/?think\u25b7"
-# : Markers of well-known families: ChatML, Llama 2 to 4, Mistral, Gemma, DeepSeek, Phi, gpt-oss, GLM, Command R,
-# Granite, EXAONE, Kimi, Seed, MiniMax, T5 and their relatives.
+#: Markers of well-known families: ChatML, Llama 2 to 4, Mistral, Gemma, DeepSeek, Phi, gpt-oss, GLM, Command R,
+#: Granite, EXAONE, Kimi, Seed, MiniMax, T5 and their relatives.
 _FAMILIES = (
     rf"<[|\uff5c]{_NAME}[|\uff5c]>|<[|\uff5c]/?\w[\w-]{{0,40}}>|</?\w[\w-]{{0,40}}[|\uff5c]>|\[\|{_NAME}\|\]"
     r"|</?(?:s|unk|pad|bos|eos|mask|sop|sep|cls|eop|eod|eoh|eoa|eot|eom|eosys|reponame|filename)>"
@@ -33,7 +33,7 @@ _FAMILIES = (
     r"|</?(?:[a-z]{1,20}:)?(?:tools?|tool_calls?|tool_responses?|tool_results?|function_calls?)>"
     r"|</?seed:\w{1,40}>|\u25c1/?\w{1,40}\u25b7|\]~!?b[\[\]]|\[e~\["
 )
-# : Lookalikes that some tokenizers take for ASCII characters.
+#: Lookalikes that some tokenizers take for ASCII characters.
 _WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if code != ord("|")} | {
     **dict.fromkeys((0xFE64, 0x2039, 0x3008), ord("<")),
     **dict.fromkeys((0xFE65, 0x203A, 0x3009), ord(">")),

@@ -76,7 +76,7 @@ class FreeText:
     thinks: bool = False
 
 
-# : Constraints on a reply.
+#: Constraints on a reply.
 MaySay = DecisionGrammar | SubgoalGrammar | Choice | FreeText
 
 

@@ -63,11 +63,11 @@ _BEGIN = re.compile(
     rf"<(?:{_TAGS})>|\[THINK\]|◁think▷|<\|begin_of_thought\|>|<\|(?:START|start)_THINKING\|>", re.IGNORECASE
 )
 _END = re.compile(rf"</(?:{_TAGS})>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>|<\|END_THINKING\|>", re.IGNORECASE)
-# : gpt-oss's channels with their special tokens: a name, perhaps also a tool's, and the message.
+#: gpt-oss's channels with their special tokens: a name, perhaps also a tool's, and the message.
 _CHANNEL = re.compile(r"<\|channel\|>\s*(?P<name>\w+)\b(?P<to>[^<]*)(?:<\|constrain\|>[^<]*)?<\|message\|>")
 _TOOL = re.compile(r"\bto=(?:functions\.)?(?P<name>\w+)")
 _MESSAGE_END = re.compile(r"<\|(?:end|return|call|start)\|>")
-# : The same channels if the special tokens were left out.
+#: The same channels if the special tokens were left out.
 _LEAKED = re.compile(r"(?:assistant)?analysis(?=[A-Z\"'(])")
 _LEAKED_FINAL = "assistantfinal"
 

@@ -20,7 +20,7 @@ from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
 
-# : Tokens whose attention states are kept: about 8 GB for a model of 8 billion weights in 16 bits.
+#: Tokens whose attention states are kept: about 8 GB for a model of 8 billion weights in 16 bits.
 STATE_TOKENS = 65536
 
 

@@ -22,10 +22,10 @@ from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
 from reactree_ros.settings import Harmless, plain
 
-# : Default engine arguments. llguidance compiles a regular expression on the fly, so that hundreds of skills that
-# change at every step cost no more than a few.
+#: Default engine arguments. llguidance compiles a regular expression on the fly, so that hundreds of skills that
+#: change at every step cost no more than a few.
 _DEFAULTS = {"enable_prefix_caching": True, "structured_outputs_config": {"backend": "guidance"}}
-# : vLLM logs to stdout, which is the user's, and sends usage statistics to its makers.
+#: vLLM logs to stdout, which is the user's, and sends usage statistics to its makers.
 _ENVIRONMENT = {"VLLM_LOGGING_STREAM": "ext://sys.stderr", "VLLM_LOGGING_LEVEL": "WARNING", "VLLM_NO_USAGE_STATS": "1"}
 _FIELDS = {
     ConstraintKind.GRAMMAR: "grammar",
@@ -33,7 +33,7 @@ _FIELDS = {
     ConstraintKind.JSON_SCHEMA: "json",
     ConstraintKind.CHOICE: "choice",
 }
-# : Finish reasons that mean an engine failure.
+#: Finish reasons that mean an engine failure.
 _FAILED = ("abort", "error")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from reactree_ros.llm.port import LanguageModel, Wait
 
-# : Seconds until a wait is first reported, and until a log reports any wait again.
+#: Seconds until a wait is first reported, and until a log reports any wait again.
 SOON, RARELY = 2.0, 30.0
 _FRAME = 0.25  # seconds between two updates of a status line
 log = logging.getLogger(__name__)

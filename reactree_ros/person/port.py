@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from reactree_ros.pending import Pending
 
-# : Most characters of a person's words that a model sees.
+#: Most characters of a person's words that a model sees.
 LONGEST = 500
-# : Characters that could end a line, a quotation or a turn, or begin another speaker's turn.
+#: Characters that could end a line, a quotation or a turn, or begin another speaker's turn.
 _TAMED = str.maketrans('"“”<>[]{}', "'''()()()")
 _STOP = {"stop", "halt", "abort", "cancel"}
-# : Words that may stand before it.
+#: Words that may stand before it.
 _BEFORE = {"please", "no", "hey", "robot", "wait", "ok", "okay", "oh", "just", "now", "and", "you", "must"}
 
 

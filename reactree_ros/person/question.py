@@ -12,7 +12,7 @@ from reactree_ros.household.errands import KINDS
 from reactree_ros.household.lexicon import GLASS_OF_WINE, TABLE, WASHER, Entry, Kind, correct, look_up, word_set
 from reactree_ros.household.vocabulary import CLASSES, class_of_word
 
-# : Most characters of a question that are read; real questions are shorter.
+#: Most characters of a question that are read; real questions are shorter.
 LONGEST_READ = 1000
 
 _WORDS = re.compile(r"[a-z]+|\d+|[.?!\n]")
@@ -101,7 +101,7 @@ class Asked:
 
 
 _NUMBERS = {"one": 1, "single": 1, "two": 2, "couple": 2, "pair": 2, "three": 3, "four": 4, "five": 5, "six": 6}
-# : Words with the same head noun: "glass" for "wine glass" and "water glass".
+#: Words with the same head noun: "glass" for "wine glass" and "water glass".
 _BY_HEAD: dict[str, tuple[str, ...]] = {}
 for _class in CLASSES.values():
     if len(_class.word.split()) > 1 and _class.category not in ("Rooms", "Characters"):
@@ -113,7 +113,7 @@ def _of_kinds(*kinds: str) -> tuple[str, ...]:
     return tuple(CLASSES[name].word for kind in kinds for name in KINDS[kind])
 
 
-# : Further meanings of words, beyond the lexicon.
+#: Further meanings of words, beyond the lexicon.
 _WIDER = {
     "dish": _of_kinds("dish"),
     "tableware": _of_kinds("dish"),
@@ -311,7 +311,7 @@ def _can_be_held(word: str) -> bool:
     return word == GLASS_OF_WINE or "GRABBABLE" in class_of_word(word).properties
 
 
-# : Words with a meaning here, which are never corrected as slips.
+#: Words with a meaning here, which are never corrected as slips.
 _KNOWN = (
     (_HEADS_OF_PLACES | _HEADS_OF_COUNTS | _BETWEEN | _WANTING | _SWITCHING | _SEARCHING | _GOING | _ASKING | _TELLING)
     - {"dish", "dishes", "glass", "glasses"}

@@ -14,13 +14,13 @@ from reactree_ros.person.desk import Desk, Open
 from reactree_ros.person.port import approves
 from reactree_ros.view.words import in_one_line
 
-# : Time between two checks for questions, in seconds.
+#: Time between two checks for questions, in seconds.
 PERIOD = 0.1
-# : The origin of answers.
+#: The origin of answers.
 BY = "terminal"
-# : Longest unfinished line that is kept, in bytes.
+#: Longest unfinished line that is kept, in bytes.
 LONGEST_LINE = 1 << 16
-# : A yes so soon after a skill was printed is ignored: it was meant for an earlier line. Seconds.
+#: A yes so soon after a skill was printed is ignored: it was meant for an earlier line. Seconds.
 REACTION = 0.5
 
 

@@ -13,7 +13,7 @@ from reactree_ros.record.moment import Moment, Node
 from reactree_ros.view import words
 from reactree_ros.view.words import FLOWS, in_one_line
 
-# : Signs of control flow.
+#: Signs of control flow.
 SIGNS = {kind: sign for kind, (sign, _) in FLOWS.items()}
 _COLOURS = {
     "running": "#2563eb",
@@ -23,9 +23,9 @@ _COLOURS = {
     "interrupted": "#a15c07",
     "": "#8a8f98",
 }
-# : Colour and mark of each status; a node without a status has a dashed outline.
+#: Colour and mark of each status; a node without a status has a dashed outline.
 STATUSES = {status: (_COLOURS[status], mark if status else "") for status, (mark, _) in words.STATUSES.items()}
-# : Longest side of a PNG, and its most pixels.
+#: Longest side of a PNG, and its most pixels.
 LONGEST, MOST = 12_000, 48_000_000
 _WIDE, _NARROW, _LEVEL, _MARGIN = 150, 60, 100, 60
 _LINE, _LINES = 22, 3

@@ -13,11 +13,11 @@ from reactree_ros.installation import install_line
 from reactree_ros.record.schema import Event
 from reactree_ros.verdict import Judgement, verdict_of
 
-# : Levels of Foxglove's log.
+#: Levels of Foxglove's log.
 INFO, WARNING, ERROR = 2, 3, 4
 _TEXT = {"type": "string"}
 _TIME = {"type": "object", "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}}}
-# : Foxglove's schemas that are used here.
+#: Foxglove's schemas that are used here.
 LOG, IMAGE = "foxglove.Log", "foxglove.CompressedImage"
 _FIELDS: dict[str, dict[str, Any]] = {
     LOG: {

@@ -17,9 +17,9 @@ from reactree_ros.record.reader import OPENING, SUFFIXES, UNREADABLE, RecordErro
 from reactree_ros.record.schema import Event
 from reactree_ros.verdict import verdict_of
 
-# : Bytes at the end of a record that are searched first for its last event.
+#: Bytes at the end of a record that are searched first for its last event.
 TAIL = 1 << 16
-# : Flags to open a file in a folder without following links.
+#: Flags to open a file in a folder without following links.
 _INSIDE = getattr(os, "O_NOFOLLOW", 0)
 
 

@@ -42,21 +42,21 @@ from reactree_ros.view.steering import Helm
 from reactree_ros.view.words import as_script
 
 PAGE = Path(__file__).parent / "page"
-# : Time between two reads of a record that is being written, in seconds.
+#: Time between two reads of a record that is being written, in seconds.
 LOOK_PERIOD = 0.05
-# : Time until a quiet stream sends an empty line to test its reader, in seconds.
+#: Time until a quiet stream sends an empty line to test its reader, in seconds.
 QUIET_PERIOD = 10.0
-# : Longest wait for the server to start and to end, in seconds.
+#: Longest wait for the server to start and to end, in seconds.
 PATIENCE = 10.0
-# : Most bytes of a record that are read at once.
+#: Most bytes of a record that are read at once.
 PART = 1 << 20
-# : Longest command of a person, in bytes.
+#: Longest command of a person, in bytes.
 LONGEST_COMMAND = 100_000
-# : Matches every line that a browser could read as the last event, however its JSON is written.
+#: Matches every line that a browser could read as the last event, however its JSON is written.
 _MAY_BE_LAST = re.compile(rb'"end"|\\u006')
 LAST_PORT = 65535
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-# : The cookie with the token; browsers send a cookie to every port of a host, so each page has its own.
+#: The cookie with the token; browsers send a cookie to every port of a host, so each page has its own.
 COOKIE = "reactree_token_{port}"
 _HEADERS = [
     (

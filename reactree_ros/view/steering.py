@@ -16,9 +16,9 @@ from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageMod
 from reactree_ros.pending import Pending
 from reactree_ros.person.desk import Desk, Open
 
-# : The answering model, if a person made the decision.
+#: The answering model, if a person made the decision.
 A_PERSON = "a person"
-# : The origin of answers.
+#: The origin of answers.
 BY = "page"
 PAUSED = "somebody has paused it"
 

@@ -6,7 +6,7 @@ import json
 
 from reactree_ros.verdict import SCORES, Judgement
 
-# : Mark and name of each status of a behaviour.
+#: Mark and name of each status of a behaviour.
 STATUSES = {
     "running": ("●", "running"),
     "success": ("✓", "success"),
@@ -15,13 +15,13 @@ STATUSES = {
     "interrupted": ("◌", "interrupted"),
     "": ("○", "not reached"),
 }
-# : Sign and meaning of each control flow.
+#: Sign and meaning of each control flow.
 FLOWS = {
     "sequence": ("→", "one after the other, until one fails"),
     "fallback": ("?", "one after the other, until one succeeds"),
     "parallel": ("⇉", "each to its end; with several robots at the same time"),
 }
-# : Marks on the time line: sign, name for one, name for several.
+#: Marks on the time line: sign, name for one, name for several.
 MARKS = {
     "expansion": ("■", "expansion", "expansions"),
     "refusal": ("▲", "refusal", "refusals"),
@@ -29,7 +29,7 @@ MARKS = {
     "hold": ("‖", "hold", "holds"),
     "person": ("●", "word of a person", "words of a person"),
 }
-# : Counts of a run.
+#: Counts of a run.
 COUNTS = {"decisions": "decisions", "steps": "steps", "agent_nodes": "agent nodes"}
 
 
@@ -40,7 +40,7 @@ def as_script() -> str:
 
 
 _KEPT = "\n\t"
-# : Characters that would reverse the text around them; shown as their numbers.
+#: Characters that would reverse the text around them; shown as their numbers.
 _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 

@@ -10,11 +10,11 @@ from reactree_ros.llm.batching import states as attention
 from reactree_ros.llm.batching.kept_prompts import KeptPrompts
 from reactree_ros.llm.batching.row import Row
 
-# : Most prompt tokens that one forward pass reads.
+#: Most prompt tokens that one forward pass reads.
 CHUNK = 2048
-# : Kinds of rotary position that depend on the longest text of a batch.
+#: Kinds of rotary position that depend on the longest text of a batch.
 _BY_THE_LONGEST = ("dynamic", "longrope")
-# : How far scores may differ between a text read alone and in a batch, as a share of the largest score.
+#: How far scores may differ between a text read alone and in a batch, as a share of the largest score.
 _CLOSE = 0.05
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-# : Name of :func:`attend` in the library's registry.
+#: Name of :func:`attend` in the library's registry.
 ATTENTION = "reactree_rows"
 
 

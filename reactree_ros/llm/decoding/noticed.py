@@ -7,11 +7,11 @@ from collections import deque
 from reactree_ros.llm.engine import Generated
 from reactree_ros.llm.port import ServerUnavailable
 
-# : Empty texts in a row, over all decisions, after which the model counts as silent.
+#: Empty texts in a row, over all decisions, after which the model counts as silent.
 MOST_SILENT = 8
-# : Prompts that are remembered, for as many goal nodes at work at once.
+#: Prompts that are remembered, for as many goal nodes at work at once.
 _REMEMBERED = 16
-# : A prompt that has grown by so many characters certainly has more tokens.
+#: A prompt that has grown by so many characters certainly has more tokens.
 _GROWN = 64
 _SHOWN = 80  # characters of a thought that an error shows
 

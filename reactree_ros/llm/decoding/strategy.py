@@ -33,9 +33,9 @@ class Method(enum.Enum):
 # A regular expression comes first: llguidance compiles it at the same cost for any number of skills.
 _WHOLE = (ConstraintKind.REGEX, ConstraintKind.GRAMMAR, ConstraintKind.JSON_SCHEMA)
 _SELECT = (ConstraintKind.CHOICE, ConstraintKind.REGEX, ConstraintKind.GRAMMAR, ConstraintKind.JSON_SCHEMA)
-# : Lines with which a base model continues after its decision; no reply begins with them.
+#: Lines with which a base model continues after its decision; no reply begins with them.
 _NEXT = ("\nOK.", "\nObservation:")
-# : Blank lines at the beginning.
+#: Blank lines at the beginning.
 _BLANK_LINES = re.compile(r"\A(?:[ \t]*\n)+")
 _NEEDED = {
     Method.ONE_REQUEST: frozenset(_WHOLE),

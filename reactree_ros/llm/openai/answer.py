@@ -10,12 +10,12 @@ from typing import Any
 from reactree_ros.llm.engine import Generated, ToolCall
 from reactree_ros.llm.openai.refusal import Refused
 
-# : Finish reasons of a truncated text: vLLM and most, Mistral, Anthropic's gateway, vLLM.
+#: Finish reasons of a truncated text: vLLM and most, Mistral, Anthropic's gateway, vLLM.
 _CUT = ("length", "model_length", "max_tokens", "repetition")
-# : Finish reasons of a failing engine: vLLM and OpenRouter, vLLM and SGLang, DeepSeek.
+#: Finish reasons of a failing engine: vLLM and OpenRouter, vLLM and SGLang, DeepSeek.
 _BROKEN = ("error", "abort", "insufficient_system_resource")
 
-# : A larger count is not credible and is ignored.
+#: A larger count is not credible and is ignored.
 _MOST_TOKENS = 1_000_000_000
 
 

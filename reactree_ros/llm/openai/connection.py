@@ -15,12 +15,12 @@ from reactree_ros.llm.openai.way import Proxy, http_client, proxy_to
 from reactree_ros.llm.port import LanguageModelError, ServerUnavailable
 from reactree_ros.secrecy import HIDDEN, redacted, shown_address
 
-# : A dying server refuses or resets a connection by chance: the error does not depend on which.
+#: A dying server refuses or resets a connection by chance: the error does not depend on which.
 GONE = "cannot be reached: nothing listens there, or it closed the connection"
-# : Longest time for a request outside of the protocol, in seconds.
+#: Longest time for a request outside of the protocol, in seconds.
 _ASIDE = 10.0
 _CLOSED = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
-# : By name, because the SDK has used two HTTP libraries.
+#: By name, because the SDK has used two HTTP libraries.
 _CLOSED_HTTP = frozenset({"ReadError", "WriteError", "CloseError", "RemoteProtocolError"})
 
 

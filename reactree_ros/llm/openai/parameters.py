@@ -7,11 +7,11 @@ from typing import Any
 
 from reactree_ros.llm.openai.refusal import Refused
 
-# : Both names of the token limit; the second is OpenAI's newer one, for chats.
+#: Both names of the token limit; the second is OpenAI's newer one, for chats.
 LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
-# : A request works without these.
+#: A request works without these.
 OPTIONAL = ("temperature", "top_p", "seed", "stop")
-# : Other names of a parameter.
+#: Other names of a parameter.
 _OTHER_NAMES = {"seed": "random_seed"}
 
 

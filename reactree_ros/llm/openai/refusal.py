@@ -8,7 +8,7 @@ from typing import Any
 
 from reactree_ros.llm.port import LanguageModelError, RequestRejected, ServerUnavailable
 
-# : Status codes below 500 that a retry may resolve.
+#: Status codes below 500 that a retry may resolve.
 _PASSING = (408, 409, 425, 429)
 _TOO_LONG = (
     *("context length", "context_length_exceeded"),  # vLLM, SGLang, OpenAI
@@ -22,7 +22,7 @@ _NOT_KNOWN = re.compile(
 _BAD_VALUE = re.compile(
     r"must be|should be|range|invalid value|only the default|(?:less|greater) than|at (?:least|most)", re.IGNORECASE
 )
-# : Errors of chat templates; some servers report them as their own.
+#: Errors of chat templates; some servers report them as their own.
 _OF_TEMPLATE = re.compile(r"jinja|chat.?template|\broles?\b", re.IGNORECASE)
 # A parameter's name in quotes or brackets, which JSON inside a text may escape, or after a colon or the word
 # "parameter". It is no key before its value: some servers repeat the request.

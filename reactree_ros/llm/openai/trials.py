@@ -14,7 +14,7 @@ from reactree_ros.llm.reasoning import split_reasoning
 
 _WORD = "Zq7kx"  # no model says this unprompted
 _TOKENS = 32
-# : The first request: shows whether the server chats, and how its model thinks.
+#: The first request: shows whether the server chats, and how its model thinks.
 HELLO = Generation((Told("Hello"),), max_tokens=_TOKENS)
 
 

@@ -15,7 +15,7 @@ from urllib.request import getproxies
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 
-# : The longest answer that is read, in bytes; far above the longest text that is used.
+#: The longest answer that is read, in bytes; far above the longest text that is used.
 LONGEST_ANSWER = 16 * 2**20
 _NO_PROXY_AT_ALL = "it is no proxy URL; a proxy URL looks like http://proxy:3128 or socks5://proxy:1080"
 _NAMES_OF_THIS_MACHINE = ("localhost", "localdomain")

@@ -23,11 +23,11 @@ from reactree_ros.llm.small import network
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
 
-# : Folder of the model that comes with the package.
+#: Folder of the model that comes with the package.
 PACKAGED = Path(__file__).parent / "model"
-# : Prompt tokens that are read at once.
+#: Prompt tokens that are read at once.
 CHUNK = 512
-# : Default number of prompt tokens kept: the prompts of some 16 agent nodes, 38 MB.
+#: Default number of prompt tokens kept: the prompts of some 16 agent nodes, 38 MB.
 STATE_TOKENS = 4096
 
 

@@ -16,7 +16,7 @@ GRAPH, WEIGHTS, TOKENIZER = "model.onnx", "model.safetensors", "tokenizer.json"
 #: Names of the graph's inputs and outputs; ``past`` and ``read`` are followed by a number.
 TOKENS, COSINES, SINES, HIDDEN, PAST, SCORES, READ = "tokens", "cosines", "sines", "hidden", "past", "scores", "read"
 
-# : States of a text: keys and values of each layer in turn, of shape (heads, tokens, size).
+#: States of a text: keys and values of each layer in turn, of shape (heads, tokens, size).
 States = tuple[Any, ...]
 
 
