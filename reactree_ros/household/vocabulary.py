@@ -166,7 +166,7 @@ class Use(enum.Enum):
     """What a class's word is for in a description of a house, in the order in which people ask."""
 
     RECEPTACLE = "a receptacle"
-    APPLIANCE = "what is opened or switched where it stands"
+    APPLIANCE = "an appliance, opened or switched in place"
     OBJECT = "an object"
     NOTHING = "nothing can be done with it"
     ROOM = "a room"

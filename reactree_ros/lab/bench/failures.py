@@ -38,8 +38,8 @@ class Cause(str, enum.Enum):
 RULES: dict[Cause, str] = {
     Cause.CONTEXT_FULL: "The prompt grew longer than the language model's context.",
     Cause.NOTHING_DONE: "The run asked for no action at all.",
-    Cause.AMBIGUOUS: "The instruction has no word that means the thing, or where it is to be put, and nothing else "
-    "(it says 'drink', 'table', or nothing).",
+    Cause.AMBIGUOUS: "The instruction has no unambiguous word for the thing or for its destination (it says 'drink', "
+    "'table', or nothing).",
     Cause.EXPAND_MISSING: "The run expanded, and no subgoal names the thing.",
     Cause.EXPAND_WRONG: "The run expanded, and a subgoal names something to carry that neither the goal nor the "
     "instruction names.",
@@ -50,9 +50,9 @@ RULES: dict[Cause, str] = {
     Cause.EXECUTION_REPEAT: "It saw one, and somewhere in the run it asked for the same action three times in a row.",
     Cause.EXECUTION_CONFUSION: "It saw one, and it picked up something that the goal does not ask for, or put such a "
     "thing down last at another kind of place; or all is done, but not at one and the same place.",
-    Cause.EXECUTION_SKIPPING: "It saw one, and left it, or did not do with it what is asked.",
-    Cause.UNKNOWN: "The suite does not say which goal conditions hold, so that only those causes could be tried that "
-    "need none: context full, nothing done, execution: repeat.",
+    Cause.EXECUTION_SKIPPING: "It saw one, and left it, or did not do what the goal asks.",
+    Cause.UNKNOWN: "The suite does not say which goal conditions hold, so only the causes that need none were tried: "
+    "context full, nothing done, execution: repeat.",
 }
 _REPEATED = 3
 _REVISITED = 0.5
@@ -83,7 +83,7 @@ def verdict(*, instruction: str, end: str, goal: Goal | None, events: Sequence[E
     if end == EpisodeEnd.CONTEXT_FULL.value:
         return Verdict(Cause.CONTEXT_FULL, f"the prompt did not fit any more after {_decisions(events)} decisions")
     if not any(event.is_action for event in events):
-        return Verdict(Cause.NOTHING_DONE, "no action was asked for")
+        return Verdict(Cause.NOTHING_DONE, "the run asked for no action")
     if goal is None:
         return _repeated(events) or Verdict(Cause.UNKNOWN, "the suite does not say which goal conditions hold")
     if not goal.unmet:

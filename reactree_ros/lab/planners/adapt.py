@@ -228,7 +228,7 @@ def adapt(instruction: str, context: RunContext, settings: AdaptSettings) -> Ada
 
 SPEC = PlannerSpec(
     name="adapt",
-    summary="tries a goal by itself, and breaks it up only where that fails",
+    summary="tries a goal by itself, and breaks it up only if that fails",
     settings=AdaptSettings,
     build=adapt,
     remembers=True,

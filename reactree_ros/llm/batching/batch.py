@@ -117,12 +117,12 @@ def _next_scores(model: Any, rows: Sequence[Row]) -> Any:
     return _forward(model, [[row.said[-1]] for row in rows], states, position_ids=positions)
 
 
-def _forward(model: Any, tokens: list[list[int]], states: Any, **beside: Any) -> Any:
+def _forward(model: Any, tokens: list[list[int]], states: Any, **options: Any) -> Any:
     """Have the model read more tokens of each text; return the scores of the next token, by text."""
     import torch
 
     asked = torch.tensor(tokens, device=model.device)
-    read = model(asked, past_key_values=states, use_cache=True, logits_to_keep=1, **beside)
+    read = model(asked, past_key_values=states, use_cache=True, logits_to_keep=1, **options)
     return read.logits[:, -1].float().cpu()
 
 
@@ -157,6 +157,6 @@ def _comes_out_alike(model: Any) -> bool:
             alone.append(_forward(model, [[last]], states)[0])
         positions = torch.tensor([[len(text) - 1] for text in texts], device=model.device)
         lasts = [[text[-1]] for text in texts]
-        beside = _forward(model, lasts, attention.SideBySide(all_states), position_ids=positions)
+        batched = _forward(model, lasts, attention.SideBySide(all_states), position_ids=positions)
     scores = torch.stack(alone)
-    return bool((beside - scores).abs().max() <= _CLOSE * scores.abs().max())
+    return bool((batched - scores).abs().max() <= _CLOSE * scores.abs().max())
