@@ -233,7 +233,7 @@ objects:
         ("name: desk 1", "name: hall 1", "map.yaml:9: receptacles.0.name: the name 'hall 1' occurs 2 times"),
         ("own: desk", "own: hall", "map.yaml:11: receptacles.0.own: the robot's own name 'hall' occurs 2 times"),
         ("    apple: apple", "    7: aple", "map.yaml:18: objects.classes.7: the word 'aple' is not known"),
-        ("start: hall 1", "start: hall 1\nframe: odom", "map.yaml:3: 'frame' is said 2 times; leave one"),
+        ("start: hall 1", "start: hall 1\nframe: odom", "map.yaml:3: 'frame' is there 2 times; leave one"),
         ("      x: 1.0", "      x: [1.0", "map.yaml:14: is not YAML: while parsing a flow sequence"),
     ],
 )
