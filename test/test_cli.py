@@ -236,7 +236,7 @@ def read_events(path: Path, kind: str) -> list[dict[str, object]]:
 def test_list_prints_a_table_that_the_reference_is_made_from(cli: Cli, registry: Registry[Any]) -> None:
     kind = {"language model": "models", "task suite": "suites"}.get(registry.kind, f"{registry.kind}s")
     head, _, *rows = cli("list", kind, "--markdown", "--own").out.splitlines()
-    assert head == f"| {registry.kind} | what it is | what to install | settings, with their defaults |"
+    assert head == f"| {registry.kind} | description | package to install | settings and defaults |"
     cells = [row.split("|") for row in rows]
     named = [name.strip(" `") for row in cells for name in row[1].split(",")]
     assert {name for name in named if not name.endswith("_wm")} - {"all of them"} == set(registry.own)

@@ -22,7 +22,7 @@ from reactree_ros.settings import choices, or_nearest
 app = typer.Typer(add_completion=False)
 #: The extra list besides those of the registries.
 WORDS = "words"
-_WORDS_HEAD = ("what it is for", "properties", "words")
+_WORDS_HEAD = ("use", "properties", "words")
 
 
 @app.command("list")
@@ -132,7 +132,7 @@ def _show(title: str, specs: Sequence[Spec], console: Console) -> None:
         console.print(f"\n{_named(spec)}: {spec.summary}{needs}", style="bold", markup=False, highlight=False)
         if not spec.settings.model_fields:
             continue
-        table = Table("setting", "default", "allowed", "what it is")
+        table = Table("setting", "default", "allowed", "description")
         for name, field in spec.settings.model_fields.items():
             table.add_row(name, default_text(field), allowed_text(field), field.description)
         console.print(table, markup=False, highlight=False)
@@ -152,7 +152,7 @@ def markdown_table(kind: str, specs: Sequence[Spec]) -> str:
     ]
     if common:
         rows.append(("all of them", "", "", ", ".join(_setting(*one) for one in common.items())))
-    head = (kind, "what it is", "what to install", "settings, with their defaults")
+    head = (kind, "description", "package to install", "settings and defaults")
     return _markdown([head, ("---",) * 4, *rows])
 
 
