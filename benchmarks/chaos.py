@@ -529,7 +529,7 @@ class Goal:
 
     @property
     def ended(self) -> bool:
-        """Return whether it has ended; if nobody answered, send it again."""
+        """Whether it has ended; if nobody answered, it is sent again."""
         if not self.accepted and time.monotonic() - self._sent_at > 3.0 and self._client.server_is_ready():
             self._send()
         return self._asked is not None and self._asked.done()

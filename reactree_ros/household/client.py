@@ -104,7 +104,7 @@ class VirtualHomeClient:
                     ) from None
 
     def load(self, apartment: int, graph: dict[str, Any]) -> None:
-        """Load an apartment and expand its graph, without characters.
+        """Load an apartment and set it to a graph, without characters.
 
         Ids that the apartment does not know are renumbered in order, so that they do not clash with its own.
         """

@@ -79,7 +79,7 @@ class Thinking:
 
     @property
     def _stop(self) -> str:
-        """Return what ends reasoning: the end mark or, with channels, the end of the first channel."""
+        """The end of reasoning: the end mark or, with channels, the end of the first channel."""
         return self.marks.end[: self.marks.end.find(">") + 1] or self.marks.end
 
 

@@ -93,7 +93,7 @@ def _with_places(sentence: Sentence, errands: list[Errand]) -> list[Errand]:
 
 
 def _left_over(sentence: Sentence) -> Iterator[Errand]:
-    """Return the place of items without one: the place named last, or the hands."""
+    """Yield an errand for items without a place: they go to the place named last, or into the hands."""
     if not sentence.pending:
         return
     place = sentence.open_place

@@ -219,7 +219,7 @@ def those_held_out(houses: Collection[str], share: float) -> set[str]:
 
 @contextmanager
 def told_of_disk(path: Path) -> Iterator[None]:
-    """Return an error about a failed write, with the way out."""
+    """Turn a failed write into an error with the way out."""
     try:
         yield
     except OSError as error:

@@ -27,7 +27,7 @@ class Decision:
         kind: Its kind, e.g. ``act``.
         may_say: The constraint; None allows anything.
         learn: Whether to learn it; otherwise it is context for later decisions.
-        instead: The text to learn instead, up to one token after the two differ; empty for none.
+        instead: The text to learn instead, up to the first token that differs; empty for none.
     """
 
     begin: int

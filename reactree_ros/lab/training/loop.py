@@ -26,7 +26,7 @@ from reactree_ros.worker_process import serve_the_parent
 
 CHECKPOINT, TOKENIZER = "checkpoint.pt", "tokenizer.json"
 TRAIN, HELD_OUT = "prepared_train", "prepared_held_out"
-#: Longest gradient.
+#: Largest norm of a gradient.
 _CLIP = 1.0
 #: Most seconds between two checkpoints.
 _CHECKPOINT_EVERY = 300.0

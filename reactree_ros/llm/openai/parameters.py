@@ -62,9 +62,10 @@ class Parameters:
         self._taken |= {(name, repr(value)) for name, value in sent.items()}
 
     def without_optional(self, refused: Refused, sent: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the optional parameters to drop if a refusal does not name the refused one.
+        """Return the parameters to send again if a refusal does not name the refused one.
 
-        Parameters that the server accepted before are kept, unless the refusal names one that was not sent.
+        Optional ones are left out, except those that the server accepted before. If the refusal names a parameter that
+        was not sent, all optional ones are left out.
 
         Args:
             refused: The refusal.

@@ -82,7 +82,7 @@ class Engine(LineProcess):
 
     @property
     def usable(self) -> bool:
-        """Return whether it can play another game."""
+        """Whether it can play another game."""
         return self._games < MOST_GAMES and super().usable
 
     def _turn(self, *request: object) -> Turn:

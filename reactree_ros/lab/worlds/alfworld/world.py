@@ -127,7 +127,7 @@ class AlfworldWorld(WorkerWorld):
         return self._now.commands
 
     def _let_go(self) -> None:
-        """Return the process, for the next episode."""
+        """Release the process for the next episode."""
         if self._engine is not None:
             SPARE.give_back(self._engine)
 

@@ -105,12 +105,12 @@ class JerichoWorld(WorkerWorld):
     # ------------------------------------------------------------------ in the worker's thread
 
     def _begin(self, seed: int | None) -> None:
-        """Return to the start; the seed, or the task's, determines the game's random events."""
+        """Go back to the start; the seed, or the task's, determines the game's random events."""
         self._seed = self._task.seed if seed is None else seed
         self._load()
 
     def _let_go(self) -> None:
-        """Return the interpreter, for the next episode."""
+        """Release the interpreter for the next episode."""
         if self._interpreter is not None:
             SPARE.give_back(self._interpreter)
 

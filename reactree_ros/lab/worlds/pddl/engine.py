@@ -144,7 +144,7 @@ class Engine:
         return f"- {self._skill(action)}: needs {_joined(needs)}; then {_joined(then)}."
 
     def reset(self) -> None:
-        """Return to the start."""
+        """Go back to the start."""
         with _ONE_AT_A_TIME:
             self._state = self._simulator.get_initial_state()
 

@@ -171,7 +171,7 @@ class PyrobosimRobot(WorkerWorld):
 
     @property
     def _here(self) -> HouseScene:
-        """Return the robot's knowledge of the house; after a reset, only rooms and furniture.
+        """The robot's knowledge of the house; after a reset, only rooms and furniture.
 
         Raises:
             RobotGone: The robot is out of action.

@@ -214,7 +214,7 @@ class House:
             raise WorldError(self._simulator.lost)
 
     def leave(self) -> None:
-        """Return the process, for the next episode."""
+        """Release the process for the next episode."""
         with self._lock:
             if self._simulator is not None:
                 SPARE.give_back(self._simulator)

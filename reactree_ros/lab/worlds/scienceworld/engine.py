@@ -139,7 +139,7 @@ class Engine:
 
     @property
     def usable(self) -> bool:
-        """Return whether it works."""
+        """Whether it works."""
         return not self.lost
 
     def kill(self) -> None:

@@ -76,7 +76,7 @@ class ScienceWorld(WorkerWorld):
     # ------------------------------------------------------------------ in the worker's thread
 
     def _begin(self, seed: int | None = None) -> Engine:
-        """Return to the start; the variation determines the task's random events."""
+        """Go back to the start; the variation determines the task's random events."""
         if self._engine is None or self._engine.lost:
             self._engine = SPARE.borrow()
         self._engine.load(self._task.task_name, self._task.variation, self._task.simplifications)
@@ -100,7 +100,7 @@ class ScienceWorld(WorkerWorld):
         return Score(float(self._score == 1), max(0.0, self._score))
 
     def _let_go(self) -> None:
-        """Return the simulator, for the next episode."""
+        """Release the simulator for the next episode."""
         if self._engine is not None:
             SPARE.give_back(self._engine)
 

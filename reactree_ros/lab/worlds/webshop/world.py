@@ -141,7 +141,7 @@ class WebShop(WorkerWorld):
     # ------------------------------------------------------------------ in the worker's thread
 
     def _let_go(self) -> None:
-        """Return the environment, for the next episode."""
+        """Release the environment for the next episode."""
         self._task.told()
         if self._shop is not None:
             give_back(self._shop)
