@@ -75,7 +75,7 @@ def test_a_yes_that_comes_sooner_than_anybody_can_read_is_not_taken(
     answer = terminal.desk.ask(skill("turn on stove 1"))
     terminal.shows("y: yes; anything else: no")
     terminal.types("y")
-    terminal.shows("say it again")
+    terminal.shows("type it again")
     assert not answer.done()
     monkeypatch.setattr(terminal_module, "REACTION", 0.0)
     terminal.types("y")

@@ -257,7 +257,7 @@ def test_what_is_no_bench_is_refused_in_one_line(
     assert "holds no settings.json; name the --out folder of `reactree bench`" in capsys.readouterr().err
     bench_of(tmp_path / "out", settings=SETTINGS, runs=4)
     assert report(monkeypatch, tmp_path / "out") == 2
-    assert "no run is done yet; let" in capsys.readouterr().err
+    assert "no run is done yet; continue" in capsys.readouterr().err
     bench_of(tmp_path / "gone", line(end="model_gone", message="connection refused"), settings=SETTINGS)
     assert report(monkeypatch, tmp_path / "gone") == 2
     assert "no run is done yet (1 runs broke off, 1 model_gone: connection refused)" in capsys.readouterr().err

@@ -47,7 +47,8 @@ KILLED = """
 import os, signal
 from itertools import pairwise
 from pathlib import Path
-from reactree_ros.lab.cli import dataset, main
+from reactree_ros.cli import main
+from reactree_ros.lab.cli import dataset
 from reactree_ros.lab.dataset.folder import DatasetFolder
 
 keep, kept = DatasetFolder.keep, []

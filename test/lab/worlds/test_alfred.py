@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from thor_metadata import thing
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "alfred"
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data" / "alfred"
 POSE = {"objectName": "Apple_1", "position": {"x": 0.0, "y": 1.0, "z": 0}, "rotation": {"x": 0.0, "y": 0.0, "z": 0.0}}
 LINE: dict[str, Any] = {
     "task": "pick_and_place_simple-Apple-None-Fridge-1",

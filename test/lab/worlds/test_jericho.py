@@ -68,7 +68,7 @@ def test_a_suite_has_the_stories_of_a_folder_by_name(tmp_path: Path) -> None:
     assert {number: task.instruction for number, task in tasks.items()} == {1: "win a", 2: "win b"}
     (tmp_path / "empty").mkdir()
     for stories, said in (
-        ("", "which story files"),
+        ("", "name the folder of story files"),
         (str(tmp_path / "no"), "no such folder"),
         (str(tmp_path / "empty"), "holds no story file"),
     ):
