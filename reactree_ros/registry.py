@@ -1,7 +1,7 @@
-"""What can be named: planners, worlds, language models and task suites, of this package and of others.
+"""What can be named: planners, worlds, language models and whatever else a registry is made for.
 
-Each thing is one file with a spec in it. This package's specs are listed here; another distribution names its own as
-entry points of the groups ``reactree_ros.planners``, ``.worlds``, ``.models`` and ``.suites``::
+Each thing is one file with a spec in it and one entry point that names the spec. This package's own things enter by the
+same door as those of another distribution, in the group of their registry::
 
     [project.entry-points."reactree_ros.worlds"]
     garden = "my_package.garden:SPEC"
@@ -12,22 +12,20 @@ A spec's settings are one pydantic model; command line, ROS parameters, launch a
 from __future__ import annotations
 
 import contextlib
-import importlib
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from reactree_ros.errors import UserError
-from reactree_ros.installation import check_modules
+from reactree_ros.installation import check_modules, install_requirements
 from reactree_ros.settings import NoSettings, Settings, did_you_mean
 
-if TYPE_CHECKING:
-    from reactree_ros.lab.bench.spec import SuiteSpec
-    from reactree_ros.llm.spec import ModelSpec
-    from reactree_ros.planners.spec import PlannerSpec
-    from reactree_ros.world.spec import WorldSpec
+#: The distribution of this package.
+DISTRIBUTION = "reactree_ros"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,45 +55,47 @@ class Spec:
         check_modules(self.name, self.extra, self.needs)
 
 
-S = TypeVar("S", bound=Spec)
+S = TypeVar("S")
 
 
 class Registry(Generic[S]):
-    """Specs of one kind by name. This package's outrank plug-ins of the same name.
+    """Things of one kind by name. This package's outrank those of other distributions.
 
     Args:
-        kind: What they are, in one word, for errors.
+        kind: What they are, in one or two words, for errors.
         group: The entry points' group.
-        own: Where the specs of this package are, as ``module:attribute``, by name; the first is the default.
+        base: What each of them is an instance of.
+        first: Names of this package's that come first, in this order; the first of them is the default.
     """
 
-    def __init__(self, kind: str, group: str, own: Mapping[str, str]) -> None:
+    def __init__(self, kind: str, group: str, base: type[S], *, first: tuple[str, ...]) -> None:
         self.kind = kind
         self.group = group
-        self._own = own
+        self.base = base
+        self.first = first
         self._loaded: dict[str, S] = {}
-        self._found: _Found | None = None
+        self._brought: _Brought | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name: this package's first, in order, then the plug-ins'."""
-        return (*self._own, *self._plugins.points)
+        """Every name: this package's first, then those of others."""
+        return (*self.own, *self._plugins.points)
 
     @property
     def default(self) -> str:
-        """The name that is taken where none is given."""
-        return next(iter(self._own))
+        """The name that is taken if none is given."""
+        return self.first[0]
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The names of this package's."""
-        return tuple(self._own)
+        """The names of this package's: those that come first, then the others by name."""
+        return tuple(dict.fromkeys((*(name for name in self.first if name in self._own), *sorted(self._own))))
 
     @property
     def packages(self) -> frozenset[str]:
         """The modules of all of them, with the packages that they are in; nothing is imported to tell."""
-        modules = (*self._own.values(), *(point.value for point in self._plugins.points.values()))
-        parts = [module.partition(":")[0].strip().split(".") for module in modules]
+        points = (*self._own.values(), *self._plugins.points.values())
+        parts = [point.value.partition(":")[0].strip().split(".") for point in points]
         return frozenset(".".join(one[:end]) for one in parts for end in range(1, len(one) + 1))
 
     @property
@@ -104,10 +104,14 @@ class Registry(Generic[S]):
         return {name: _origin(point) for name, point in self._plugins.points.items()}
 
     def __iter__(self) -> Iterator[S]:
-        """Every spec that can be loaded; :meth:`problems` tells of the others."""
+        """Every one that can be loaded; :meth:`problems` tells of the others."""
+        return (one for _, one in self.items())
+
+    def items(self) -> Iterator[tuple[str, S]]:
+        """Yield the name and the thing of every one that can be loaded."""
         for name in self.names:
             with contextlib.suppress(UserError):
-                yield self.get(name)
+                yield name, self.get(name)
 
     def problems(self) -> list[str]:
         """Load every plug-in; return what is wrong with plug-ins, a line each: hidden by others, or not to be used."""
@@ -120,7 +124,7 @@ class Registry(Generic[S]):
         return found
 
     def get(self, name: str) -> S:
-        """Return a spec.
+        """Return what has a name.
 
         Raises:
             UserError: There is none of that name, or the package that has it cannot be used.
@@ -129,11 +133,9 @@ class Registry(Generic[S]):
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
-    def _load(self, name: str) -> S:
+    def _load(self, name: str) -> Any:
         if name in self._own:
-            module, _, attribute = self._own[name].partition(":")
-            spec: S = getattr(importlib.import_module(module), attribute)
-            return spec
+            return _load_own(self._own[name])
         point = self._plugins.points.get(name)
         if point is None:
             raise UserError(f"{self.kind} '{name}' is unknown; {did_you_mean(name, self.names)}")
@@ -144,30 +146,37 @@ class Registry(Generic[S]):
             raise
         except BaseException as error:  # a plug-in may raise SystemExit, too
             raise UserError(f"{self.kind} '{name}' of {_origin(point)} cannot be loaded: {_said(error)}") from error
-        if not isinstance(spec, type(self.get(self.default))) or spec.name != name:
+        if not isinstance(spec, self.base) or getattr(spec, "name", name) != name:
             raise UserError(f"{self.kind} '{name}' of {_origin(point)}: {point.value} is no {self.kind} of that name")
         return spec
 
     @property
-    def _plugins(self) -> _Found:
-        if self._found is None:
-            self._found = _find(self.kind, self.group, self._own)
-        return self._found
+    def _own(self) -> Mapping[str, metadata.EntryPoint]:
+        own = _own_points().get(self.group)
+        if own is None:
+            raise UserError(f"no {self.kind} of {DISTRIBUTION} is installed here: {_install_again()}")
+        return own
+
+    @property
+    def _plugins(self) -> _Brought:
+        if self._brought is None:
+            self._brought = _find(self.kind, self.group, self._own)
+        return self._brought
 
 
 @dataclass
-class _Found:
+class _Brought:
     """The plug-ins of a group that have a name of their own, and what is wrong with others."""
 
     points: dict[str, metadata.EntryPoint] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
 
-def _find(kind: str, group: str, own: Collection[str]) -> _Found:
-    found = _Found()
-    for point in metadata.entry_points(group=group):
-        first = found.points.get(point.name)
-        if point.name in own:
+def _find(kind: str, group: str, own: Mapping[str, metadata.EntryPoint]) -> _Brought:
+    found = _Brought()
+    for point in _all_points().select(group=group):
+        mine, first = own.get(point.name), found.points.get(point.name)
+        if mine is not None and mine.value != point.value:
             found.problems.append(
                 f"{kind} '{point.name}' of {_origin(point)} is not used: this package has one of that name"
             )
@@ -175,9 +184,42 @@ def _find(kind: str, group: str, own: Collection[str]) -> _Found:
             found.problems.append(
                 f"{kind} '{point.name}' of {_origin(point)} is not used: {_origin(first)} has one of that name"
             )
-        else:
+        elif mine is None:
             found.points.setdefault(point.name, point)
     return found
+
+
+@cache
+def _own_points() -> Mapping[str, Mapping[str, metadata.EntryPoint]]:
+    """Return this distribution's entry points by group and name; the others need not be looked through for them."""
+    found: dict[str, dict[str, metadata.EntryPoint]] = {}
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        for point in metadata.distribution(DISTRIBUTION).entry_points:
+            found.setdefault(point.group, {})[point.name] = point
+    return found
+
+
+@cache
+def _all_points() -> Any:
+    """Return everybody's entry points: one look through what is installed serves every registry."""
+    return metadata.entry_points()
+
+
+def _load_own(point: metadata.EntryPoint) -> Any:
+    try:
+        return point.load()
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] != DISTRIBUTION:  # something else lacks
+            raise
+        raise UserError(f"{DISTRIBUTION} has no {error.name} any more: {_install_again()}") from error
+
+
+def _install_again() -> str:
+    """Return the line that makes a checkout's entry points known; of what is installed, what to do instead."""
+    root = Path(__file__).parents[1]
+    if not (root / "pyproject.toml").is_file():
+        return f"install {DISTRIBUTION} again"
+    return f"{install_requirements('-e', str(root))}"
 
 
 def _said(error: BaseException) -> str:
@@ -194,63 +236,7 @@ def _origin(point: metadata.EntryPoint) -> str:
         return point.value
 
 
-PLANNERS: Registry[PlannerSpec] = Registry(
-    "planner",
-    "reactree_ros.planners",
-    {
-        "reactree": "reactree_ros.planners.reactree:SPEC",
-        "react": "reactree_ros.planners.react:SPEC",
-        "hiagent": "reactree_ros.lab.planners.hiagent.planner:SPEC",
-        "recode": "reactree_ros.lab.planners.recode.planner:SPEC",
-        "codeact": "reactree_ros.lab.planners.codeact:SPEC",
-        "adaplanner": "reactree_ros.lab.planners.adaplanner:SPEC",
-        "adapt": "reactree_ros.lab.planners.adapt:SPEC",
-        "zsp": "reactree_ros.lab.planners.zsp:SPEC",
-        "tree_planner": "reactree_ros.lab.planners.tree_planner:SPEC",
-    },
+#: Every registry, as `reactree list` calls it.
+REGISTRIES: Registry[Registry[Any]] = Registry(
+    "registry", "reactree_ros.registries", Registry, first=("planners", "worlds", "models", "suites")
 )
-WORLDS: Registry[WorldSpec] = Registry(
-    "world",
-    "reactree_ros.worlds",
-    {
-        "virtualhome": "reactree_ros.household.symbolic:SPEC",
-        "virtualhome_unity": "reactree_ros.household.unity:SPEC",
-        "ai2thor": "reactree_ros.lab.worlds.ai2thor.world:SPEC",
-        "pddl": "reactree_ros.lab.worlds.pddl.world:SPEC",
-        "scienceworld": "reactree_ros.lab.worlds.scienceworld.world:SPEC",
-        "jericho": "reactree_ros.lab.worlds.jericho.world:SPEC",
-        "webshop": "reactree_ros.lab.worlds.webshop.world:SPEC",
-        "alfworld": "reactree_ros.lab.worlds.alfworld.world:SPEC",
-        "pyrobosim": "reactree_ros.lab.worlds.pyrobosim.world:SPEC",
-    },
-)
-MODELS: Registry[ModelSpec] = Registry(
-    "language model",
-    "reactree_ros.models",
-    {
-        "expert": "reactree_ros.household.expert.model:SPEC",
-        "openai": "reactree_ros.llm.openai.settings:SPEC",
-        "vllm": "reactree_ros.llm.vllm_engine:SPEC",
-        "transformers": "reactree_ros.llm.transformers_engine:SPEC",
-        "small": "reactree_ros.llm.small.engine:SPEC",
-        "fallback": "reactree_ros.llm.fallback:SPEC",
-        "lapsing": "reactree_ros.household.expert.lapses:SPEC",
-    },
-)
-SUITES: Registry[SuiteSpec] = Registry(
-    "task suite",
-    "reactree_ros.suites",
-    {
-        "wah_nl": "reactree_ros.lab.bench.suites:WAH_NL",
-        "generated": "reactree_ros.lab.bench.suites:GENERATED",
-        "vague": "reactree_ros.lab.bench.suites:VAGUE",
-        "pddl": "reactree_ros.lab.bench.pddl:SPEC",
-        "scienceworld": "reactree_ros.lab.bench.scienceworld:SPEC",
-        "jericho": "reactree_ros.lab.bench.jericho:SPEC",
-        "webshop": "reactree_ros.lab.bench.webshop:SPEC",
-        "alfworld": "reactree_ros.lab.bench.alfworld:SPEC",
-        "pyrobosim": "reactree_ros.lab.bench.pyrobosim:SPEC",
-    },
-)
-#: Everything that can be named, as `reactree list` calls it.
-REGISTRIES: dict[str, Registry[Any]] = {"planners": PLANNERS, "worlds": WORLDS, "models": MODELS, "suites": SUITES}

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.llm.settings import make_model, model_to_dict
+from reactree_ros.llm.spec import MODELS
 from reactree_ros.planners.spec import planner as planner_named
 from reactree_ros.record.writer import Recorder, RecordFile
-from reactree_ros.registry import MODELS, WORLDS
 from reactree_ros.settings import read_settings
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.spec import Place, WorldSettings, in_house
+from reactree_ros.world.spec import WORLDS, Place, WorldSettings, in_house
 
 
 def run(

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from memory.word_hash_embedder import WordHashEmbedder
 
-from reactree_ros.bootstrap import Attempt, Bootstrap
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
+from reactree_ros.lab.bootstrap import Attempt, Bootstrap
 from reactree_ros.llm.port import DecisionRequest, Reply, ServerUnavailable
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.pending import Pending

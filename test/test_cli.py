@@ -16,10 +16,14 @@ from reactree_ros.household.expert.policy import decide
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.installation import install_line
+from reactree_ros.lab.bench.spec import SUITES
 from reactree_ros.lab.recordings import load_recording
+from reactree_ros.llm.spec import MODELS
+from reactree_ros.planners.spec import PLANNERS
 from reactree_ros.record.reader import read_record
-from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry, Spec
+from reactree_ros.registry import Registry, Spec
 from reactree_ros.tree.options import RunOptions
+from reactree_ros.world.spec import WORLDS
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 HAS_EMBEDDER = importlib.util.find_spec("sentence_transformers") is not None

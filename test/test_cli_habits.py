@@ -14,9 +14,11 @@ from command_line import Cli
 
 import reactree_ros
 from reactree_ros.cli import NOBODY_READS
+from reactree_ros.lab.bench.spec import SUITES
 from reactree_ros.lab.bench.suites import GENERATED
+from reactree_ros.llm.spec import MODELS
 from reactree_ros.planners.spec import planner_names
-from reactree_ros.registry import MODELS, SUITES, WORLDS
+from reactree_ros.world.spec import WORLDS
 
 ROOT = Path(reactree_ros.__file__).parents[1]
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"

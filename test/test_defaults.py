@@ -14,7 +14,8 @@ from command_line import Cli
 from hostile import KeyCatcher
 from test_trust import HOSTILE
 
-from reactree_ros.cli import COMMANDS, Commands, asking
+from reactree_ros.cli import Commands, asking
+from reactree_ros.cli.commands import in_order
 from reactree_ros.cli.defaults import leaves, user_file
 from reactree_ros.cli.trusted import Standing
 from reactree_ros.settings import is_harmless
@@ -259,7 +260,7 @@ def test_a_project_starts_opens_loads_and_sends_nothing(
 
 def test_what_may_be_set_by_a_project_is_declared_with_every_option() -> None:
     group, found = Commands(name="reactree"), 0
-    for name in COMMANDS:
+    for name in in_order():
         for path, command in leaves((name,), group.get_command(None, name)):
             for one in inspect.signature(command.callback, eval_str=True).parameters.values():
                 text = "Path" in str(one.annotation) or "str" in str(one.annotation).split(",")[0]

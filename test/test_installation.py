@@ -17,7 +17,10 @@ from packaging.requirements import Requirement
 
 from reactree_ros import installation
 from reactree_ros.installation import check_own_requirements, install_line
-from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS
+from reactree_ros.lab.bench.spec import SUITES
+from reactree_ros.llm.spec import MODELS
+from reactree_ros.planners.spec import PLANNERS
+from reactree_ros.world.spec import WORLDS
 
 ROOT = Path(__file__).parents[1]
 EXTRAS = {spec.extra for registry in (PLANNERS, WORLDS, MODELS, SUITES) for spec in registry if spec.extra}

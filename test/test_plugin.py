@@ -11,8 +11,12 @@ from pathlib import Path
 import pytest
 from command_line import Cli
 
-from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry
+from reactree_ros.lab.bench.spec import SUITES
+from reactree_ros.llm.spec import MODELS
+from reactree_ros.planners.spec import PLANNERS
+from reactree_ros.registry import Registry
 from reactree_ros.world.check import check_world
+from reactree_ros.world.spec import WORLDS
 
 garden = pytest.importorskip("reactree_garden.world", reason="needs test/plugin; `make test` installs it")
 BROUGHT = {"planners": "pick", "worlds": "garden", "models": "gardener", "suites": "gardens"}

@@ -259,7 +259,7 @@ def test_defaults_that_are_no_toml_or_no_values_are_refused(value: str, cli: Cli
 
 
 def test_a_line_that_is_broken_is_named_with_what_is_wrong_in_it(tmp_path: Path) -> None:
-    from reactree_ros.bootstrap import Attempt
+    from reactree_ros.lab.bootstrap import Attempt
 
     path = tmp_path / "attempts.jsonl"
     path.write_text('{"task_id": "one"}\n', encoding="utf-8")

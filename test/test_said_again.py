@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hostile import KeyCatcher, changed_header
 
 from reactree_ros.cli import asking
 from reactree_ros.planners.reactree import SPEC, ReactreeSettings
-from reactree_ros.registry import PLANNERS
+from reactree_ros.planners.spec import PLANNERS
 
 KEY = "sk-hush-4711-abcdef"
 INSTRUCTION = "Put 1 apple on the coffee table"
@@ -308,7 +309,8 @@ def test_a_planner_of_a_record_opens_nothing(
     cli: Cli, record: Path, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ruled = dataclasses.replace(SPEC, name="ruled", settings=_Ruled)
-    monkeypatch.setattr(PLANNERS, "_own", {**PLANNERS._own, "ruled": "nowhere:SPEC"})
+    point = metadata.EntryPoint("ruled", "nowhere:SPEC", PLANNERS.group)
+    monkeypatch.setitem(PLANNERS._plugins.points, "ruled", point)
     monkeypatch.setitem(PLANNERS._loaded, "ruled", ruled)
     named = changed_header(record, tmp_path / "h.jsonl", {"planner.name": "ruled_wm:rules=/etc/passwd"})
     ended = cli(command, named, *GOES_ON.get(command, ()), "--json")

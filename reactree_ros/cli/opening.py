@@ -191,14 +191,15 @@ class Again:
         Raises:
             UserError: It cannot be made.
         """
-        from reactree_ros.registry import SUITES, WORLDS
-        from reactree_ros.world.spec import Place
+        from reactree_ros.registry import REGISTRIES
+        from reactree_ros.world.spec import WORLDS, Place
 
         said, task_id = self.record.run["world"], self.record.run["task_id"]
         try:
             if "suite" in said:
-                suite = SUITES.get(said["suite"])
-                return suite.make_world(suite.tasks(self.world_settings)[task_id])
+                suite = REGISTRIES.get("suites").get(said["suite"])
+                made: World = suite.make_world(suite.tasks(self.world_settings)[task_id])
+                return made
             place = Place.of(WORLDS.get(said["name"]), cast("WorldSettings", self.world_settings))
             task = place.choose(self.record.run["instruction"])[0] if task_id is None else place.task(task_id)
             return place.make(task, scored=said["scored"])
@@ -223,11 +224,12 @@ def _no_world(record: Record) -> UserError:
 
 def _world_of(record: Record, said: Mapping[str, Any]) -> Recorded:
     """Return the settings of the world or task suite that a record names."""
-    from reactree_ros.registry import SUITES, WORLDS
+    from reactree_ros.registry import REGISTRIES
 
     try:
         world = record.run["world"]
-        named = SUITES.get(world["suite"]) if "suite" in world else WORLDS.get(world["name"])
+        kind, key = ("suites", "suite") if "suite" in world else ("worlds", "name")
+        named = REGISTRIES.get(kind).get(world[key])
         values = dict(world["settings"])
     except (KeyError, TypeError, ValueError) as error:
         raise _no_world(record) from error
@@ -236,7 +238,7 @@ def _world_of(record: Record, said: Mapping[str, Any]) -> Recorded:
 
 def _model_of(record: Record, said: Mapping[str, Any]) -> tuple[ModelSpec, Recorded]:
     """Return the language model that a record names, and its settings."""
-    from reactree_ros.registry import MODELS
+    from reactree_ros.llm.spec import MODELS
 
     values = record.run.get("llm")
     if not isinstance(values, Mapping) or not isinstance(values.get("llm"), str):
@@ -351,14 +353,6 @@ def shown_events(
                 one(event)
 
         yield take
-
-
-def no_ros(error: ImportError, what: str = "--ros") -> UserError:
-    """Return the error of a command that was asked for ``--ros``, or for what needs it, where ROS 2 is not there."""
-    return UserError(
-        f"{what} needs ROS 2 and this package's workspace, built and sourced ({error}): source "
-        "/opt/ros/DISTRO/setup.bash, then ros2_ws/install/setup.bash"
-    )
 
 
 def carried_out(episode: Episode, *, as_json: bool) -> EpisodeResult:

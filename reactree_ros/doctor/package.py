@@ -111,7 +111,7 @@ def installed_extras() -> Iterator[Finding]:
 
 def plug_ins() -> Iterator[Finding]:
     """Say what other packages bring, and what is wrong with it."""
-    registries = REGISTRIES.values()
+    registries = list(REGISTRIES)
     found = [f"{registry.kind} '{name}' of {by}" for registry in registries for name, by in registry.brought.items()]
     problems = [problem for registry in registries for problem in registry.problems()]
     yield Finding("plug-ins", Verdict.RIGHT if found else Verdict.NOTE, ", ".join(found) or "none")

@@ -22,7 +22,6 @@ from view.writing import Wide, demo
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.reading import Unreadable, read
-from reactree_ros.bootstrap import Attempt
 from reactree_ros.errors import UserError
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.tasks import load_tasks
@@ -33,6 +32,7 @@ from reactree_ros.lab.bench.folder import SETTINGS as BENCH
 from reactree_ros.lab.bench.folder import read_settings as read_bench_settings
 from reactree_ros.lab.bench.goal import Condition, Goal, goal_as_json, read_goal
 from reactree_ros.lab.bench.results import RunLine
+from reactree_ros.lab.bootstrap import Attempt
 from reactree_ros.lab.dataset.lines import Run, lines_of
 from reactree_ros.lab.dataset.making import achieved, house_of
 from reactree_ros.lab.recordings import load_outcomes, load_recording

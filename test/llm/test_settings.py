@@ -21,8 +21,8 @@ from reactree_ros.llm.fallback import FallbackModel, FallbackSettings
 from reactree_ros.llm.openai.settings import OpenAISettings
 from reactree_ros.llm.port import DecisionRequest, LanguageModel
 from reactree_ros.llm.settings import load_models_file, make_model, model_from_dict, model_settings, model_to_dict
+from reactree_ros.llm.spec import MODELS
 from reactree_ros.llm.vllm_engine import VllmSettings
-from reactree_ros.registry import MODELS
 
 PATIENCE = 20.0
 SECRET = "sk-hush-4711"

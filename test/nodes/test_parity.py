@@ -34,9 +34,9 @@ from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.writer import Recorder, RecordFile
-from reactree_ros.registry import WORLDS
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.world.spec import WORLDS
 
 if importlib.util.find_spec("rclpy"):
     from rclpy.lifecycle import TransitionCallbackReturn

@@ -18,6 +18,7 @@ from reactree_ros.lab.dataset.settings import DatasetSettings, Recipe
 from reactree_ros.settings import Harmless
 
 app = typer.Typer(add_completion=False)
+AFTER = "bootstrap"
 #: How many sources make a part: a kill loses no more than these.
 PART = 20
 

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 app = typer.Typer(add_completion=False)
+AFTER = "answer"
 
 
 class Format(str, enum.Enum):

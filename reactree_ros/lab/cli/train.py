@@ -13,6 +13,7 @@ from reactree_ros.installation import check_modules
 from reactree_ros.lab.training.settings import TrainSettings, read_recipe
 
 app = typer.Typer(add_completion=False)
+AFTER = "report"
 
 
 @app.command()

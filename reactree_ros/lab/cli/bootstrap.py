@@ -14,10 +14,11 @@ from reactree_ros.cli.opening import chosen_planner, open_memory, open_model, pr
 from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, takes
 from reactree_ros.cli.run import Planner
 from reactree_ros.errors import UserError
-from reactree_ros.registry import SUITES
+from reactree_ros.lab.bench.spec import SUITES
 from reactree_ros.tree.options import RunOptions, TreeOptions
 
 app = typer.Typer(add_completion=False)
+AFTER = "import"
 
 
 @app.command()
@@ -38,7 +39,7 @@ def bootstrap(
     What a tree's agent nodes went through is stored subgoal by subgoal, a flat planner's run as a whole. Exit code 1
     where the memory is empty in the end, or a run broke off.
     """
-    from reactree_ros.bootstrap import Bootstrap
+    from reactree_ros.lab.bootstrap import Bootstrap
 
     chosen = chosen_planner(planner, llm)
     suite.spec.check_installed()

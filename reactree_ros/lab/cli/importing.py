@@ -13,6 +13,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.settings import Harmless, or_nearest, plain
 
 app = typer.Typer(add_completion=False)
+AFTER = "export"
 
 
 @app.command("import")
