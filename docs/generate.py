@@ -28,7 +28,7 @@ from reactree_ros.nodes.settings import (
     TaskSettings,
     WatchdogSettings,
 )
-from reactree_ros.registry import REGISTRIES
+from reactree_ros.plugins import REGISTRIES
 from reactree_ros.settings import Settings
 
 INTERFACES = Path(__file__).parents[1] / "ros2_ws/src/reactree_interfaces"

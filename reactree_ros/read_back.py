@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from reactree_ros.agent.text import well_formed
 from reactree_ros.errors import UserError
 
 T = TypeVar("T")
@@ -31,6 +30,14 @@ LARGEST_YAML, MOST_YAML = 8 << 20, 500_000
 MOST_DIGITS = 300
 #: Largest number that a sentence is taken to mean: of things, steps and subgoals there are fewer.
 MOST_SAID = 9999
+
+
+def well_formed(text: str) -> str:
+    """Return a text that every file and every message takes: a server may cut an emoji in half.
+
+    Half a character (a lone surrogate) becomes a question mark.
+    """
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def number_of(text: str, *, most: int = 2**53 - 1) -> int | None:

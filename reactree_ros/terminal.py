@@ -17,6 +17,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from reactree_ros.agent.decision import Act, Ask, Expand
+from reactree_ros.agent.text import in_one_line
 from reactree_ros.agent.turns import decision_from_dict
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.llm.port import LanguageModel
@@ -25,7 +26,7 @@ from reactree_ros.record.moment import Moment, Node
 from reactree_ros.record.reader import RecordError, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.verdict import BROKEN, LIMITED, SCORES, EpisodeEnd
-from reactree_ros.view.words import COUNTS, FLOWS, STATUSES, in_one_line
+from reactree_ros.view.words import COUNTS, FLOWS, STATUSES
 from reactree_ros.world.port import Outcome
 
 #: How often the live tree is drawn, a second.

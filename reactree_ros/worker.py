@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from reactree_ros.pending import Pending
-from reactree_ros.world.port import WorldError
 
 T = TypeVar("T")
 
@@ -25,9 +24,11 @@ class Worker:
 
     Args:
         name: Name of the thread.
+        error: What it fails with that is given to it after :meth:`close` or :meth:`give_up`.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, error: type[Exception] = RuntimeError) -> None:
+        self._error = error
         self.lost = ""  # why nothing is taken any more
         self._name = name
         self._queue: queue.SimpleQueue[tuple[Pending[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
@@ -39,12 +40,12 @@ class Worker:
     def do(self, work: Callable[[], T]) -> Pending[T]:
         """Do something when it is its turn; the pending result settles in the worker's thread.
 
-        After :meth:`close` or :meth:`give_up` it fails with a :class:`~reactree_ros.world.port.WorldError`.
+        After :meth:`close` or :meth:`give_up` it fails with the worker's error.
         """
         pending: Pending[T] = Pending()
         with self._lock:
             if self.lost:
-                return Pending.failed(WorldError(self.lost))
+                return Pending.failed(self._error(self.lost))
             self._open.add(pending)
             self._queue.put((pending, work))
         pending.add_done_callback(lambda _: self._open.discard(pending))
@@ -69,7 +70,7 @@ class Worker:
             self.lost = self.lost or reason
             left = list(self._open)
         for pending in left:
-            pending.fail(WorldError(self.lost))
+            pending.fail(self._error(self.lost))
         self._queue.put(None)
 
     def close(self, last: Callable[[], object] = lambda: None) -> Pending[object]:
@@ -77,7 +78,7 @@ class Worker:
         ended: Pending[object] = Pending()
         with self._lock:
             if self.lost:
-                return Pending.failed(WorldError(self.lost))
+                return Pending.failed(self._error(self.lost))
             self.lost = f"{self._name} was closed"
             self._queue.put((ended, last))
             self._queue.put(None)

@@ -20,8 +20,8 @@ from reactree_ros.lab.bench.spec import SUITES
 from reactree_ros.lab.recordings import load_recording
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.planners.spec import PLANNERS
+from reactree_ros.plugins import Registry, Spec
 from reactree_ros.record.reader import read_record
-from reactree_ros.registry import Registry, Spec
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.spec import WORLDS
 

@@ -14,7 +14,7 @@ from command_line import Cli
 from reactree_ros.lab.bench.spec import SUITES
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.planners.spec import PLANNERS
-from reactree_ros.registry import Registry
+from reactree_ros.plugins import Registry
 from reactree_ros.world.check import check_world
 from reactree_ros.world.spec import WORLDS
 

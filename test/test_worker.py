@@ -17,7 +17,7 @@ class Busy:
     """A worker that is busy until it is released."""
 
     def __init__(self) -> None:
-        self.worker = Worker("test")
+        self.worker = Worker("test", WorldError)
         self.begun, self.released = threading.Event(), threading.Event()
         self.first = self.worker.do(self._work)
         assert self.begun.wait(PATIENCE)

@@ -14,13 +14,13 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli.commands import COMMANDS, in_order
 from reactree_ros.cli.defaults import check_files, check_trust, default_map, leaves, told_at_start
 from reactree_ros.cli.signals import ASKED
 from reactree_ros.errors import UserError
 from reactree_ros.secrecy import redacted
 from reactree_ros.settings import or_nearest
-from reactree_ros.view.words import in_one_line
 from reactree_ros.world.port import WorldError
 
 NOT_ACHIEVED, BAD_INPUT, NOBODY_READS = 1, 2, 141

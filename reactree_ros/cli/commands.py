@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from reactree_ros.errors import UserError
-from reactree_ros.registry import Registry
+from reactree_ros.plugins import Registry
 
 COMMANDS: Registry[ModuleType] = Registry(
     "command",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reactree_ros.planners.spec import PLANNERS, WM
-from reactree_ros.registry import REGISTRIES, Registry, Spec
+from reactree_ros.plugins import REGISTRIES, Registry, Spec
 
 Named = list[tuple[str, str]]
 

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli import Commands
 from reactree_ros.cli.commands import COMMANDS, in_order
 from reactree_ros.cli.defaults import (
@@ -28,7 +29,6 @@ from reactree_ros.cli.trusted import NAME, Standing, remember
 from reactree_ros.errors import UserError
 from reactree_ros.secrecy import shown
 from reactree_ros.settings import did_you_mean
-from reactree_ros.view.words import in_one_line
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 ProjectFile = Annotated[

@@ -191,7 +191,7 @@ class Again:
         Raises:
             UserError: It cannot be made.
         """
-        from reactree_ros.registry import REGISTRIES
+        from reactree_ros.plugins import REGISTRIES
         from reactree_ros.world.spec import WORLDS, Place
 
         said, task_id = self.record.run["world"], self.record.run["task_id"]
@@ -224,7 +224,7 @@ def _no_world(record: Record) -> UserError:
 
 def _world_of(record: Record, said: Mapping[str, Any]) -> Recorded:
     """Return the settings of the world or task suite that a record names."""
-    from reactree_ros.registry import REGISTRIES
+    from reactree_ros.plugins import REGISTRIES
 
     try:
         world = record.run["world"]

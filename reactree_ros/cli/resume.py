@@ -108,8 +108,8 @@ def _go_on_over_ros(record: Record, until: int, limits: Mapping[str, int], plann
     Raises:
         UserError: ROS 2 is not there, or nobody agreed.
     """
+    from reactree_ros.agent.text import in_one_line
     from reactree_ros.record.going_on import decisions_before, last_skill_of
-    from reactree_ros.view.words import in_one_line
 
     there = over_ros("resume")
     instruction, last = record.run["instruction"], last_skill_of(record, until)

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli.asking import agreed
 from reactree_ros.cli.defaults import said_by_user
 from reactree_ros.errors import UserError
 from reactree_ros.settings import Settings, reaching, read_settings
-from reactree_ros.view.words import in_one_line
 
 if TYPE_CHECKING:
     from reactree_ros.record.reader import Record

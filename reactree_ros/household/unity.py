@@ -83,7 +83,7 @@ class VirtualHomeUnityWorld(World):
             time_limit=time_limit,
             start_limit=start_limit,
         )
-        self._worker = Worker("virtualhome")
+        self._worker = Worker("virtualhome", WorldError)
         self._scene: Scene | None = None  # None: the simulator is not where the task is
         self._connected = False
         self._done: list[str] = []  # lines of the script that were carried out

@@ -515,7 +515,7 @@ class Bridge(ManagedNode):
 
     async def _aside(self, work: Callable[[], Any], response: Any) -> tuple[Any] | None:
         """Do what may take a while: what a task asks for, its simulator has to tell. Returns as :meth:`_world_says`."""
-        worker = Worker("task")
+        worker = Worker("task", WorldError)
         answer = await self._world_says(lambda: worker.do(work), response)
         worker.close()
         return answer

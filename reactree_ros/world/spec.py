@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import Field
 
 from reactree_ros.errors import UserError
-from reactree_ros.registry import REGISTRIES, Registry, Spec
+from reactree_ros.plugins import REGISTRIES, Registry, Spec
 from reactree_ros.settings import Settings
 from reactree_ros.world.port import Household, World
 
@@ -131,7 +131,9 @@ class WorldSpec(Spec):
     words: Callable[[], Iterable[tuple[str, tuple[str, ...], tuple[str, ...]]]] = tuple
 
 
-WORLDS: Registry[WorldSpec] = Registry("world", "reactree_ros.worlds", WorldSpec, first=("virtualhome",))
+WORLDS: Registry[WorldSpec] = Registry(
+    "world", "reactree_ros.worlds", WorldSpec, first=("virtualhome", "virtualhome_unity")
+)
 
 
 def check_prompts(household: Household) -> Household:

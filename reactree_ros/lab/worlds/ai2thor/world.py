@@ -186,7 +186,7 @@ class Ai2ThorWorld(World):
             if self._closed:
                 return Pending.failed(WorldError("the AI2-THOR world was closed"))
             if self._worker is None or (self._worker.lost and anew):
-                self._worker = Worker(f"ai2thor {self.scene}")
+                self._worker = Worker(f"ai2thor {self.scene}", WorldError)
                 self._simulator = Simulator(self._options, self._worker, before=self._simulator)
                 self._agent = self._make_agent(self._simulator)
             agent = self._agent

@@ -55,7 +55,7 @@ class Engine:
 
         _quiet()
         self.lost = ""  # why it is of no use any more
-        launcher = Worker("java")
+        launcher = Worker("java", WorldError)
         launched = launcher.do(
             lambda: launch_gateway(
                 classpath=JAR_PATH,
