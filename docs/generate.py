@@ -29,7 +29,7 @@ from reactree_ros.nodes.settings import (
     WatchdogSettings,
 )
 from reactree_ros.plugins import REGISTRIES
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.settings import Settings
 
 INTERFACES = Path(__file__).parents[1] / "ros2_ws/src/reactree_interfaces"
 ROS = [

@@ -23,9 +23,9 @@ from reactree_ros.household.tasks import Task, load_tasks
 from reactree_ros.lab.bench.jobs import read_contenders
 from reactree_ros.lab.training.settings import TrainSettings, read_recipe
 from reactree_ros.llm.settings import load_models_file
+from reactree_ros.plugins.settings import Settings, choices, fault_of, names_at, read_settings
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.robot.map_file import MapDocument, load_map
-from reactree_ros.settings import Settings, choices, fault_of, names_at, read_settings
 from reactree_ros.world.skill_policy import load_policy
 
 CONFIG = Path(__file__).parents[1] / "config"

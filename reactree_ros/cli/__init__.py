@@ -19,8 +19,8 @@ from reactree_ros.cli.commands import COMMANDS, in_order
 from reactree_ros.cli.defaults import check_files, check_trust, default_map, leaves, told_at_start
 from reactree_ros.cli.signals import ASKED
 from reactree_ros.errors import UserError
-from reactree_ros.secrecy import redacted
-from reactree_ros.settings import or_nearest
+from reactree_ros.files.secrecy import redacted
+from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.world.port import WorldError
 
 NOT_ACHIEVED, BAD_INPUT, NOBODY_READS = 1, 2, 141

@@ -27,8 +27,8 @@ from reactree_ros.cli.defaults import (
 )
 from reactree_ros.cli.trusted import NAME, Standing, remember
 from reactree_ros.errors import UserError
-from reactree_ros.secrecy import shown
-from reactree_ros.settings import did_you_mean
+from reactree_ros.files.secrecy import shown
+from reactree_ros.plugins.settings import did_you_mean
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 ProjectFile = Annotated[

@@ -15,7 +15,7 @@ from reactree_ros.cli import NOT_ACHIEVED, Commands
 from reactree_ros.cli.commands import in_order
 from reactree_ros.cli.defaults import WAYS, files, standing, user_file, why_not
 from reactree_ros.cli.trusted import NAME, Standing
-from reactree_ros.findings import Finding, Verdict
+from reactree_ros.doctor.findings import Finding, Verdict
 
 app = typer.Typer(add_completion=False)
 SIGNS = {Verdict.RIGHT: "ok", Verdict.NOTE: "--", Verdict.WRONG: "!!"}

@@ -14,9 +14,9 @@ from rich.text import Text
 from reactree_ros.cli import completion
 from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.errors import UserError
-from reactree_ros.installation import install_line
 from reactree_ros.plugins import Registry, Spec
-from reactree_ros.settings import choices, or_nearest
+from reactree_ros.plugins.installation import install_line
+from reactree_ros.plugins.settings import choices, or_nearest
 from reactree_ros.world.spec import WORLDS
 
 app = typer.Typer(add_completion=False)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from reactree_ros.memory.episodic import EpisodicMemory
     from reactree_ros.person.desk import Desk
     from reactree_ros.planners.spec import Planner
+    from reactree_ros.plugins.settings import Settings
     from reactree_ros.record.reader import Record
     from reactree_ros.record.schema import Event
     from reactree_ros.record.writer import RecordFile
-    from reactree_ros.settings import Settings
     from reactree_ros.world.port import World
     from reactree_ros.world.skill_policy import SkillPolicy
     from reactree_ros.world.spec import WorldSettings
@@ -340,7 +340,7 @@ def shown_events(
         console: Where to; None: one of its own.
         model: What decides; what it waits for is shown.
     """
-    from reactree_ros.terminal import Terminal
+    from reactree_ros.view.terminal import Terminal
 
     if as_json:
         yield None if record is None else record.write

@@ -13,7 +13,7 @@ from reactree_ros.cli.commands import over_ros
 from reactree_ros.cli.going_on import go_on_from
 from reactree_ros.cli.options import Chosen, FromSettings, ModelAgain, WorldAgain, takes
 from reactree_ros.errors import UserError
-from reactree_ros.settings import Reaching
+from reactree_ros.plugins.settings import Reaching
 from reactree_ros.tree.options import RunOptions
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def resume(
 
     Exit codes as of `reactree run`.
     """
-    from reactree_ros.record.going_on import more_than, stop_of
+    from reactree_ros.episode.going_on import more_than, stop_of
     from reactree_ros.record.reader import read_record
     from reactree_ros.world.spec import ROBOT
 
@@ -109,7 +109,7 @@ def _go_on_over_ros(record: Record, until: int, limits: Mapping[str, int], plann
         UserError: ROS 2 is not there, or nobody agreed.
     """
     from reactree_ros.agent.text import in_one_line
-    from reactree_ros.record.going_on import decisions_before, last_skill_of
+    from reactree_ros.episode.going_on import decisions_before, last_skill_of
 
     there = over_ros("resume")
     instruction, last = record.run["instruction"], last_skill_of(record, until)

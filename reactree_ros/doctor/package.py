@@ -13,9 +13,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import reactree_ros as here
-from reactree_ros.findings import Finding, Verdict
-from reactree_ros.installation import extras, install_requirements, lacking
+from reactree_ros.doctor.findings import Finding, Verdict
 from reactree_ros.plugins import REGISTRIES
+from reactree_ros.plugins.installation import extras, install_requirements, lacking
 
 #: The oldest and the newest py_trees that the core is tried with: `.ci/compat`, `requirements.lock`.
 TESTED_PY_TREES = "2.2.1", "2.6.0"

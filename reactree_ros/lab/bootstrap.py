@@ -11,16 +11,16 @@ from dataclasses import asdict, dataclass
 
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
-from reactree_ros.json_lines import append_line, cut_torn_line, read_lines
+from reactree_ros.files.json_lines import append_line, cut_torn_line, read_lines
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.experience import Experience
 from reactree_ros.planners.spec import Planner
 from reactree_ros.record.export import experiences_of
 from reactree_ros.record.moment import Moment
+from reactree_ros.record.verdict import BROKEN, EpisodeEnd
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.verdict import BROKEN, EpisodeEnd
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Task
 
@@ -34,7 +34,7 @@ class Attempt:
         planner: Name of the planner, with its options.
         achieved: Whether the goal was reached.
         added: Experiences that the memory gained.
-        end: How the run ended, a value of :class:`~reactree_ros.verdict.EpisodeEnd`.
+        end: How the run ended, a value of :class:`~reactree_ros.record.verdict.EpisodeEnd`.
     """
 
     task_id: int

@@ -18,6 +18,7 @@ from rclpy.validate_topic_name import validate_topic_name
 from reactree_interfaces.srv import Hear
 
 from reactree_ros.agent.text import in_one_line
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.answering import Answering
@@ -25,7 +26,6 @@ from reactree_ros.nodes.askers import askers, askers_for, listeners
 from reactree_ros.nodes.calls import settled
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
 from reactree_ros.nodes.waiting import Wake
-from reactree_ros.pending import Pending
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import is_stop
 from reactree_ros.person.terminal import at_the_terminal

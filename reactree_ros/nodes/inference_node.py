@@ -9,6 +9,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from reactree_interfaces.srv import AbortGeneration, Generate, ModelReady
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel, Reply
 from reactree_ros.llm.settings import load_models_file, make_model, model_to_dict
@@ -23,8 +24,7 @@ from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import InferenceNodeSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Waker
-from reactree_ros.pending import Pending
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.settings import Settings
 
 #: For how long the word that aborts a request may be there before the request, in seconds.
 OVERTAKING = 1.0

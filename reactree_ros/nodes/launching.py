@@ -35,7 +35,7 @@ from reactree_ros.nodes.parameters import from_text, refuse_foreign
 from reactree_ros.nodes.settings import InferenceNodeSettings, PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import LAST_WATCH
 from reactree_ros.plugins import Registry
-from reactree_ros.settings import Settings, choices
+from reactree_ros.plugins.settings import Settings, choices
 
 WATCHDOG = "watchdog"
 VIEWER = "py-trees-tree-viewer"

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from reactree_ros.llm.engine_settings import AnsweringLimits
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.planners.spec import planner
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.settings import Settings
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.spec import WORLDS
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from reactree_ros.errors import UserError
 from reactree_ros.memory.search import SearchMemory
 from reactree_ros.plugins import Registry, Spec
-from reactree_ros.settings import Settings, did_you_mean, reaching, read_settings
+from reactree_ros.plugins.settings import Settings, did_you_mean, reaching, read_settings
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 

@@ -27,6 +27,7 @@ from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.turns import About, Prompt, Said, Told, Turn, decision_to_dict, turn_to_dict
 from reactree_ros.errors import UserError
+from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.planners.spec import Planner
 from reactree_ros.record.checking import ALL_PICTURES, LARGEST_PICTURE
@@ -43,7 +44,6 @@ from reactree_ros.record.schema import (
     skills_difference,
     turns_to_list,
 )
-from reactree_ros.secrecy import without_credentials
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import Call, Listener, RunContext
 from reactree_ros.tree.control_flow import Parallel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from reactree_ros.verdict import SCORES, Judgement
+from reactree_ros.record.verdict import SCORES, Judgement
 
 #: Of a behaviour's status: the mark that stands before it, and what it is called.
 STATUSES = {

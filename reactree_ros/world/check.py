@@ -10,8 +10,8 @@ from concurrent.futures import CancelledError
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from reactree_ros.pending import Pending
-from reactree_ros.worker import Worker
+from reactree_ros.background.pending import Pending
+from reactree_ros.background.worker import Worker
 from reactree_ros.world.port import Household, Observation, Outcome, Score, Seen, World, WorldError
 
 T = TypeVar("T")

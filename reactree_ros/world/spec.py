@@ -11,7 +11,7 @@ from pydantic import Field
 
 from reactree_ros.errors import UserError
 from reactree_ros.plugins import REGISTRIES, Registry, Spec
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.settings import Settings
 from reactree_ros.world.port import Household, World
 
 #: What a robot is called in records; it is no world that can be made.

@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Sequence
 from concurrent.futures import TimeoutError
 
-from reactree_ros.pending import Pending
-from reactree_ros.worker import Worker
+from reactree_ros.background.pending import Pending
+from reactree_ros.background.worker import Worker
 from reactree_ros.world.port import Observation, Score, World, WorldError
 
 #: How long closing waits for what the world is still at, in seconds.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from reactree_ros.agent.turns import About, Saw, Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.check import check
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
-from reactree_ros.pending import Pending
 
 
 class Answering(LanguageModel):

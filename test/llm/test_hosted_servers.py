@@ -19,6 +19,7 @@ from hosted_peers import (
 )
 from openai_peer import JSON_SCHEMA, Peer
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.expert.policy import decide
@@ -28,7 +29,6 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.check import check
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 
 OWN = "the system text is a message of its own"

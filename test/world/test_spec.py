@@ -15,7 +15,7 @@ from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SPEC as VIRTUALHOME
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.lab.worlds.ai2thor.world import SPEC as AI2THOR
-from reactree_ros.settings import read_settings
+from reactree_ros.plugins.settings import read_settings
 from reactree_ros.world.spec import WORLDS, Place, WorldSettings
 
 HOUSE = json.loads(HOUSES["apartment"].read_text(encoding="utf-8"))[0]

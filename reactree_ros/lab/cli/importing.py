@@ -10,7 +10,7 @@ from rich.console import Console
 
 from reactree_ros.cli.opening import progress
 from reactree_ros.errors import UserError
-from reactree_ros.settings import Harmless, or_nearest, plain
+from reactree_ros.plugins.settings import Harmless, or_nearest, plain
 
 app = typer.Typer(add_completion=False)
 AFTER = "export"

@@ -15,7 +15,7 @@ from rich.table import Table
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.opening import progress
 from reactree_ros.errors import UserError
-from reactree_ros.settings import Harmless, or_nearest, plain
+from reactree_ros.plugins.settings import Harmless, or_nearest, plain
 
 app = typer.Typer(add_completion=False)
 AFTER = "list"
@@ -111,7 +111,7 @@ def replay(
 
 
 def _replay_records(paths: list[Path], *, as_json: bool) -> None:
-    from reactree_ros.record.player import replay
+    from reactree_ros.episode.player import replay
     from reactree_ros.record.reader import read_record, records_in
 
     found, console = records_in(paths), Console()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reactree_ros.errors import UserError
-from reactree_ros.read_back import said_number
+from reactree_ros.files.read_back import said_number
 from reactree_ros.world.port import Seen
 
 _ASKED_FOR = """
