@@ -39,7 +39,7 @@ parser: Any = importlib.import_module("re._parser" if hasattr(re, "_parser") els
 READING = (
     *("agent", "llm", "memory", "person", "planners", "tree", "world"),
     *("cli", "household", "lab", "record", "robot", "view"),
-    *("secrecy", "settings", "terminal"),
+    *("files", "plugins"),
 )
 METHODS = {"match": "match", "fullmatch": "fullmatch"} | dict.fromkeys(
     ("search", "sub", "subn", "finditer", "findall", "split"), "search"

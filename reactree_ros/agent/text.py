@@ -15,6 +15,8 @@ LONGEST_TOLD = 8 * LONGEST
 LONGEST_GENERATED = 64 * LONGEST
 #: The longest that is told of an error.
 LONGEST_ERROR = 2000
+#: Largest number that a sentence is taken to mean: of things, steps and subgoals there are fewer.
+MOST_SAID = 9999
 _KEPT = "\n\t"
 #: What would turn the text around it; it is shown as its number.
 _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -79,3 +81,16 @@ def _shown(character: str) -> str:
     if character in _TURNING or 0x80 <= number < 0xA0:
         return f"<{number:04X}>"
     return "\ufffd" if 0xD800 <= number <= 0xDFFF or number in (0xFFFE, 0xFFFF) else character
+
+
+def number_of(text: str, *, most: int = 2**53 - 1) -> int | None:
+    """Read a whole number, 0 or more, that somebody wrote; None where it is none, or more than `most`."""
+    if not text.isascii() or not text.isdecimal() or len(text.lstrip("0")) > len(str(most)):
+        return None
+    number = int(text.lstrip("0") or "0")
+    return number if number <= most else None
+
+
+def said_number(word: str) -> int | None:
+    """Read a number that somebody says, in digits; None where it is none, or more than anybody means."""
+    return number_of(word, most=MOST_SAID)

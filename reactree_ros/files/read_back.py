@@ -28,8 +28,6 @@ DEEPEST = 100
 LARGEST_YAML, MOST_YAML = 8 << 20, 500_000
 #: Most digits of a whole number that is written out; Python takes no more than 4,300.
 MOST_DIGITS = 300
-#: Largest number that a sentence is taken to mean: of things, steps and subgoals there are fewer.
-MOST_SAID = 9999
 
 
 def well_formed(text: str) -> str:
@@ -38,19 +36,6 @@ def well_formed(text: str) -> str:
     Half a character (a lone surrogate) becomes a question mark.
     """
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
-
-
-def number_of(text: str, *, most: int = 2**53 - 1) -> int | None:
-    """Read a whole number, 0 or more, that somebody wrote; None where it is none, or more than `most`."""
-    if not text.isascii() or not text.isdecimal() or len(text.lstrip("0")) > MOST_DIGITS:
-        return None
-    number = int(text.lstrip("0") or "0")
-    return number if number <= most else None
-
-
-def said_number(word: str) -> int | None:
-    """Read a number that somebody says, in digits; None where it is none, or more than anybody means."""
-    return number_of(word, most=MOST_SAID)
 
 
 def bytes_of(path: Path, *, most: int = LARGEST_FILE) -> bytes:

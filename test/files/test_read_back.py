@@ -17,10 +17,11 @@ import pytest
 from command_line import Cli
 from recorded_runs import Kept, recorded_episode
 
+from reactree_ros.agent.text import number_of
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.files.json_lines import read_lines
-from reactree_ros.files.read_back import DEEPEST, NoYaml, number_of, parse_json, parse_yaml, read_json
+from reactree_ros.files.read_back import DEEPEST, NoYaml, parse_json, parse_yaml, read_json
 from reactree_ros.files.whole_file import whole_folder, write_whole
 from reactree_ros.record import checking
 from reactree_ros.record.reader import RecordError, follow, read_record

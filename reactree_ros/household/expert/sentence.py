@@ -11,7 +11,7 @@ import re
 from collections.abc import Set
 from dataclasses import dataclass, field
 
-from reactree_ros.files.read_back import number_of
+from reactree_ros.agent.text import number_of
 from reactree_ros.household.lexicon import (
     CONTAINERS,
     TABLE,

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
+from reactree_ros.agent.text import number_of
 from reactree_ros.errors import UserError
-from reactree_ros.files.read_back import number_of
 from reactree_ros.lab.worlds.pyrobosim.export import tasks_as_pyrobosim
 from reactree_ros.lab.worlds.pyrobosim.robot import HOUSEHOLD, PyrobosimRobot
 from reactree_ros.lab.worlds.pyrobosim.simulator import House
