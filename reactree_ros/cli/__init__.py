@@ -15,7 +15,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from reactree_ros.agent.text import in_one_line
-from reactree_ros.cli.commands import COMMANDS, in_order
+from reactree_ros.cli.commands import COMMANDS, app_of, in_order
 from reactree_ros.cli.defaults import check_files, check_trust, default_map, leaves, told_at_start
 from reactree_ros.cli.signals import ASKED
 from reactree_ros.errors import UserError
@@ -52,7 +52,7 @@ class Commands(TyperGroup):
         """
         if cmd_name not in COMMANDS.names:
             return None
-        command: Any = typer.main.get_command(COMMANDS.get(cmd_name).app)
+        command: Any = typer.main.get_command(app_of(cmd_name))
         command.name = cmd_name
         return command
 

@@ -6,7 +6,9 @@ Each names a module with a typer ``app``. The module may say as ``AFTER`` after 
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
+
+import typer
 
 from reactree_ros.errors import UserError
 from reactree_ros.plugins import Registry
@@ -26,15 +28,31 @@ OVER_ROS: Registry[ModuleType] = Registry(
 )
 
 
+def app_of(name: str) -> typer.Typer:
+    """Return what carries out a command.
+
+    Raises:
+        UserError: There is none of that name, or what brings it cannot be used.
+    """
+    module = COMMANDS.get(name)
+    if not _has_app(module):
+        raise UserError(f"command '{name}': {module.__name__} has no typer.Typer by the name of 'app'")
+    return cast("typer.Typer", module.app)
+
+
 def in_order() -> list[str]:
-    """Return the names of the commands that can be loaded, in the order of the help."""
-    after = {name: str(getattr(module, "AFTER", "")) for name, module in COMMANDS.items()}
+    """Return the names of the commands that can be used, in the order of the help."""
+    after = {name: str(getattr(module, "AFTER", "")) for name, module in COMMANDS.items() if _has_app(module)}
     names: list[str] = []
     waiting = [name for name in after if after[name] not in after]
     while waiting:
         names.append(waiting.pop(0))
         waiting[:0] = [name for name in after if after[name] == names[-1]]
-    return [*names, *(name for name in after if name not in names)]
+    return [*names, *(name for name in after if name not in names)]  # those that stand after each other
+
+
+def _has_app(module: ModuleType) -> bool:
+    return isinstance(getattr(module, "app", None), typer.Typer)
 
 
 def over_ros(name: str, what: str = "--ros") -> Any:

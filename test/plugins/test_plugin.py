@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -233,3 +235,90 @@ def test_what_cannot_be_loaded_does_not_disturb_the_rest(broken: Path) -> None:
 def test_what_comes_with_the_package_is_named_first(registry: Registry) -> None:
     assert registry.names[: len(registry.own)] == registry.own
     assert set(BROUGHT.values()) & set(registry.names[len(registry.own) :])
+
+
+# ---------------------------------------------------------------------- commands
+
+
+A_COMMAND = """
+import typer
+app = typer.Typer()
+AFTER = "{after}"
+@app.command()
+def weed() -> None:
+    \"\"\"Pull out weeds.\"\"\"
+    print("weeded")
+"""
+
+
+@pytest.mark.parametrize(("after", "before"), [("list", "resume"), ("report", "view"), ("", ""), ("nothing", "")])
+def test_a_command_is_called_like_ours_and_stands_in_the_help_where_it_says(
+    tmp_path: Path, after: str, before: str
+) -> None:
+    code = A_COMMAND.format(after=after)
+    distribution(tmp_path, "weeding", "[reactree_ros.commands]\nweed = weeding\n", weeding=code)
+    assert reactree(tmp_path, "weed").stdout == "weeded\n"
+    names = re.findall(
+        r"^\W+([a-z]+) +[A-Z]", reactree(tmp_path, "--help").stdout.partition("Commands")[2], re.MULTILINE
+    )
+    at = names.index("weed")
+    assert names.index(after) < at < names.index(before) if before else at == len(names) - 1
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("raise RuntimeError('out of order')", "command 'weed' of weeding cannot be loaded: out of order"),
+        ("import sys; sys.exit(3)", "command 'weed' of weeding cannot be loaded: SystemExit 3"),
+        ("import no_such_module", "command 'weed' of weeding cannot be loaded: No module named 'no_such_module'"),
+        ("def", "command 'weed' of weeding cannot be loaded: invalid syntax (weeding.py, line 1)"),
+        ("app = None", "command 'weed': weeding has no typer.Typer by the name of 'app'"),
+        ("", "command 'weed': weeding has no typer.Typer by the name of 'app'"),
+    ],
+)
+def test_a_broken_command_is_told_where_it_is_called_and_breaks_no_other(tmp_path: Path, code: str, said: str) -> None:
+    distribution(tmp_path, "weeding", "[reactree_ros.commands]\nweed = weeding\n", weeding=code)
+    called, helped, done = reactree(tmp_path, "weed"), reactree(tmp_path, "--help"), reactree(tmp_path, "run", "--json")
+    assert (called.returncode, called.stdout, called.stderr) == (2, "", f"error: {said}\n")
+    assert (helped.returncode, "weed" in helped.stdout, "doctor" in helped.stdout) == (0, False, True)
+    assert (done.returncode, done.stderr, json.loads(done.stdout)["end"]) == (0, "", "done")
+    looked = json.loads(reactree(tmp_path, "doctor", "--json").stdout)["sections"]["Plug-ins"]
+    assert "cannot be loaded" not in said or said in [one["said"] for one in looked]
+
+
+def test_a_command_that_is_called_as_ours_is_not_used(tmp_path: Path) -> None:
+    code = A_COMMAND.format(after="")
+    distribution(tmp_path, "weeding", "[reactree_ros.commands]\nrun = weeding\n", weeding=code)
+    assert json.loads(reactree(tmp_path, "run", "--json").stdout)["end"] == "done"
+
+
+# ---------------------------------------------------------------------- this package, not as it is
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("run",), ("list", "worlds"), ("doctor",)])
+@pytest.mark.parametrize("points", ["", "[console_scripts]\nreactree = reactree_ros.cli:main\n"])
+def test_a_checkout_that_is_not_installed_as_it_is_says_so_in_one_line(
+    tmp_path: Path, points: str, arguments: tuple[str, ...]
+) -> None:
+    distribution(tmp_path, "reactree_ros", points)
+    ended = reactree(tmp_path, *arguments)
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert re.search(r"error: no \w+ of reactree_ros is installed here: .*-m pip install -e \S+\n", ended.stderr)
+
+
+def test_from_python_it_is_said_too(tmp_path: Path) -> None:
+    distribution(tmp_path, "reactree_ros", "")
+    code = "from reactree_ros import run\ntry:\n    run()\nexcept Exception as error:\n    print(repr(error))"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert ended.stdout.startswith('UserError("no world of reactree_ros is installed here: '), ended.stderr
+
+
+def test_what_was_moved_since_it_was_installed_is_told(tmp_path: Path) -> None:
+    own = metadata.distribution("reactree_ros").read_text("entry_points.txt") or ""
+    moved = own.replace("reactree_ros.household.symbolic:SPEC", "reactree_ros.moved.symbolic:SPEC")
+    distribution(tmp_path, "reactree_ros", moved)
+    ended = reactree(tmp_path, "run")
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert ended.stderr.startswith("error: reactree_ros has no reactree_ros.moved any more: ")
