@@ -44,7 +44,7 @@ from reactree_ros.lab.worlds.webshop.world import WebShop, WebShopTask
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import WORLDS
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "test" / folder) for folder in (".", "worlds")]
+sys.path[:0] = [str(Path(__file__).parents[1] / "test" / folder) for folder in (".", "lab/simulators")]
 
 PROBLEMS = 10
 TYPES = ("melt", "find-animal", "power-component", "use-thermometer")
