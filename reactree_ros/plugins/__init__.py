@@ -216,10 +216,10 @@ def _load_own(point: metadata.EntryPoint) -> Any:
 
 def _install_again() -> str:
     """Return the line that makes a checkout's entry points known; of what is installed, what to do instead."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     if not (root / "pyproject.toml").is_file():
         return f"install {DISTRIBUTION} again"
-    return f"{install_requirements('-e', str(root))}"
+    return install_requirements("-e", str(root))
 
 
 def _said(error: BaseException) -> str:
