@@ -35,7 +35,7 @@ from pydantic import Field
 from reactree_ros.errors import UserError
 from reactree_ros.lab.dataset.lines import bare
 from reactree_ros.planners import spec
-from reactree_ros.settings import Settings, read_settings
+from reactree_ros.plugins.settings import Settings, read_settings
 
 CONFIG = Path(__file__).parents[1] / "config" / "trained_planners.yaml"
 #: First seeds of varied houses, of houses that the common model acts in, and of short exercises; a bench has others.

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
-from reactree_ros.agent.text import LONGEST, LONGEST_GENERATED, well_formed
+from reactree_ros.agent.text import LONGEST, LONGEST_GENERATED
 from reactree_ros.agent.turns import Said, Turn, render
-from reactree_ros.pending import Pending
+from reactree_ros.background.pending import Pending
+from reactree_ros.files.read_back import well_formed
 
 
 class LanguageModelError(Exception):

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from reactree_ros.pending import Pending
+from reactree_ros.background.pending import Pending
 
 #: Most characters of a person's words that a model sees.
 LONGEST = 500

@@ -10,6 +10,7 @@ import re
 from collections.abc import Set
 from dataclasses import dataclass, field
 
+from reactree_ros.agent.text import number_of
 from reactree_ros.household.lexicon import (
     CONTAINERS,
     TABLE,
@@ -22,7 +23,6 @@ from reactree_ros.household.lexicon import (
     word_set,
 )
 from reactree_ros.household.vocabulary import class_of_word
-from reactree_ros.read_back import number_of
 
 #: A larger count is reduced to this one, which no house can hold.
 MANY = 10_000

@@ -14,7 +14,7 @@ from reactree_ros.lab.bench.folder import BenchFolder
 from reactree_ros.lab.bench.job_runner import Finished
 from reactree_ros.lab.bench.jobs import Job, Key
 from reactree_ros.lab.bench.results import RunLine
-from reactree_ros.verdict import EpisodeEnd
+from reactree_ros.record.verdict import EpisodeEnd
 
 #: Runs in a row without a language model, after which no more are started: the others would fail, too.
 OUTAGE = 5

@@ -10,10 +10,10 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from typing import Any
 
+from reactree_ros.background.worker_process import deaf_to_the_terminal, kill_workers, serve_the_parent
 from reactree_ros.errors import UserError
 from reactree_ros.lab.dataset.making import Maker, Part, Source
 from reactree_ros.lab.dataset.settings import Recipe
-from reactree_ros.worker_process import deaf_to_the_terminal, kill_workers, serve_the_parent
 
 #: Parts that a worker gets before it has finished the last one.
 _AHEAD = 2

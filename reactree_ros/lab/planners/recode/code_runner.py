@@ -15,9 +15,10 @@ from reactree_ros.agent.decision import Act
 from reactree_ros.agent.foreign import framed, in_lines
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.text import well_formed
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import well_formed
 from reactree_ros.lab.planners.recode.code_block import (
     BlockError,
     Placeholder,
@@ -38,7 +39,6 @@ from reactree_ros.lab.planners.recode.sandbox import (
     Sandbox,
 )
 from reactree_ros.llm.port import Reply
-from reactree_ros.pending import Pending
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode, Program, Step, Wait
 from reactree_ros.world.port import Observation

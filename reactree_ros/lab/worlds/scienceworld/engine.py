@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from reactree_ros.background.worker import Worker
 from reactree_ros.errors import UserError
-from reactree_ros.worker import Worker
 from reactree_ros.world.line_process import Spare
 from reactree_ros.world.port import WorldError
 
@@ -55,7 +55,7 @@ class Engine:
 
         _quiet()
         self.lost = ""  # why it is useless
-        launcher = Worker("java")
+        launcher = Worker("java", WorldError)
         launched = launcher.do(
             lambda: launch_gateway(
                 classpath=JAR_PATH,
@@ -155,7 +155,7 @@ class Engine:
             raise WorldError(self.lost)
         try:
             return call()
-        except Exception as error:  # any error of py4j and sockets; the result of the call is unknown
+        except Exception as error:  # a Java that is too old ends before it tells its port
             self.lost = f"ScienceWorld's Java process does not answer: {_line(error)}"
             self._process.kill()
             raise WorldError(self.lost) from None
