@@ -14,7 +14,8 @@ from typing import Any
 import typer
 from sphinx.ext.autodoc.mock import mock
 
-from reactree_ros.cli import COMMANDS, app
+from reactree_ros.cli import app
+from reactree_ros.cli.commands import in_order
 from reactree_ros.cli.listing import markdown_table, words_table
 from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.household.vocabulary import CLASSES
@@ -27,8 +28,8 @@ from reactree_ros.nodes.settings import (
     TaskSettings,
     WatchdogSettings,
 )
-from reactree_ros.registry import REGISTRIES
-from reactree_ros.settings import Settings
+from reactree_ros.plugins import REGISTRIES
+from reactree_ros.plugins.settings import Settings
 
 INTERFACES = Path(__file__).parents[1] / "ros2_ws/src/reactree_interfaces"
 ROS = [
@@ -104,7 +105,7 @@ def code(text: str) -> str:
 
 def named(kind: str) -> Iterator[str]:
     """Say what is in a registry: one table of all, then the settings of each."""
-    registry = REGISTRIES[kind]
+    registry = REGISTRIES.get(kind)
     specs = [registry.get(name) for name in registry.own]
     yield markdown_table(registry.kind, specs)
     yield ""
@@ -122,7 +123,7 @@ def settings_table(*kinds: type[Settings]) -> Iterator[str]:
         for kind in kinds
         for name, field in kind.model_fields.items()
     ]
-    return table(("setting", "default", "allowed", "what it is"), rows)
+    return table(("setting", "default", "allowed", "description"), rows)
 
 
 def plain(text: str) -> str:
@@ -146,7 +147,7 @@ def words() -> Iterator[str]:
 def command_line() -> Iterator[str]:
     """Say what each command does, with its options."""
     group: Any = typer.main.get_command(app)
-    for name in COMMANDS:
+    for name in in_order():
         yield from command(f"reactree {name}", group.get_command(None, name), level=2)
 
 
@@ -164,13 +165,13 @@ def command(name: str, of: Any, *, level: int) -> Iterator[str]:
     yield f"```text\n{name} [OPTIONS] {usage}".rstrip() + "\n```\n"
     if arguments:
         rows = [(code(one.name.upper()), plain(help_text(getattr(one, "help", "") or ""))) for one in arguments]
-        yield from table(("argument", "what it is"), rows)
+        yield from table(("argument", "description"), rows)
     panels: dict[str, list[Any]] = {}
     for one in of.params:
         if one.param_type_name == "option" and not one.hidden and "--help" not in one.opts:
             panels.setdefault(getattr(one, "rich_help_panel", None) or "Options", []).append(one)
     for panel, options in panels.items():
-        yield from table((panel, "value", "default", "what it is"), map(option_row, options))
+        yield from table((panel, "value", "default", "description"), map(option_row, options))
 
 
 def help_text(text: str) -> str:
@@ -210,7 +211,7 @@ def parameters() -> Iterator[str]:
         from reactree_ros.nodes.launching import COMMON, DECIDING
     yield "## Launch arguments\n"
     yield "Beside the parameters of the nodes that it starts, every launch has:\n"
-    head = ("argument", "default", "allowed", "what it is")
+    head = ("argument", "default", "allowed", "description")
     yield from table(head, [_argument(*one) for one in COMMON])
     yield "`household.launch.py` and `mobile_manipulator.launch.py` also have:\n"
     yield from table(head, [_argument(*one) for one in DECIDING])
@@ -243,7 +244,7 @@ def interface(file: Path) -> Iterator[str]:
         if constants:
             yield from table(("constant", "value", "what it means"), constants)
         if fields:
-            yield from table(("field", "type", "default", "what it is"), fields)
+            yield from table(("field", "type", "default", "description"), fields)
 
 
 def members(text: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from reactree_ros.cli.opening import no_ros
+from reactree_ros.cli.commands import over_ros
 
 app = typer.Typer(add_completion=False)
 
@@ -14,15 +14,12 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def answer(
     planner_node: Annotated[
-        str, typer.Option(help="Answer this planner node and its bridges only.", show_default="all that ask")
+        str,
+        typer.Option(help="Answer only this planner node and its bridges.", show_default="all planners and bridges"),
     ] = "",
 ) -> None:
-    """Answer what planners and bridges on ROS 2 ask a person, at this terminal, until Ctrl-C.
+    """Answer the questions of planners and bridges on ROS 2 at this terminal, until Ctrl-C.
 
-    What is typed while nothing is asked goes to the run that goes on; 'stop' ends it.
+    What you type while no question is open goes to the current run; 'stop' ends it.
     """
-    try:
-        from reactree_ros.nodes.answer import serve
-    except ImportError as error:
-        raise no_ros(error, "reactree answer") from error
-    raise typer.Exit(serve(planner_node, args=[]))
+    raise typer.Exit(over_ros("answer", "reactree answer").serve(planner_node, args=[]))

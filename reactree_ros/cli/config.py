@@ -10,7 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from reactree_ros.cli import COMMANDS, Commands
+from reactree_ros.agent.text import in_one_line
+from reactree_ros.cli import Commands
+from reactree_ros.cli.commands import COMMANDS, in_order
 from reactree_ros.cli.defaults import (
     PROJECT,
     Default,
@@ -25,14 +27,15 @@ from reactree_ros.cli.defaults import (
 )
 from reactree_ros.cli.trusted import NAME, Standing, remember
 from reactree_ros.errors import UserError
-from reactree_ros.secrecy import shown
-from reactree_ros.settings import did_you_mean
-from reactree_ros.view.words import in_one_line
+from reactree_ros.files.secrecy import shown
+from reactree_ros.plugins.settings import did_you_mean
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 ProjectFile = Annotated[
     Path,
-    typer.Argument(help="The project's file or its folder; by default this folder, or the next above that has one."),
+    typer.Argument(
+        help="The project's file or its folder; by default the current folder, or the nearest above that has one."
+    ),
 ]
 
 
@@ -44,16 +47,17 @@ def config() -> None:
 @app.command()
 def show(
     command: Annotated[
-        list[str] | None, typer.Argument(help="A command, such as `run` or `llm check`; by default all that is set.")
+        list[str] | None,
+        typer.Argument(help="A command, such as `run` or `llm check`; by default every option that a file sets."),
     ] = None,
 ) -> None:
-    """Say what the defaults of options are, and where each comes from.
+    """Show the defaults of options, and where each comes from.
 
-    They are in `reactree.toml`, in this folder or the next one above that has it, and then in the user's; what is given
-    on the command line comes before both.
+    They come from `reactree.toml` in this folder or the nearest above that has one, then from the user's own file. The
+    command line overrides both.
     """
     console = Console()
-    check_files([name for name in COMMANDS if name != "config"])
+    check_files([name for name in COMMANDS.names if name != "config"])
     names = {file.path: file.whose for file in files()}
     for path, name in names.items():
         console.print(in_one_line(f"{name}: {path}"), style="dim", soft_wrap=True, markup=False, highlight=False)
@@ -64,7 +68,7 @@ def show(
             f"There is no {NAME} here, in a folder above, or at {user_file()}.", soft_wrap=True, highlight=False
         )
     table = Table("command", "option", "value", "from", box=None, pad_edge=False)
-    for called in [tuple(command)] if command else [(name,) for name in COMMANDS if name != "config"]:
+    for called in [tuple(command)] if command else [(name,) for name in in_order() if name != "config"]:
         for below, one in leaves(called, _command(called)):
             for row in _rows(below, one, names, all_of_it=bool(command)):
                 table.add_row(*row)
@@ -76,33 +80,33 @@ def show(
 def trust(
     file: ProjectFile = Path(),
 ) -> None:
-    """Let a project's file count as it is now; once it changes, it counts no more."""
+    """Trust a project's file with its current content; a change needs new trust."""
     chosen = _project(file)
-    for fault in chosen.faults({name: _command((name,)) for name in COMMANDS if name != "config"}):
+    for fault in chosen.faults({name: _command((name,)) for name in in_order() if name != "config"}):
         raise UserError(fault)
     remember(chosen.path, chosen.content, Standing.TRUSTED)
-    typer.echo(in_one_line(f"{chosen.path}: counts as it is now; it sets {chosen.sets() or 'nothing'}"))
+    typer.echo(in_one_line(f"{chosen.path}: trusted with its current content; it sets {chosen.sets() or 'nothing'}"))
 
 
 @app.command()
 def distrust(
     file: ProjectFile = Path(),
 ) -> None:
-    """Pass a project's file over as it is now; `reactree config trust` takes that back."""
+    """Ignore a project's file with its current content; `reactree config trust` reverses that."""
     chosen = _project(file)
     remember(chosen.path, chosen.content, Standing.PASSED_OVER)
-    typer.echo(in_one_line(f"{chosen.path}: is passed over as it is now"))
+    typer.echo(in_one_line(f"{chosen.path}: ignored with its current content"))
 
 
 def _project(file: Path) -> DefaultsFile:
-    """Return the project's file that is meant.
+    """Return the project's file at or above a path.
 
     Raises:
         UserError: There is none.
     """
     found = [one for one in files(None if file == Path() else file) if one.whose == PROJECT]
     if not found:
-        raise UserError(f"{file.absolute()}: there is no project's {NAME} here or in a folder above")
+        raise UserError(f"{file.absolute()}: no project's {NAME} here or in a folder above")
     return found[0]
 
 
@@ -111,7 +115,7 @@ def _command(path: tuple[str, ...]) -> Any:
     for name in path[1:]:
         found = getattr(found, "commands", {}).get(name)
     if found is None:
-        raise UserError(f"'{' '.join(path)}' is no command; {did_you_mean(path[0], list(COMMANDS))}")
+        raise UserError(f"'{' '.join(path)}' is no command; {did_you_mean(path[0], COMMANDS.names)}")
     return found
 
 

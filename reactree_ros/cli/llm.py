@@ -22,12 +22,13 @@ def llm() -> None:
 @app.command("check")
 @takes(llm=NamedModel(default="openai"))
 def check(*, llm: Chosen) -> None:
-    """Connect, say what the language model is and can do, and measure one decision cold and warm.
+    """Connect, show what the language model is and can do, and measure one decision cold and warm.
 
-    Exit code 0 where all is well, 1 where something could be better or a decision failed, 2 where it cannot be reached.
+    Exit code 0 if all is well, 1 if something could be better or a decision failed, 2 if the model is unreachable.
     """
     from reactree_ros.llm.check import check
     from reactree_ros.llm.waiting import kept_out_of_the_log
+    from reactree_ros.world.spec import WORLDS
 
     errors = Console(stderr=True)
     with (
@@ -35,7 +36,8 @@ def check(*, llm: Chosen) -> None:
         errors.status("Asking for a decision") as status,
         kept_out_of_the_log(errors.is_terminal),
     ):
-        report = check(model, lambda words: status.update(words or "Asking for a decision"))
+        household = WORLDS.get(WORLDS.default).household
+        report = check(model, household, lambda words: status.update(words or "Asking for a decision"))
     console = Console()
     table = Table("what", "is")
     for what, value in report.facts.items():

@@ -12,21 +12,23 @@ from rich.table import Table
 from reactree_ros.cli.opening import open_memory, progress
 from reactree_ros.cli.options import memory_option
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.settings import Harmless, plain
+from reactree_ros.plugins.settings import Harmless, plain
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after an episodic memory.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage an episodic memory.")
 Memory = Annotated[NamedMemory, memory_option("The episodic memory.", "--memory")]
 
 
 @app.command("import")
 def memory_import(
-    source: Annotated[Path, typer.Argument(help="JSON lines, or a folder of text files, as recorded.")],
+    source: Annotated[Path, typer.Argument(help="JSON lines, or a folder of text files, in the recordings' format.")],
     memory: Memory,
     outcomes: Annotated[
-        Path | None, typer.Option(help="Which runs reached their goal; without it every run counts.")
+        Path | None, typer.Option(help="A file that says which runs reached their goal; without it, every run counts.")
     ] = None,
     variant: Annotated[
-        str | None, typer.Option(help="Whose outcomes; by default the source's file name."), Harmless(plain)
+        str | None,
+        typer.Option(help="The variant whose outcomes count; by default the source's file name."),
+        Harmless(plain),
     ] = None,
 ) -> None:
     """Add recorded runs that reached their goal."""
@@ -54,7 +56,7 @@ def memory_export(
     out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl, or a new folder for text files.")],
     memory: Memory,
 ) -> None:
-    """Write everything in a memory as the recordings are written."""
+    """Export a whole memory in the recordings' format."""
     from reactree_ros.memory.recorded import export_experiences
 
     memory.check_exists()
@@ -65,7 +67,7 @@ def memory_export(
 
 @app.command("show")
 def memory_show(memory: Memory) -> None:
-    """Say what a memory holds."""
+    """Show the contents of a memory."""
     memory.check_exists()
     with memory.open() as episodic:
         counts = episodic.counts()
@@ -84,7 +86,7 @@ def memory_show(memory: Memory) -> None:
 def memory_search(
     text: Annotated[str, typer.Argument(help="A subgoal.")],
     memory: Memory,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 5,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many experiences to show.")] = 5,
 ) -> None:
     """Find the experiences whose subgoals are most similar."""
     memory.check_exists()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from reactree_ros.errors import UserError
-from reactree_ros.findings import Finding, Verdict
+from reactree_ros.plugins.findings import Finding, Verdict
 
 if TYPE_CHECKING:
     from reactree_ros.memory.spec import NamedMemory
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 def episodic_memory(memory: NamedMemory | None) -> Iterator[Finding]:
     """Yield what there is of an episodic memory; None: none was named."""
     if memory is None:
-        yield Finding("memory", Verdict.NOTE, "none is named", "--memory FILE looks at one")
+        yield Finding("memory", Verdict.NOTE, "none is named", "--memory FILE checks one")
         return
     try:
         yield from memory.spec.diagnose(memory.settings)
     except UserError as error:
-        yield Finding("memory", Verdict.WRONG, str(error), "it is left as it is; name another one with --memory")
+        yield Finding("memory", Verdict.WRONG, str(error), "it was not changed; name another one with --memory")
     except OSError as error:
         said = f"{memory}: cannot be read ({error})"
-        yield Finding("memory", Verdict.WRONG, said, "name an episodic memory that may be read")
+        yield Finding("memory", Verdict.WRONG, said, "name an episodic memory that you may read")

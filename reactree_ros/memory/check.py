@@ -10,12 +10,12 @@ from itertools import pairwise
 
 from reactree_ros.agent.decision import Act
 from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.findings import Finding
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import Counts, EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.pending import Pending
+from reactree_ros.plugins.findings import Finding
 
 _SUBGOALS = ("find and pick up the apple", "find and pick up the juice", "open the fridge", "wipe the kitchen table")
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from reactree_ros.background.pending import Pending
+from reactree_ros.background.worker import Worker
 from reactree_ros.errors import UserError
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.pending import Pending
-from reactree_ros.worker import Worker
 
 _Memory = TypeVar("_Memory", bound="EpisodicMemory")
 TOKEN_LIMIT = 5000

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.errors import UserError
-from reactree_ros.findings import Finding
 from reactree_ros.memory.port import EpisodicMemory
-from reactree_ros.registry import MEMORIES, Spec
-from reactree_ros.settings import Settings, read_settings
+from reactree_ros.plugins import Registry, Spec
+from reactree_ros.plugins.findings import Finding
+from reactree_ros.plugins.settings import Settings, read_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,9 @@ class MemorySpec(Spec):
     exists: Callable[[Any], bool]
     prepare: Callable[[Any], object] = lambda settings: None
     diagnose: Callable[[Any], Iterator[Finding]]
+
+
+MEMORIES: Registry[MemorySpec] = Registry("memory", "reactree_ros.memories", MemorySpec, first=("sqlite",))
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class NamedMemory:
             UserError: It is not.
         """
         if not self.spec.exists(self.settings):
-            said = "there is no such memory; `reactree memory import` or `reactree bootstrap` makes one"
+            said = "no such memory; `reactree memory import` or `reactree bootstrap` makes one"
             raise UserError(f"{self.name}: {said}")
 
     def absolute(self) -> str:

@@ -24,6 +24,7 @@ from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
@@ -37,7 +38,6 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
-from reactree_ros.secrecy import without_credentials
 from reactree_ros.world.spec import check_prompts
 
 #: Outcomes as the constants of ExecuteSkill.action.

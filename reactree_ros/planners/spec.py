@@ -10,8 +10,8 @@ from pydantic import Field
 
 from reactree_ros.errors import UserError
 from reactree_ros.memory.search import SearchMemory
-from reactree_ros.registry import PLANNERS, Spec
-from reactree_ros.settings import Settings, did_you_mean, reaching, read_settings
+from reactree_ros.plugins import Registry, Spec
+from reactree_ros.plugins.settings import Settings, did_you_mean, reaching, read_settings
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 
@@ -55,6 +55,9 @@ class PlannerSpec(Spec):
     build: Callable[[str, RunContext, Any], GoalNode]
     settings: type[Settings] = PlannerSettings
     remembers: bool = False
+
+
+PLANNERS: Registry[PlannerSpec] = Registry("planner", "reactree_ros.planners", PlannerSpec, first=("reactree", "react"))
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from reactree_ros.agent.prompt import shortened, start_turn
 from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.agent.summary import SUMMARY_STOPS, read_summary, summary_request, without_oldest
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, is_closed, node_text
+from reactree_ros.background.pending import Pending, asked
 from reactree_ros.llm.port import (
     DecisionRequest,
     FreeText,
@@ -33,7 +34,6 @@ from reactree_ros.llm.port import (
     Reply,
 )
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.pending import Pending, asked
 from reactree_ros.person.port import Answer, NobodyAnswers, Question, quoted
 from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.tree.failure import EndedBelow, Failure, FailureKind, Held, LimitReached, MemoryGone, failure_of

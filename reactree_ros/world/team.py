@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from reactree_ros.pending import Pending
+from reactree_ros.background.pending import Pending
 from reactree_ros.world.port import World
 
 #: The verb of skills by which a robot leaves where it stands.

@@ -19,22 +19,23 @@ from hosted_peers import (
 )
 from openai_peer import JSON_SCHEMA, Peer
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.expert.policy import decide
+from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.check import check
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 
 OWN = "the system text is a message of its own"
 JOINED = "the system text is part of the user's first message"
 SCHEMAS_ONLY = "it obeys JSON schemas only"
 NOTHING = "it obeys no constraint"
-NO_CACHE = "it does not say what its prefix cache serves"
+NO_CACHE = "it does not report what its prefix cache serves"
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ SERVERS = {
     "vLLM without a reasoning parser": Server(
         {"thinks": "text"},
         {**CHAT, "thinks": "in its text", "method": "one_request"},
-        ("it thinks in its text, but not where it is held to something",),
+        ("it thinks in its text, but not if its text is constrained",),
     ),
     "vLLM, told not to think": Server(
         {"thinks": "reasoning"},
@@ -73,7 +74,7 @@ SERVERS = {
         settings={"thinking": False},
     ),
     "vLLM, told to think in vain": Server(
-        {}, {**CHAT, "told to think": "yes"}, ("it does not think though it is told to",), {"thinking": True}
+        {}, {**CHAT, "told to think": "yes"}, ("it does not think although thinking is on",), {"thinking": True}
     ),
     "llama.cpp with a template that knows no system role": Server(
         {"owned_by": "llamacpp", "template": takes_no_system_role},
@@ -154,7 +155,7 @@ SERVERS = {
     "a hosted model that thinks though it is told not to": Server(
         {"owned_by": "system", "speaks": "openai", "obeys": {JSON_SCHEMA}, "thinks": "reasoning_content"},
         {**CHAT, **ONE_SCHEMA, "told to think": "no", "thinks": "in a field of its own"},
-        (SCHEMAS_ONLY, "it thinks though it is told not to", NO_CACHE),
+        (SCHEMAS_ONLY, "it thinks although thinking is off", NO_CACHE),
         {"thinking": False},
     ),
 }
@@ -215,7 +216,7 @@ def by_the_expert() -> tuple[EpisodeResult, int]:
 def test_check_says_what_a_server_is_and_what_could_be_better(server: Server, peer: Peer, model: Model) -> None:
     one = model(peer, **server.settings)
     one.ready().result(PATIENCE)
-    report = check(one)
+    report = check(one, WAH_NL)
     told = {"left out", "renamed", "told to think"}
     assert report.facts.keys() & told == server.facts.keys() & told
     assert {name: report.facts[name] for name in server.facts} == server.facts

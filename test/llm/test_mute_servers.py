@@ -14,6 +14,7 @@ from openai_peer import Behaviour, Exchange, Peer, fails, never_answers
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.fallback import Backup, FallbackModel
 from reactree_ros.llm.port import (
@@ -26,7 +27,6 @@ from reactree_ros.llm.port import (
 )
 from reactree_ros.llm.recording import RecordingModel
 from reactree_ros.llm.waiting import RARELY, SOON, Rarely, log, words_of
-from reactree_ros.pending import Pending
 
 THOUGHT = "Think: well"
 REQUEST = DecisionRequest((Told("Say."),), DecisionGrammar(("done",)))
@@ -187,7 +187,7 @@ def test_what_is_waited_for_in_the_queue_is_part_of_the_patience(monkeypatch: py
     now[0] += 7.0
     held.asked[1][1].succeed(Reply(THOUGHT))
     assert len(held.asked) == 2  # nobody waits for the third any more
-    with pytest.raises(NoAnswerInTime, match="busy with others"):
+    with pytest.raises(NoAnswerInTime, match="busy with other requests"):
         pendings[2].result(0)
 
 

@@ -10,10 +10,9 @@ import pytest
 
 from reactree_ros.errors import UserError
 from reactree_ros.memory import spec
-from reactree_ros.memory.spec import MemorySpec, memory
+from reactree_ros.memory.spec import MEMORIES, MemorySpec, memory
 from reactree_ros.memory.stores.sqlite import SPEC
-from reactree_ros.registry import MEMORIES
-from reactree_ros.settings import Settings, reaching
+from reactree_ros.plugins.settings import Settings, reaching
 
 
 class ServerSettings(Settings):

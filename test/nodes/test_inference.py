@@ -10,9 +10,9 @@ import pytest
 from reactree_ros.agent.decision import Act, BeginSubgoal, ControlFlow, Expand, Think
 from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, LanguageModelError, Reply
-from reactree_ros.pending import Pending
 
 if importlib.util.find_spec("rclpy"):
     from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus

@@ -14,13 +14,13 @@ from memory.word_hash_embedder import WordHashEmbedder, experience
 from reactree_ros.agent.decision import Act, Decision, Expand, Think
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Said
+from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import Reply
 from reactree_ros.memory.spec import memory as named
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.planners.spec import planner_names
-from reactree_ros.record.player import replay
 from reactree_ros.record.reader import read_record
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode

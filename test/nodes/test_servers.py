@@ -13,11 +13,11 @@ from doubles import ScriptedModel, ScriptedWorld, expand
 from memory.word_hash_embedder import WordHashEmbedder
 
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 
 if importlib.util.find_spec("rclpy"):

@@ -15,7 +15,7 @@ import pytest
 from view.writing import DEMO, Lines, Live, Wide, cookie_of, demo, origin_of, token_of
 
 from reactree_ros.errors import UserError
-from reactree_ros.verdict import verdict_of
+from reactree_ros.record.verdict import verdict_of
 from reactree_ros.view.exports import EXPORTS
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.steering import Course
@@ -339,5 +339,5 @@ def test_a_port_that_is_taken_is_named(record: Path, serve: Serve) -> None:
     from reactree_ros.view.server import ViewServer
 
     port = serve(record).port
-    with pytest.raises(UserError, match=f"127.0.0.1:{port} cannot be had"):
+    with pytest.raises(UserError, match=f"127.0.0.1:{port} is not available"):
         ViewServer(Runs(record), port=port)

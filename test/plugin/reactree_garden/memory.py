@@ -14,13 +14,13 @@ from typing import Any
 from pydantic import Field
 
 from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
-from reactree_ros.findings import Finding, Verdict
-from reactree_ros.json_lines import append_line, cut_torn_line
+from reactree_ros.files.json_lines import append_line, cut_torn_line
+from reactree_ros.files.read_back import bytes_of, in_a_line, parse_json
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import Counts, EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import MemorySpec
-from reactree_ros.read_back import bytes_of, in_a_line, parse_json
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.findings import Finding, Verdict
+from reactree_ros.plugins.settings import Settings
 
 
 class NotebookSettings(Settings):

@@ -17,7 +17,7 @@ from reactree_ros.memory.spec import MemorySpec
 from reactree_ros.memory.stores.sqlite.database import ENDS, ExperienceStore
 from reactree_ros.memory.stores.sqlite.diagnosis import diagnose
 from reactree_ros.memory.stores.sqlite.index import ExperienceIndex
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.settings import Settings
 
 _FETCHED_AT_ONCE = 12  # about what fills the token limit
 _KEPT_IN_MEMORY = 4096

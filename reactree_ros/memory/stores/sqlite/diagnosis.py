@@ -1,4 +1,4 @@
-"""A look at a database file: whether it is a memory that can be read, and what it holds. Nothing is written."""
+"""A database file: whether it is a readable memory, and its contents. The check writes nothing."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from reactree_ros.findings import Finding, Verdict
-from reactree_ros.installation import install_line, lacking
 from reactree_ros.memory.embedding import DEFAULT_MODEL
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite.database import SCHEMA_VERSION, check_schema
+from reactree_ros.plugins.findings import Finding, Verdict
+from reactree_ros.plugins.installation import install_line, lacking
 
-#: Longest wait for another process that holds it, in seconds.
+#: Longest wait for a process that locks it, in seconds.
 PATIENCE = 2.0
-_JOURNAL_BYTE, _WRITE_AHEAD = 18, 2  # of the header of a database file: how it is written
+_JOURNAL_BYTE, _WRITE_AHEAD = 18, 2  # byte in the header of a database file, and its value for a write-ahead log
 
 
 def diagnose(path: Path) -> Iterator[Finding]:
-    """Yield what there is of the memory in a file.
+    """Yield findings about the memory in a file.
 
     Raises:
-        OSError: There is no such file, or it may not be read.
+        OSError: The file does not exist or is not readable.
         EpisodicMemoryError: It is no memory of ours.
     """
     try:
@@ -34,13 +34,15 @@ def diagnose(path: Path) -> Iterator[Finding]:
     except sqlite3.Error as error:
         is_held = "locked" in str(error)
         said = f"{path}: {'another process holds it' if is_held else 'cannot be read'} ({error})"
-        mend = "wait for that process, or end it" if is_held else "name an episodic memory, a file that may be read"
+        mend = "wait for that process, or end it" if is_held else "name an episodic memory that you may read"
         yield Finding("memory", Verdict.WRONG, said, mend)
         return
     yield Finding("memory", Verdict.RIGHT, f"{path}: {experiences} experiences of {runs} runs, schema {SCHEMA_VERSION}")
     said = f"{meta.get('embedder')}, {meta.get('dimension')} dimensions"
     if meta.get("embedder") != DEFAULT_MODEL:
-        mend = f"`reactree` embeds with {DEFAULT_MODEL}: export it with what made it, and import that"
+        mend = (
+            f"`reactree` embeds with {DEFAULT_MODEL}: export the memory with the embedder that made it, and import that"
+        )
         yield Finding("embedder", Verdict.WRONG, said, mend)
     elif lacking("reactree_ros[memory]"):
         mend = install_line("reactree_ros[memory]")
@@ -50,9 +52,9 @@ def diagnose(path: Path) -> Iterator[Finding]:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """Open a database to be read only.
+    """Open a database read-only.
 
-    A file with a write-ahead log is opened as unchanging if there is no log: to read it otherwise would make one.
+    A database in write-ahead mode without a log is opened as immutable, because reading it otherwise creates a log.
     """
     with path.open("rb") as file:
         header = file.read(100)

@@ -1,0 +1,173 @@
+"""A result that is on its way: both ports return it, so that a tick never waits."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from typing import Any, ParamSpec, TypeVar
+
+T = TypeVar("T")
+P = ParamSpec("P")
+_log = logging.getLogger(__name__)
+
+
+class Pending(Future[T]):
+    """A result that can be polled and cancelled.
+
+    It is a :class:`concurrent.futures.Future` that stays cancellable until it is settled, because its work (a
+    generation on a server, a goal of a robot) can be stopped while it runs. The producer calls :meth:`succeed` or
+    :meth:`fail`. Both are ignored after a cancellation, so a late answer does no harm.
+
+    Args:
+        on_cancel: Called once, if the result is cancelled before it is settled.
+    """
+
+    def __init__(self, on_cancel: Callable[[], object] | None = None) -> None:
+        super().__init__()
+        if on_cancel is not None:
+            self.add_done_callback(lambda _: on_cancel() if self.cancelled() else None)
+
+    @classmethod
+    def of(cls, value: T) -> Pending[T]:
+        """Return a settled result with a value."""
+        pending = cls()
+        pending.set_result(value)
+        return pending
+
+    @classmethod
+    def failed(cls, error: BaseException) -> Pending[T]:
+        """Return a failed result."""
+        pending = cls()
+        pending.set_exception(error)
+        return pending
+
+    def succeed(self, value: T) -> bool:
+        """Settle with a value; return False if it was settled or cancelled before."""
+        try:
+            self.set_result(value)
+        except InvalidStateError:
+            return False
+        return True
+
+    def fail(self, error: BaseException) -> bool:
+        """Settle with an error; return False if it was settled or cancelled before."""
+        try:
+            self.set_exception(error)
+        except InvalidStateError:
+            return False
+        return True
+
+    def take(self) -> T:
+        """Return the value of a settled result without waiting.
+
+        Raises:
+            TimeoutError: The result is not there yet.
+            concurrent.futures.CancelledError: It was cancelled.
+            BaseException: The error it failed with.
+        """
+        if not self.done():
+            raise TimeoutError("the result is not there yet")
+        return self.result()
+
+
+def asked(ask: Callable[P, Pending[T]], *given: P.args, **named: P.kwargs) -> Pending[T]:
+    """Ask a port; turn an exception into a failed result."""
+    try:
+        return ask(*given, **named)
+    except Exception as error:
+        return Pending.failed(error)
+
+
+def settle_as(done: Future[Any], target: Pending[T], read: Callable[[Any], T] = lambda value: value) -> None:
+    """Settle a pending result like another one: with its value after reading, its error, or cancelled."""
+    if done.cancelled():
+        target.cancel()
+        return
+    try:
+        target.succeed(read(done.result()))
+    except BaseException as error:
+        target.fail(error)
+
+
+def pass_on(source: Future[T], target: Pending[T]) -> None:
+    """Settle a pending result like another one; cancelling it cancels the other one.
+
+    If somebody else cancels the source, the target is cancelled, too.
+    """
+    target.add_done_callback(lambda _: source.cancel() if target.cancelled() else None)
+    source.add_done_callback(lambda done: settle_as(done, target))
+
+
+def mapped(source: Pending[Any], function: Callable[[Any], T]) -> Pending[T]:
+    """Return a pending result with a function's value of another one; cancelling it cancels the source."""
+    pending: Pending[T] = Pending(on_cancel=source.cancel)
+    source.add_done_callback(lambda done: None if done.cancelled() else settle_as(done, pending, function))
+    return pending
+
+
+class _Alarms:
+    """Calls functions with late results, in one thread of the process that starts on first use."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._due: list[tuple[float, int, weakref.ref[Pending[Any]], Callable[[Pending[Any]], object]]] = []
+        self._numbers = itertools.count()
+        self._thread: threading.Thread | None = None
+
+    def set(self, seconds: float, pending: Pending[Any], call: Callable[[Pending[Any]], object]) -> None:
+        """Call a function with a pending result that is not settled after some seconds."""
+        with self._changed:
+            if self._thread is None or not self._thread.is_alive():  # a fork has no other threads
+                self._thread = threading.Thread(target=self._run, name="alarms", daemon=True)
+                self._thread.start()
+            due = (time.monotonic() + seconds, next(self._numbers), weakref.ref(pending), call)
+            heapq.heappush(self._due, due)
+            if self._due[0] is due:
+                self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._due or (left := self._due[0][0] - time.monotonic()) > 0:
+                    self._changed.wait(min(left, threading.TIMEOUT_MAX) if self._due else None)
+                _, _, watched, call = heapq.heappop(self._due)
+            try:
+                if (late := watched()) is not None and not late.done():
+                    call(late)
+                del late
+            except Exception:
+                _log.exception("what was to be called after a time failed")
+
+
+_alarms = _Alarms()
+
+
+def where_late(pending: Pending[T], seconds: float, call: Callable[[Pending[T]], object]) -> None:
+    """Call a function with a pending result if it is not settled in time; from another thread.
+
+    There is one thread for all results, so the function must return at once.
+
+    Args:
+        pending: The result; it is not kept alive until then.
+        seconds: Time limit.
+        call: The function.
+    """
+    if not pending.done():
+        _alarms.set(seconds, pending, call)
+
+
+def give_up_after(pending: Pending[Any], seconds: float, error: Callable[[], BaseException]) -> None:
+    """Fail a pending result if it is not settled in time; the caller must cancel its work.
+
+    Args:
+        pending: The result.
+        seconds: Time limit.
+        error: Makes the error.
+    """
+    where_late(pending, seconds, lambda late: late.fail(error()))

@@ -1,0 +1,224 @@
+"""Keeps keys out of everything written or shown: records, exports, errors, tables and the page.
+
+An argument of a server or an engine may hold a key under any name. So an argument is written only if its name is in
+:data:`HARMLESS`, and its value is a number, a switch or a word.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+_NAMES = """
+    add_generation_prompt attn_implementation block_size cache_prompt cpu_offload_gb custom data_parallel_size
+    date_string device device_map disable_custom_all_reduce disable_log_stats dry_allowed_length dry_base
+    dry_multiplier dtype enable_chunked_prefill enable_prefix_caching enable_thinking enforce_eager
+    frequency_penalty gpu_memory_utilization ignore_eos include_stop_str_in_output keep_alive kv_cache_dtype
+    length_penalty load_in_4bit load_in_8bit logprobs low_cpu_mem_usage max_completion_tokens max_logprobs
+    max_model_len max_num_batched_tokens max_num_seqs max_seq_len_to_capture max_tokens min_p min_tokens mirostat
+    mirostat_eta mirostat_tau n_predict num_ctx num_gpu_blocks_override num_predict parallel_tool_calls
+    pipeline_parallel_size presence_context_size presence_penalty quantization reasoning_budget reasoning_effort
+    reasoning_format reasoning_split repeat_last_n repeat_penalty repetition_penalty seed skip_special_tokens
+    spaces_between_special_tokens swap_space temperature tensor_parallel_size tfs_z think thinking thinking_budget
+    thinking_token_budget top_a top_k top_logprobs top_n_sigma top_p torch_dtype truncate_prompt_tokens typical_p
+    use_beam_search verbosity xtc_probability xtc_threshold
+    chat_template_kwargs.custom chat_template_kwargs.enable_thinking chat_template_kwargs.reasoning_effort
+    chat_template_kwargs.thinking chat_template_kwargs.thinking_budget options.min_p options.num_ctx options.num_gpu
+    options.num_predict options.num_thread options.repeat_penalty options.seed options.temperature options.top_k
+    options.top_p provider.allow_fallbacks provider.quantizations provider.require_parameters provider.sort
+    reasoning.effort reasoning.enabled reasoning.exclude reasoning.max_tokens thinking.budget_tokens thinking.type
+"""
+#: Arguments of servers, engines and chat templates that never hold a key; nested names have dots.
+HARMLESS = frozenset(_NAMES.split())
+#: Names that only a key can have.
+_REFUSED = frozenset(
+    {"accesstoken", "apikey", "authorization", "hftoken", "password", "secret", "token", "useauthtoken", "xapikey"}
+)
+#: Parts of a key's name, in lower case and without separators.
+_OF_A_KEY = re.compile(r"key|token|secret|passw|passphrase|passwd|pwd|auth|credential|bearer|cookie|jwt|^pat$")
+#: Words that contain such a part but are not about keys.
+_OF_NONE = re.compile(r"tokeniz\w*|tokens|keyword|keyboard|author(?!iz)|monkey|hotkey")
+_BEHIND_SLASHES = re.compile(r"(?<=//)\S+")
+#: A name that sounds like a key, with its value: in settings, headers, JSON, queries and options. ``$HF_TOKEN`` only
+#: names a variable.
+_NAMED = re.compile(
+    r"""(?<![\w$.-])(?P<name>[\w.-]{0,60}(?:key|token|secret|pass|pwd|auth|credential|cookie|jwt)[\w.-]{0,60})"""
+    r"""(?P<is>['"]?\s*[:=]\s*|(?<=-key)\s+)(?:"[^"]*"|'[^']*'|['"]?(?:(?:bearer|basic|digest|token)\s+)?"""
+    r"""[^\s'",;}]+(?:;\s*[^\s'",;}]+)*)""",
+    re.I,
+)
+_KEYS = re.compile(
+    r"\b(?:sk|pk|gsk|xai|hf|ghp|gho|glpat|xox[abp]|nvapi|r8|AKIA|AIza|eyJ)[-_]?[\w-]{8,}(?:\.[\w-]+)*"
+    r"|(?i:\b(?:bearer|basic)\s+)(?=\S*\d)[\w.+/=-]{8,}"
+    # letters of both cases and digits in a row, longer than any name, with the parts around them
+    r"|(?<![A-Za-z0-9])(?:[a-z0-9]{1,12}[._-]){0,3}"
+    r"(?=[A-Za-z0-9]*[a-z])(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*\d[A-Za-z])[A-Za-z0-9]{18,}"
+)
+#: The harmless part of an address that cannot be parsed: its scheme, its host, a port in digits.
+_ODD_ADDRESS = re.compile(
+    r"(?P<begin>[a-zA-Z][a-zA-Z0-9+.-]{0,30}://(?![^/]*@)(?:\[[0-9a-f:]{1,40}|[a-z][a-z.-]{0,60}(?::\d{1,8}(?!\w))?))"
+)
+_ADDRESS = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s'\"<>|\\^`{}]+")
+#: A part of a path that consists of words, versions or a model's name, and is no key.
+_PIECE = r"(?:(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,6})(?:\d{1,2}[a-z]{0,5})?|\d{1,4}[a-z]{0,4})"
+_PART = re.compile(rf"{_PIECE}(?:[._-]{_PIECE}){{0,6}}")
+#: Parts that only name keys, as in ``/account/api-keys``.
+_NAMING = re.compile(r"(?:(?:api|access|auth|oauth2?|keys?|tokens?)[._-]?)+", re.I)
+#: Names that are also keys of mappings.
+_OF_MAPPINGS = frozenset({"key", "keys"})
+_DIGIT = re.compile(r"\d")
+_WORD = re.compile(r"[A-Za-z](?:[\w:+-]|\.(?!\.)){0,40}")
+#: Replaces a key.
+HIDDEN = "***"
+#: Parts of a record's header, or of a bench's settings, that hold settings themselves.
+_OF_SETTINGS = frozenset({"world", "llm", "settings", "models", "policy"})
+#: Shorter values of environment variables are switches, and may occur in any text.
+_LEAST = 6
+
+
+def _flat(name: object) -> str:
+    return re.sub(r"[^a-z0-9]", "", str(name).lower())
+
+
+def is_key_name(name: object) -> bool:
+    """Return whether a name is that of a key, such as ``x-goog-api-key``, ``auth`` or ``apitoken``."""
+    flat = _flat(name)
+    return not flat.endswith("file") and _OF_A_KEY.search(_OF_NONE.sub("", flat)) is not None
+
+
+def keys_in(values: Any) -> list[str]:
+    """Return the names of everything that can only be a key, at any depth; such settings are refused."""
+    if isinstance(values, Mapping):
+        own = [str(name) for name, value in values.items() if isinstance(value, str) and _flat(name) in _REFUSED]
+        return own + [name for value in values.values() for name in keys_in(value)]
+    return [name for value in values for name in keys_in(value)] if isinstance(values, list | tuple) else []
+
+
+def harmless_arguments(arguments: Mapping[Any, Any], within: str = "") -> dict[str, Any]:
+    """Return the arguments without a key: names from :data:`HARMLESS`, with numbers, switches and words as values.
+
+    Args:
+        arguments: Arguments of a server, an engine or a chat template.
+        within: Prefix of their names, with a dot at its end.
+    """
+    kept: dict[str, Any] = {}
+    for name, value in arguments.items():
+        known = f"{within}{name}"
+        if isinstance(value, Mapping):
+            if (inner := harmless_arguments(value, f"{known}.")) or not value:
+                kept |= {str(name): inner} if inner else {}
+        elif known in HARMLESS and _is_word(value):
+            kept[str(name)] = value
+    return kept
+
+
+def _is_word(value: Any) -> bool:
+    if isinstance(value, str):
+        return value == "" or (_WORD.fullmatch(value) is not None and redacted(value) == value)
+    if isinstance(value, list | tuple):
+        return all(map(_is_word, value))
+    return value is None or isinstance(value, bool | int | float)
+
+
+def without_credentials(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings for writing, including those of a world and a language model within them.
+
+    Keys by name are left out, and so are arguments outside of :data:`HARMLESS`; texts are redacted.
+    """
+    return {
+        str(name): _written(str(name), value)
+        for name, value in settings.items()
+        if not (is_key_name(name) and isinstance(value, str | Mapping | list | tuple))
+    }
+
+
+def _written(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return redacted(value).replace(f"//{HIDDEN}@", "//")
+    if isinstance(value, Mapping):
+        return without_credentials(value) if name in _OF_SETTINGS else harmless_arguments(value)
+    if isinstance(value, list | tuple):
+        return [_written(name, one) for one in value]
+    return value
+
+
+def shown(name: str, value: Any) -> str:
+    """Return the value of a setting for a message or a table."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(shown(name, one) for one in value)}]"
+    try:
+        own, equals, rest = str(value).partition("=")  # of --llm-option and its like
+    except ValueError:  # more digits than Python writes
+        return "a very long number"
+    if is_key_name(name) or isinstance(value, Mapping):
+        return "(not shown)"
+    if equals and (is_key_name(own) or rest.lstrip()[:1] in ("{", "[")):
+        return f"{own}=(not shown)"
+    return redacted(str(value)[:200])
+
+
+def are_harmless(arguments: Any) -> bool:
+    """Return whether a mapping holds only harmless arguments."""
+    return isinstance(arguments, Mapping) and harmless_arguments(arguments) == dict(arguments)
+
+
+def shown_address(address: str) -> str:
+    """Return a URL without user, password, query, fragment, and parts of its path that may be a key."""
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:  # only kind and host can be shown
+        odd = _ODD_ADDRESS.match(address)
+        return f"{odd['begin']}{HIDDEN}" if odd else HIDDEN
+    if parts.scheme == "file":
+        return address
+    where = f"[{host}]" if ":" in host else host
+    path, after_key = [], False
+    for part in parts.path.split("/"):
+        path.append(HIDDEN if part and (after_key or not _is_plain(part)) else part)
+        after_key = bool(_NAMING.fullmatch(part))
+    return f"{parts.scheme}://{where}{'' if port is None else f':{port}'}{'/'.join(path)}"
+
+
+def _is_plain(part: str) -> bool:
+    """Return whether a part of a path consists of words and versions: a key is longer, or mixes letters and digits."""
+    if is_key_name(part):
+        return _NAMING.fullmatch(part) is not None
+    return len(part) <= 48 and _PART.fullmatch(part) is not None and _KEYS.search(part) is None
+
+
+def redacted(text: str) -> str:
+    """Return a text without keys, with URLs as :func:`shown_address` returns them."""
+    for value in sorted(_in_the_environment(), key=len, reverse=True):
+        text = text.replace(value, HIDDEN)
+    text = _BEHIND_SLASHES.sub(_without_user, text)
+    text = _ADDRESS.sub(lambda found: _told(found[0]), text)
+    return _KEYS.sub(HIDDEN, _NAMED.sub(_without_value, text))
+
+
+def _without_user(found: re.Match[str]) -> str:
+    _, at, rest = found[0].rpartition("@")  # the last one: a password may contain @ or a slash
+    return f"{HIDDEN}@{rest}" if at else rest
+
+
+def _without_value(found: re.Match[str]) -> str:
+    """Return a name without its value if it is a key's; a bare ``key`` may belong to a mapping."""
+    name, value = found["name"], found[0][found.end("is") - found.start() :]
+    is_key = is_key_name(name) and (_flat(name) not in _OF_MAPPINGS or (len(value) >= _LEAST and _DIGIT.search(value)))
+    return f"{name}{found['is']}{HIDDEN}" if is_key and value.rstrip(".") != HIDDEN else found[0]
+
+
+def _told(address: str) -> str:
+    end = len(address.rstrip(".,;:)]"))
+    scheme, _, rest = shown_address(address[:end]).partition("://")
+    return f"{scheme}://{f'{HIDDEN}@' if '@' in address else ''}{rest}{address[end:]}"
+
+
+def _in_the_environment() -> set[str]:
+    names = {"KEY", "KEYS", "APIKEY", "BEARER", "COOKIE", "CREDENTIAL", "CREDENTIALS", "JWT", "PASS", "PASSPHRASE"}
+    names |= {"PASSWD", "PASSWORD", "PAT", "SECRET", "SECRETS", "TOKEN", "TOKENS"}
+    values = (value.strip() for name, value in os.environ.items() if not names.isdisjoint(name.upper().split("_")))
+    return {value for value in values if len(value) >= _LEAST}

@@ -1,0 +1,50 @@
+"""Files that are never half-written after a kill or on a full disk: the old one stays until the new one is complete."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def write_whole(path: Path, content: bytes | str) -> None:
+    """Write a file in one go, a text as UTF-8; when this returns, it is on disk.
+
+    Raises:
+        OSError: It cannot be written; the error names it, and the old file is still there.
+    """
+    with _finished(path) as new, new.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Yield a new folder to write into, which gets its name at the end of ``with``, or is removed after an error.
+
+    Raises:
+        OSError: It cannot be written; the error names it.
+    """
+    with _finished(path) as new:
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(parents=True)
+        yield new
+
+
+@contextlib.contextmanager
+def _finished(path: Path) -> Iterator[Path]:
+    """Yield a temporary path next to another, which replaces it at the end of ``with``, or is removed."""
+    new = path.with_name(f"{path.name}.unfinished")
+    try:
+        yield new
+        new.replace(path)
+    except BaseException as error:
+        shutil.rmtree(new, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise

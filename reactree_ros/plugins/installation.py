@@ -1,0 +1,147 @@
+"""Checks for required packages in this process, and the lines that install missing ones.
+
+The package is on no index, so a line lists the contents of an extra. It uses the environment whose packages this
+process sees: its own, or one on ``PYTHONPATH``, where a sourced ROS workspace puts it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import sys
+import sysconfig
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+from reactree_ros.errors import UserError
+
+#: Folder of a ROS workspace's environment, within the workspace; `resource/virtual_environment.dsv` looks there.
+WORKSPACE_ENVIRONMENT = ".venv-ros"
+
+
+def install_line(extra: str) -> str:
+    """Return the line that installs an extra for this process.
+
+    Args:
+        extra: A distribution's extra, e.g. ``reactree_ros[openai]``, or a distribution.
+    """
+    return install_requirements(*_requirements(extra))
+
+
+def check_modules(what: str, extra: str, modules: Sequence[str]) -> None:
+    """Check that modules can be imported.
+
+    Args:
+        what: The feature that needs them.
+        extra: The extra that installs them.
+        modules: The modules.
+
+    Raises:
+        UserError: One cannot; the message says what to install.
+    """
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise UserError(f"'{what}' needs {module.replace('_', '-')}: {install_line(extra)}")
+
+
+def install_requirements(*requirements: str) -> str:
+    """Return the line that installs distributions for this process, e.g. ``openai>=1.40``."""
+    pip = f"-m pip install {' '.join(map(shlex.quote, requirements))}"
+    environment = _environment()
+    if environment is not None:
+        return f"{shlex.quote(str(environment))} {pip}"
+    python = shlex.quote(sys.executable)
+    if not _externally_managed():
+        return f"{python} {pip}"
+    return (  # only ROS's own entries are on PYTHONPATH
+        f"{python} -m venv --system-site-packages {WORKSPACE_ENVIRONMENT} && "
+        f"{WORKSPACE_ENVIRONMENT}/bin/python {pip} in the folder of the ROS workspace; then build and source it again"
+    )
+
+
+def check_own_requirements() -> None:
+    """Check that this process sees the package's requirements, in new enough versions.
+
+    Raises:
+        ImportError: It does not; the message names the requirement, the installed version, and the line that installs
+            it.
+    """
+    if lacked := lacking("reactree_ros"):
+        said = ", ".join(f"{one} ({found or 'not there'})" for one, found in lacked.items())
+        raise ImportError(f"reactree_ros needs {said}: {install_requirements(*lacked)}")
+
+
+def extras() -> list[str]:
+    """Return the names of this package's extras; none if it is not installed."""
+    try:
+        return metadata.metadata("reactree_ros").get_all("Provides-Extra") or []
+    except metadata.PackageNotFoundError:
+        return []
+
+
+def lacking(extra: str) -> dict[str, str]:
+    """Return an extra's or a distribution's requirements that this process does not see in a fitting version.
+
+    Returns:
+        By requirement, e.g. ``openai>=1.40``, the installed version; empty if there is none.
+    """
+    return {one: found for one in _requirements(extra) if (found := _unfit(one)) is not None}
+
+
+def _requirements(extra: str) -> list[str]:
+    """Return the requirements of an extra; nested extras of the same distribution are expanded."""
+    name, _, chosen = extra.rstrip("]").partition("[")
+    try:
+        lines = metadata.requires(name) or []
+    except metadata.PackageNotFoundError:  # another distribution's extra, which is not installed either
+        return [extra]
+    found: dict[str, None] = {}
+    for line in lines:
+        requirement, _, marker = line.partition(";")
+        extras = re.findall(r"""extra\s*==\s*["']([^"']+)""", marker)
+        before = re.search(r"""python_version\s*<\s*["']([\d.]+)""", marker)
+        is_for_this_python = before is None or list(sys.version_info[:2]) < _numbers(before[1])
+        if extras == ([chosen] if chosen else []) and is_for_this_python:
+            found |= dict.fromkeys(_whole(requirement.replace(" ", "").strip("()"), name))
+    return list(found) or [extra]
+
+
+def _whole(requirement: str, owner: str) -> list[str]:
+    """Expand a requirement that names its own distribution's extras."""
+    name, _, chosen = requirement.rstrip("]").partition("[")
+    if not chosen or re.sub(r"[-_.]+", "_", name) != re.sub(r"[-_.]+", "_", owner):
+        return [requirement]
+    return [one for extra in chosen.split(",") for one in _requirements(f"{owner}[{extra}]")]
+
+
+def _unfit(requirement: str) -> str | None:
+    """Return the installed version if it does not fit, empty if it is missing; None if it fits."""
+    name, _, _ = re.split(r"([<>=!~\[]|$)", requirement, maxsplit=1)
+    least, below = re.search(r">=([\d.]+)", requirement), re.search(r"<([\d.]+)", requirement)
+    try:
+        there = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+    too_old = least is not None and _numbers(there) < _numbers(least[1])
+    return there if too_old or (below is not None and _numbers(there) >= _numbers(below[1])) else None
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", version)]
+
+
+def _environment() -> Path | None:
+    """Return the interpreter of the visible virtual environment, if there is one."""
+    if sys.prefix != sys.base_prefix:
+        return Path(sys.executable)
+    for folder in map(Path, sys.path):
+        for root in folder.parents[2:3]:  # ROOT/lib/python3.12/site-packages
+            if folder.name == "site-packages" and (root / "pyvenv.cfg").is_file():
+                return root / "bin" / "python"
+    return None
+
+
+def _externally_managed() -> bool:
+    return Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED").is_file()
