@@ -37,7 +37,7 @@ def planners(incomplete: str) -> Named:
 
 
 def kinds() -> dict[str, Registry[Any]]:
-    """Return the registries of what has settings, by the kinds that `reactree list` knows them as."""
+    """Return the registries of things with settings, by their kinds in `reactree list`."""
     return {kind: registry for kind, registry in REGISTRIES.items() if issubclass(registry.base, Spec)}
 
 
