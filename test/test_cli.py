@@ -14,9 +14,10 @@ from openai_peer import Exchange, Peer, fails
 
 from reactree_ros.installation import install_line
 from reactree_ros.llm.expert.policy import decide
+from reactree_ros.plugins import Registry, Spec
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.recordings import load_recording
-from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry, Spec
+from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.virtualhome.houses import HOUSES
 from reactree_ros.world.virtualhome.tasks import load_tasks

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from reactree_ros.agent.decision import Act, ControlFlow, Decision, Expand, Think
+from reactree_ros.agent.control_flow import flow_of, known_flows
+from reactree_ros.agent.decision import Act, Decision, Expand, Think
 
 _EXPAND = re.compile(r"Expand:[ \t]*\n- control flow: (?P<flow>[^\n]*)\n- subgoals: (?P<subgoals>[^\n]*)\n?")
 
@@ -44,9 +45,9 @@ def _parse_expand(text: str, keep_and: bool) -> Expand:
             "'Expand:' is followed by exactly two lines: '- control flow: …' and '- subgoals: …, …'."
         )
     flow = match["flow"].strip()
-    if flow not in (known := [flow.value for flow in ControlFlow]):
+    if flow not in (known := [one.name for one in known_flows()]):
         raise MalformedDecision(f"Control flow '{flow}' is unknown; use one of {', '.join(known)}.")
-    return Expand(ControlFlow(flow), split_subgoals(match["subgoals"], keep_and=keep_and))
+    return Expand(flow_of(flow), split_subgoals(match["subgoals"], keep_and=keep_and))
 
 
 def split_subgoals(line: str, *, keep_and: bool = False) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactree_ros.bench.published import Published
-from reactree_ros.registry import Spec
+from reactree_ros.plugins import Spec
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Task
 from reactree_ros.world.virtualhome.tasks import GoalCondition

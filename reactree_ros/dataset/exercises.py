@@ -11,12 +11,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from reactree_ros.agent.decision import Act, ControlFlow
+from reactree_ros.agent.decision import Act
 from reactree_ros.agent.prompt import Siblings, start_turn, task_turn
 from reactree_ros.agent.turns import Prompt, Said, Saw, Turn
 from reactree_ros.dataset.lines import Line, Run
 from reactree_ros.errors import UserError
 from reactree_ros.llm.expert.goals import Move, PutDown, Take
+from reactree_ros.tree.flows.fallback import FallbackFlow
+from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.world.virtualhome.rules import arrival_text, merged, see_text
 from reactree_ros.world.virtualhome.scene import Thing
 from reactree_ros.world.virtualhome.tasks import ROOMS, Node
@@ -150,10 +152,10 @@ def _told(drawn: random.Random, word: str) -> tuple[Take, list[Turn]]:
     if drawn.random() < _OF_A_ROOM:
         search = (*(Take(word, room) for room in rooms), Take(word, closer=True))
         take = drawn.choice(search)
-        siblings = Siblings(str(whole), ControlFlow.FALLBACK, tuple(map(str, search)))
+        siblings = Siblings(str(whole), FallbackFlow(), tuple(map(str, search)))
     else:
         take, place = whole, CLASSES[drawn.choice(_PLACES)].word
-        siblings = Siblings(str(Move(word, place)), ControlFlow.SEQUENCE, (str(whole), str(PutDown(word, place))))
+        siblings = Siblings(str(Move(word, place)), SequenceFlow(), (str(whole), str(PutDown(word, place))))
     return take, [task_turn(str(take), None if drawn.random() < _ALONE else siblings)]
 
 

@@ -13,7 +13,7 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
-from reactree_ros.registry import Registry
+from reactree_ros.plugins import Registry
 from reactree_ros.world.ai2thor.household import ALFRED
 from reactree_ros.world.virtualhome.household import WAH_NL
 

@@ -137,7 +137,7 @@ async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar
         return await select(kind.text, [f" {skill}" for skill in grammar.skills])
     said = kind.text
     if said == "Expand:":
-        flow = await select(f"{said}\n- control flow:", [f" {flow.value}" for flow in grammar.control_flows])
+        flow = await select(f"{said}\n- control flow:", [f" {flow.name}" for flow in grammar.control_flows])
         said = f"{flow.text}\n- subgoals:"
     rest = await _free(usage, after(said), FreeText())
     return replace(rest, text=said + rest.text)
