@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import compress, count
@@ -198,6 +199,11 @@ def household_to_dict(household: Household) -> Event:
     return dataclasses.asdict(household)
 
 
+#: Where prompts were in records that were written before the worlds moved.
+_HOUSE = "reactree_ros.world.virtualhome:"
+_MOVED = re.compile(r"^reactree_ros\.world\.(\w+):")
+
+
 def household_from_dict(values: Event) -> Household:
     """Read a household back.
 
@@ -205,7 +211,11 @@ def household_from_dict(values: Event) -> Household:
         ValueError: Its naming or prompts may not be used.
         TypeError: Something of it is missing or unknown.
     """
-    return check_prompts(Household(**{**values, "actions": tuple(values["actions"])}))
+    actions = tuple(values["actions"])
+    prompts = _MOVED.sub(
+        r"reactree_ros.lab.worlds.\1:", str(values["prompts"]).replace(_HOUSE, "reactree_ros.household:")
+    )
+    return check_prompts(Household(**{**values, "actions": actions, "prompts": prompts}))
 
 
 def skills_difference(old: Sequence[str], new: Sequence[str]) -> Event:

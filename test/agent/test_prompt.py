@@ -11,11 +11,11 @@ from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt import Siblings, start_turn, system_text, task_turn
 from reactree_ros.agent.turns import About
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.tree.flows.fallback import FallbackFlow
 from reactree_ros.tree.flows.parallel import ParallelFlow
 from reactree_ros.tree.flows.sequence import SequenceFlow
-from reactree_ros.world.ai2thor.household import ALFRED
-from reactree_ros.world.virtualhome.household import WAH_NL
 
 
 def listing(papers: Path, title: str) -> str:
