@@ -85,7 +85,7 @@ class DecisionGrammar(Grammar):
         if self.skills:
             kinds.append(f"Act: {self._skill_regex()}")
         if self.control_flows:
-            flows = "|".join(flow.regex() for flow in self.control_flows)
+            flows = "|".join(flow.wording.regex() for flow in self.control_flows)
             kinds.append(f"Expand:\\n- control flow: (?:{flows})\\n- subgoals: {line}")
         if self.questions:
             kinds.append(f"Ask: {line}")
@@ -101,7 +101,7 @@ class DecisionGrammar(Grammar):
         if self.control_flows:
             kinds.append("expand")
             rules.append('expand ::= "Expand:\\n- control flow: " flow "\\n- subgoals: " line')
-            rules.append(f"flow ::= {' | '.join(flow.ebnf() for flow in self.control_flows)}")
+            rules.append(f"flow ::= {' | '.join(flow.wording.ebnf() for flow in self.control_flows)}")
         if self.questions:
             kinds.append("ask")
             rules.append('ask ::= "Ask: " line')

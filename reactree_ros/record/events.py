@@ -51,7 +51,10 @@ class _Said:
         return core_schema.no_info_after_validator_function(self._check, core_schema.str_schema())
 
     def _check(self, text: str) -> str:
-        self._read(text)
+        try:
+            self._read(text)
+        except ValueError as error:
+            raise ValueError("should be one of " + str(error).rpartition("use one of ")[2]) from error
         return text
 
 
