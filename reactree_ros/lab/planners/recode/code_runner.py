@@ -40,7 +40,8 @@ from reactree_ros.lab.planners.recode.sandbox import (
 from reactree_ros.llm.port import Reply
 from reactree_ros.pending import Pending
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.goal_node import GoalNode, Program, Step, Wait
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.program import Program, Step, Wait
 from reactree_ros.world.port import Observation
 
 #: Statements of one block that may run, those of a loop each time; a loop without placeholders counts as one.
@@ -159,7 +160,7 @@ class CodeRunner(GoalNode):
     def in_sandbox(self, solve: Callable[[Observation], Program]) -> Program:
         """Look around, do something in a sandbox that knows ``instruction`` and ``observation``, and end it then."""
         shared = self._shared
-        sandbox = Sandbox(limits=shared.limits, seed=self._context.options.seed, functions=shared.functions)
+        sandbox = Sandbox(limits=shared.limits, seed=self.context.options.seed, functions=shared.functions)
         shared.sandbox = sandbox
         try:
             observation = yield from self.look_around()
@@ -171,7 +172,7 @@ class CodeRunner(GoalNode):
 
     def prompt(self) -> Sequence[Turn]:
         """Return the prompt: what it wrote and was told; what the code did and saw is left out."""
-        return (*self._prompt_start, *(turn for turn in self.turns if not isinstance(turn, Saw)))
+        return (*self.requests.start, *(turn for turn in self.turns if not isinstance(turn, Saw)))
 
     def begin_code_prompt(self, system: str, examples: Sequence[str], fixed: Sequence[str]) -> None:
         """Set what stands before the node's turns: who it is, what code can do here, and examples.
@@ -181,7 +182,7 @@ class CodeRunner(GoalNode):
             examples: What memory has.
             fixed: Those where memory has none.
         """
-        context = self._context
+        context = self.context
         described = system.replace("{skills}", _skills_for_code(context.household))
         self.begin_prompt(described, examples or (fixed if context.fixed_example else ()))
 
@@ -350,8 +351,8 @@ class CodeRunner(GoalNode):
 
     def act_for_code(self, skill: str) -> Generator[Step, Any, str]:
         """Carry out a skill, where it is available, and say what is seen then."""
-        context = self._context
-        self.check_budget()
+        context = self.context
+        self.requests.check_budget()
         context.budget.steps += 1
         listed = context.options.refuse_unavailable and not context.household.free_skills
         if listed and skill not in (yield from self.available_skills()):
