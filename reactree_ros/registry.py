@@ -194,6 +194,19 @@ def _origin(point: metadata.EntryPoint) -> str:
         return point.value
 
 
+DECISIONS: Registry[Any] = Registry(
+    "decision kind",
+    "reactree_ros.decisions",
+    {
+        "think": "reactree_ros.agent.kinds.think:Think",
+        "act": "reactree_ros.agent.kinds.act:Act",
+        "expand": "reactree_ros.agent.kinds.expand:Expand",
+        "ask": "reactree_ros.agent.kinds.ask:Ask",
+        "begin_subgoal": "reactree_ros.agent.kinds.begin_subgoal:BeginSubgoal",
+        "summarise": "reactree_ros.agent.kinds.summarise:Summarise",
+        "write_code": "reactree_ros.agent.kinds.write_code:WriteCode",
+    },
+)
 PLANNERS: Registry[PlannerSpec] = Registry(
     "planner",
     "reactree_ros.planners",

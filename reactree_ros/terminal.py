@@ -16,7 +16,9 @@ from rich.live import Live
 from rich.padding import Padding
 from rich.text import Text
 
-from reactree_ros.agent.decision import Act, Ask, Expand
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.ask import Ask
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.turns import decision_from_dict
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.llm.port import LanguageModel

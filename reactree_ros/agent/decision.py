@@ -16,13 +16,17 @@ from reactree_ros.settings import NoSettings, Settings
 
 if TYPE_CHECKING:
     from reactree_ros.agent.grammar import Grammar
+    from reactree_ros.agent.reading.labels import Mark
     from reactree_ros.agent.reading.parts import Part
     from reactree_ros.agent.reading.reader import Reader
+    from reactree_ros.agent.turns import Turn
 
 DONE = "done"
 FAILURE = "failure"
 RECALL = "recall location of "
 RETRIEVE = "retrieve("
+#: What follows a thought.
+OK = "OK."
 
 
 class ControlFlow(enum.Enum):
@@ -69,7 +73,13 @@ class Look(NamedTuple):
 
 
 class Node(Protocol):
-    """What a decision may do with the node that takes it; the tree's agent node is one."""
+    """What a decision may do with the node that takes it; the tree's agent node is one.
+
+    Attributes:
+        feedback_message: What the node says of its end.
+    """
+
+    feedback_message: str
 
     def take(self, decision: Decision) -> None:
         """Count a decision, tell the listeners of it, and add it to what the node has said."""
@@ -77,14 +87,11 @@ class Node(Protocol):
     def tell(self, text: str) -> None:
         """Add what the node is told next."""
 
-    def end(self, feedback: str) -> None:
-        """Keep what the node says of its end."""
-
     def answer_to(self, thought: str) -> str:
         """Return what follows a thought."""
 
-    def do(self, skill: str) -> Generator[Any, Any, None]:
-        """Carry out a skill, and add what is seen."""
+    def do(self, act: Any) -> Generator[Any, Any, None]:
+        """Take an act, carry its skill out, and add what is seen."""
 
     def put(self, question: str) -> Generator[Any, Any, None]:
         """Ask a person, and add what comes of it."""
@@ -92,11 +99,14 @@ class Node(Protocol):
     def answered(self, question: str) -> str:
         """Return what a question was answered with before; empty if it was not asked."""
 
-    def grow(self, decision: Decision, control_flow: ControlFlow, subgoals: Sequence[str]) -> Program:
-        """Let nodes for subgoals grow; returns as :meth:`Decision.carry_out`."""
+    def grow(self, expand: Any) -> Program:
+        """Take an expansion and let it grow; returns as :meth:`Decision.carry_out`."""
 
-    def objection_to(self, control_flow: ControlFlow, subgoals: Sequence[str]) -> str:
-        """Say why such nodes must not grow; empty if they may."""
+    def objection_to(self, expand: Any) -> str:
+        """Say why an expansion must not grow; empty if it may."""
+
+    def begin_subgoal(self, subgoal: str) -> Generator[Any, Any, None]:
+        """Begin a subgoal within the node, as HiAgent's does."""
 
 
 #: Whether the node's goal is reached, if the node ends; otherwise None.
@@ -132,6 +142,12 @@ class Decision(metaclass=DecisionKind):
         look: How it is shown.
         tally: What the bench counts it as.
         learnt: Whether training learns it when a dataset has it.
+        tools: The names of tools that stand for it, if these are not its keys.
+        marks: The labels in a reply that belong to it.
+        ends_reply: The label after it with which the model begins to speak for somebody else.
+        accompanies: Whether it may stand before a decision of another kind, as a thought does.
+        nests: Whether another label may follow its own, as in ``Action: Act: …``.
+        leads: Whether it comes with the decision after it.
         may_be_cut: Whether one that the token limit ended is taken.
         of_lines: Whether it has several lines.
     """
@@ -147,6 +163,12 @@ class Decision(metaclass=DecisionKind):
     look: ClassVar[Look]
     tally: ClassVar[str]
     learnt: ClassVar[bool]
+    tools: ClassVar[tuple[str, ...]] = ()
+    marks: ClassVar[tuple[Mark, ...]] = ()
+    ends_reply: ClassVar[Mark | None] = None
+    accompanies: ClassVar[bool] = False
+    nests: ClassVar[bool] = False
+    leads: ClassVar[bool] = False
     may_be_cut: ClassVar[bool] = False
     of_lines: ClassVar[bool] = False
     settings: ClassVar[type[Settings]] = NoSettings
@@ -176,6 +198,11 @@ class Decision(metaclass=DecisionKind):
         return f"'{cls.word}:' may not be said here."
 
     @classmethod
+    def is_told(cls, grammar: Grammar) -> bool:
+        """Whether the system text has its rule."""
+        return cls.is_known(grammar)
+
+    @classmethod
     def opening(cls) -> str:
         """Return how every decision of the kind begins."""
         return f"{cls.word}: "
@@ -194,6 +221,14 @@ class Decision(metaclass=DecisionKind):
     @abc.abstractmethod
     def schema(cls, grammar: Grammar, skill: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the JSON schema of the value that stands for it, with the schema of a skill."""
+
+    @classmethod
+    def tool(cls, grammar: Grammar, skill: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the declaration of the tool that stands for it; its parameters are a JSON schema."""
+        schema = cls.schema(grammar, skill)
+        if schema["type"] != "object":
+            schema = as_object(**{cls.arguments()[0]: schema})
+        return {"name": cls.name, "description": cls.summary, "parameters": schema}
 
     @classmethod
     def rounds(cls, grammar: Grammar) -> Sequence[tuple[str, Sequence[str] | None]]:
@@ -228,6 +263,16 @@ class Decision(metaclass=DecisionKind):
 
     @classmethod
     @abc.abstractmethod
+    def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:
+        """Return the turns of a recorded text that a decision makes, with what answers it; None if it is cut short.
+
+        Args:
+            line: The decision's first line.
+            rest: The lines after it, the last first; those that belong to it are taken off.
+        """
+
+    @classmethod
+    @abc.abstractmethod
     def read(cls, reader: Reader, part: Part, before: Sequence[Part], after: Sequence[Part]) -> Decision | None:
         """Read the part of a reply that the kind's label announces; None: only the thoughts before it are taken.
 
@@ -246,6 +291,11 @@ class Decision(metaclass=DecisionKind):
     def tallied(self) -> str:
         """What the bench counts this one as."""
         return self.tally
+
+    @property
+    def gist(self) -> str:
+        """What the bench's events have of it: its text, of an act the skill alone."""
+        return str(self)
 
     @property
     def ends(self) -> bool:
@@ -278,9 +328,20 @@ class Decision(metaclass=DecisionKind):
 
     @classmethod
     @cache
+    def arguments(cls) -> tuple[str, ...]:
+        """Return the names of its arguments."""
+        return tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]
+
+    @classmethod
+    def json_types(cls) -> tuple[type, ...]:
+        """Return what may stand for it in JSON: a text, or an object with its arguments."""
+        return (str,)
+
+    @classmethod
+    @cache
     def recorded_fields(cls) -> tuple[str, ...]:
         """Return the fields that it has in a record: its first argument is the field of the kind's name."""
-        return (cls.name, *(field.name for field in dataclasses.fields(cls)[1:]))  # type: ignore[arg-type]
+        return (cls.name, *cls.arguments()[1:])
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as records and messages have it."""
@@ -321,6 +382,7 @@ PARTS: Mapping[str, str] = {
     "schema": "its JSON schema",
     "read_exactly": "how it is read in the words of the grammar",
     "read_recorded": "how it is read in the words of the recordings",
+    "recorded_turns": "how a recorded text has it, with its answer",
     "read": "how it is read in other words",
     "carry_out": "what a node does with it",
     "__str__": "how it stands in prompts",

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
-from reactree_ros.agent.decision import Act, Expand
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.transcript import Transcript, TranscriptError, parse_transcript
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import WAH_NL

@@ -19,10 +19,16 @@ from reactree_interfaces.srv import DescribeHousehold, Generate
 from sensor_msgs.msg import Image
 from std_msgs.msg import Header
 
-from reactree_ros.agent.decision import Act, Ask, BeginSubgoal, ControlFlow, Decision, Expand, Think
-from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.decision import ControlFlow, Decision
+from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.ask import Ask
+from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.llm.port import (
     Choice,

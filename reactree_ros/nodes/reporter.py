@@ -14,7 +14,10 @@ from rclpy.publisher import Publisher
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
 
-from reactree_ros.agent.decision import Act, Ask, Decision, Think
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.ask import Ask
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.turns import Said
 from reactree_ros.llm.port import Reply
 from reactree_ros.nodes.messages import counted

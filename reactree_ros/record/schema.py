@@ -16,9 +16,10 @@ from operator import ne
 from typing import Any
 
 from reactree_ros.agent.decision import ControlFlow
-from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Said, Turn, turn_from_dict, turn_to_dict
 from reactree_ros.llm.port import (
     Choice,

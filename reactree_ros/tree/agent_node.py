@@ -11,8 +11,13 @@ from py_trees.common import Status
 from py_trees.composites import Composite
 
 from reactree_ros.agent.context_window import ContextWindow
-from reactree_ros.agent.decision import DONE, RECALL, Act, Ask, ControlFlow, Decision, Expand, Summarise, Think
+from reactree_ros.agent.decision import DONE, RECALL, ControlFlow, Decision
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.ask import Ask
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.summarise import Summarise
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.prompt import Siblings, system_text, task_turn
 from reactree_ros.agent.told import told_failed

@@ -16,7 +16,7 @@ from py_trees.common import Status
 from py_trees.composites import Composite
 
 from reactree_ros.agent.budget import COUNTED, Limit
-from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Decision, Think
+from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Decision
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.prompt import shortened, start_turn
@@ -455,12 +455,24 @@ class GoalNode(Composite, abc.ABC):
         """Add an observation."""
         self.add(Saw(observation.text, observation))
 
-    def think(self, thought: Think, reply: Reply, said: str = "", *, answer: str = OK) -> None:
-        """Count a thought, tell it to the listener and answer it."""
-        self._context.budget.count_decision()
-        self._context.listener.decided(self, thought, reply)
-        self.say(said or str(thought), thought)
-        self.tell(answer)
+    def take(self, decision: Decision, reply: Reply | None = None, said: str = "") -> None:
+        """Count a decision, tell the listener of it, and add what was said.
+
+        Args:
+            decision: The decision.
+            reply: What it was read from; None: what :meth:`taking` said.
+            said: The words for it; empty: those of :meth:`taking`, or its own.
+        """
+        taken_from, words = self._taking if reply is None else (reply, said)
+        self._context.budget.count(decision.counted)
+        self._context.listener.decided(self, decision, taken_from)
+        self.say(words or str(decision), decision)
+
+    def taking(self, said: Said, reply: Reply) -> Program:
+        """Carry out a decision as its kind does; returns whether the goal is reached if the node ends by it."""
+        assert said.decision is not None  # it was read
+        self._taking = reply, said.text
+        return said.decision.carry_out(self)
 
     def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
         """Count a decision that is not carried out, and tell the model why.
@@ -471,7 +483,7 @@ class GoalNode(Composite, abc.ABC):
             decision: What it was read as; None where it is no decision.
         """
         reason = in_lines(reason, first=False)
-        self._context.budget.count_decision()
+        self._context.budget.count()
         self._context.listener.refused(self, Said(said, decision), reason)
         self.say(said, None)
         self.tell(reason, About.REFUSAL)
@@ -485,7 +497,6 @@ class GoalNode(Composite, abc.ABC):
         """
         context = self._context
         assert context.person is not None  # nothing is asked where nobody is
-        context.budget.questions += 1
         seconds = context.options.answer_timeout
         put = Question(question, seconds, id=f"question {context.budget.questions}", goal=self.subgoal)
         pending = asked(context.person.ask, put)
@@ -604,16 +615,14 @@ class GoalNode(Composite, abc.ABC):
         self._news = team.news.count
         return team.told(self.post.robot, observation, self.subgoal, since)
 
-    def act(self, act: Act, reply: Reply, said: str = "") -> Generator[Step, Any, Observation]:
-        """Count a skill, tell it to the listener, carry it out; what was said and seen is added to the turns.
+    def act(self, act: Decision) -> Generator[Step, Any, Observation]:
+        """Take an act and carry its skill out; what is seen is added to the turns.
 
         Raises:
             WorldError: The world failed.
         """
-        self._context.budget.count_step()
-        self._context.listener.decided(self, act, reply)
-        self.say(said or str(act), act)
-        observation = yield from self.carry_out(act.skill)
+        self.take(act)
+        observation = yield from self.carry_out(act.skill_asked)
         self.see(observation)
         return observation
 

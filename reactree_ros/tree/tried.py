@@ -8,7 +8,9 @@ from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.composites import Selector
 
-from reactree_ros.agent.decision import FAILURE, Act, Think
+from reactree_ros.agent.decision import FAILURE
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.told import ToldFailed, Tried
 from reactree_ros.agent.turns import Said, Saw, Told

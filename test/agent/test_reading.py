@@ -10,11 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, Act, BeginSubgoal, ControlFlow, Decision, Expand, Think
-from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar
+from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, ControlFlow, Decision
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.reading import LONGEST, Unreadable, own_words, read, read_call, read_choice
 from reactree_ros.agent.reading.skills import NEAREST
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Said
 
 SKILLS = (

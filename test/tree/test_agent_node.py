@@ -9,7 +9,8 @@ import pytest
 from doubles import SKILLS, START, Clock, Heard, ScriptedModel, ScriptedWorld, expand, scripted_episode
 from py_trees.common import Status
 
-from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, ControlFlow, Decision, Think
+from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, ControlFlow, Decision
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply, ServerUnavailable

@@ -1,12 +1,12 @@
-"""The kinds of decision that there are: each is declared in one file, this package's and those of plug-ins."""
+"""The kinds of decision that there are: each is declared in one file, of this package or of a plug-in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
-from reactree_ros.agent.decision import Decision, check_kind
+from reactree_ros.agent.decision import Decision
 from reactree_ros.errors import UserError
 from reactree_ros.registry import DECISIONS
 
@@ -16,7 +16,22 @@ def kinds() -> Mapping[str, type[Decision]]:
     """Return every kind by its name, this package's first.
 
     Raises:
-        UserError: A kind leaves something open, or a label or a key of its own is another's.
+        UserError: What announces one kind announces another, too.
     """
     found: dict[str, type[Decision]] = {}
-    ...
+    for kind in DECISIONS:
+        for other in found.values():
+            if (shared := _shared(kind, other)) is not None:
+                raise UserError(f"'{shared}' announces the decision kinds '{other.name}' and '{kind.name}'; rename one")
+        found[kind.name] = kind
+    return found
+
+
+def _shared(one: type[Decision], other: type[Decision]) -> str | None:
+    """Return a word that announces two kinds; None if none does."""
+    if not (one.spellings and other.spellings):
+        return None
+    for word in (one.word, other.word):
+        if all(re.fullmatch(kind.spellings, word, re.IGNORECASE) for kind in (one, other)):
+            return word
+    return next(iter({*one.keys} & {*other.keys}), None)

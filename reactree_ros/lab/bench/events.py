@@ -6,7 +6,9 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from reactree_ros.agent.decision import Act, Decision, Expand
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.turns import decision_from_dict
 from reactree_ros.llm.port import prompt_text
 from reactree_ros.memory.episodic import approximate_tokens

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from reactree_ros.agent.decision import Act, ControlFlow
+from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.prompt import Siblings, start_turn, task_turn
 from reactree_ros.agent.turns import Prompt, Said, Saw, Turn
 from reactree_ros.errors import UserError

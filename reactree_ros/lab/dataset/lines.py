@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Expand
+from reactree_ros.agent.decision import DONE, FAILURE, RECALL
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.prompt import start_turn
 from reactree_ros.agent.turns import About, Prompt, Told, Turn, render, turn_from_dict

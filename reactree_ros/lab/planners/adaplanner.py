@@ -27,8 +27,11 @@ from typing import Any
 from py_trees.common import Status
 from pydantic import Field
 
-from reactree_ros.agent.decision import ControlFlow, Expand, Think, WriteCode
+from reactree_ros.agent.decision import ControlFlow
 from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.kinds.write_code import WriteCode
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.lab.planners.plan import PROMPTS

@@ -17,8 +17,9 @@ from py_trees.behaviour import Behaviour
 from py_trees.composites import Composite
 from pydantic import Field
 
-from reactree_ros.agent.decision import ControlFlow, Expand
+from reactree_ros.agent.decision import ControlFlow
 from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Told
 from reactree_ros.lab.planners.plan import PROMPTS

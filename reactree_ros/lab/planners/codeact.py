@@ -11,8 +11,11 @@ import re
 from collections.abc import Generator
 from typing import Any
 
-from reactree_ros.agent.decision import DONE, FAILURE, Act, Think, WriteCode
+from reactree_ros.agent.decision import DONE, FAILURE
 from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.kinds.write_code import WriteCode
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw
 from reactree_ros.lab.planners.plan import PROMPTS

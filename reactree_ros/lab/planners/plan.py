@@ -10,7 +10,8 @@ import re
 from collections.abc import Generator, Iterable
 from typing import Any
 
-from reactree_ros.agent.decision import DONE, Act
+from reactree_ros.agent.decision import DONE
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import Said, Saw

@@ -7,7 +7,9 @@ from typing import Any
 
 from pydantic import Field
 
-from reactree_ros.agent.decision import DONE, Act, Think
+from reactree_ros.agent.decision import DONE
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from reactree_ros.agent.decision import DONE, Act, Think
+from reactree_ros.agent.decision import DONE
 from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.turns import Said
 from reactree_ros.lab.planners.plan import PlanNode, only_introduces, steps_of, tidied
 from reactree_ros.llm.port import FreeText, Reply

@@ -9,8 +9,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar, choice_schema, chosen_of_json
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar, choice_schema, chosen_of_json
 from reactree_ros.agent.reading import says_exactly
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.llm.decoding.checking import Utterance
 from reactree_ros.llm.decoding.usage import Usage
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generation, chosen

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from reactree_ros.agent.decision import Act, BeginSubgoal
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 
 

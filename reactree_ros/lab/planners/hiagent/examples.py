@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from reactree_ros.agent.decision import Act, BeginSubgoal, Summarise, Think
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
+from reactree_ros.agent.kinds.summarise import Summarise
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.summary import judgement
 from reactree_ros.agent.turns import Said, Saw, Turn, render
 from reactree_ros.lab.planners.hiagent.chunks import Pair, Subgoal, as_turns

@@ -9,11 +9,14 @@ from typing import Any
 
 from pydantic import Field
 
-from reactree_ros.agent.decision import DONE, RECALL, Act, BeginSubgoal, Decision, Summarise
-from reactree_ros.agent.grammar import SubgoalGrammar
+from reactree_ros.agent.decision import DONE, RECALL, Decision
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
+from reactree_ros.agent.kinds.summarise import Summarise
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Turn
 from reactree_ros.errors import UserError
 from reactree_ros.lab.planners.hiagent.chunks import ChunkMemory, as_turns, retrievals

@@ -11,9 +11,9 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from reactree_ros.agent.decision import Act
 from reactree_ros.agent.foreign import framed, in_lines
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.text import well_formed
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
