@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reactree_ros.agent.decision import Counts
+from reactree_ros.agent.decision import ONE, Counts
 
 
 class _Bound(NamedTuple):
@@ -174,7 +174,7 @@ class Budget:
         most = self.max_steps if limit is Limit.STEPS else self.max_decisions
         return f"all of the {most} {limit.end.removeprefix('out_of_')} are used up"
 
-    def count(self, counts: Counts = Counts()) -> None:
+    def count(self, counts: Counts = ONE) -> None:
         """Add what a decision counts."""
         self.decisions += counts.decisions
         self.steps += counts.steps

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import enum
 from collections.abc import Generator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -29,17 +28,6 @@ RETRIEVE = "retrieve("
 OK = "OK."
 
 
-class ControlFlow(enum.Enum):
-    """How the subgoals of an expansion are carried out (paper, Algorithm 2)."""
-
-    SEQUENCE = "sequence"
-    FALLBACK = "fallback"
-    PARALLEL = "parallel"
-
-
-ALL_CONTROL_FLOWS = tuple(ControlFlow)
-
-
 class Counts(NamedTuple):
     """What a decision adds to a run's budget.
 
@@ -52,6 +40,10 @@ class Counts(NamedTuple):
     decisions: int = 1
     steps: int = 0
     questions: int = 0
+
+
+#: What most decisions add.
+ONE = Counts()
 
 
 class Look(NamedTuple):
@@ -105,9 +97,6 @@ class Node(Protocol):
     def objection_to(self, expand: Any) -> str:
         """Say why an expansion must not grow; empty if it may."""
 
-    def begin_subgoal(self, subgoal: str) -> Generator[Any, Any, None]:
-        """Begin a subgoal within the node, as HiAgent's does."""
-
 
 #: Whether the node's goal is reached, if the node ends; otherwise None.
 Program = Generator[Any, Any, "bool | None"]
@@ -139,6 +128,8 @@ class Decision(metaclass=DecisionKind):
         tags: The tags that stand for its label; its word if it declares none.
         keys: The fields of JSON that hold it, and the names of tools that stand for it, without signs, in lower case.
         counts: What it adds to the budget.
+        many: The arguments that have several values.
+        noun: What follows its word, e.g. ``a question``.
         look: How it is shown.
         tally: What the bench counts it as.
         learnt: Whether training learns it when a dataset has it.
@@ -164,6 +155,8 @@ class Decision(metaclass=DecisionKind):
     tally: ClassVar[str]
     learnt: ClassVar[bool]
     tools: ClassVar[tuple[str, ...]] = ()
+    noun: ClassVar[str] = "a text"
+    many: ClassVar[tuple[str, ...]] = ()
     marks: ClassVar[tuple[Mark, ...]] = ()
     ends_reply: ClassVar[Mark | None] = None
     accompanies: ClassVar[bool] = False
@@ -299,8 +292,13 @@ class Decision(metaclass=DecisionKind):
 
     @property
     def ends(self) -> bool:
-        """Whether it ends the goal node."""
+        """Whether it ends the goal node at once."""
         return False
+
+    @property
+    def node_end(self) -> str:
+        """How the node's experience ends by it: ``success``, ``failure`` or ``expand``; empty: it goes on."""
+        return ""
 
     @property
     def skill_asked(self) -> str:
@@ -425,4 +423,4 @@ def text_of(value: Any) -> str:
 
 
 def _as_json(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else getattr(value, "value", value)
+    return list(value) if isinstance(value, tuple) else value if isinstance(value, int | float) else str(value)

@@ -6,11 +6,12 @@ import abc
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, ControlFlow, Decision, as_object
+from reactree_ros.agent.control_flow import ControlFlow, default_flows
+from reactree_ros.agent.decision import Decision, as_object
 from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.turns import Said
 
@@ -40,7 +41,7 @@ class Grammar(abc.ABC):
 
     skills: Sequence[str]
     free: bool
-    control_flows: Sequence[ControlFlow] = ()
+    control_flows: Sequence[type[ControlFlow]] = ()
     questions: int | None = None
     more: Sequence[str] = ()
     max_characters: int
@@ -120,7 +121,7 @@ class DecisionGrammar(Grammar):
     """What an agent node may say in one decision; see :class:`Grammar`."""
 
     skills: Sequence[str]
-    control_flows: Sequence[ControlFlow] = ALL_CONTROL_FLOWS
+    control_flows: Sequence[type[ControlFlow]] = field(default_factory=default_flows)
     max_characters: int = 1000
     free: bool = False
     questions: int | None = None
@@ -159,10 +160,11 @@ class DecisionGrammar(Grammar):
 
     def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
         """See :meth:`Grammar.said`."""
+        thought: Decision | None = None
         thoughts = [part for part in before if part.is_thought and part.in_a_line]
-        thought = " ".join(part.in_a_line for part in thoughts)
-        decisions = [kind.of_line(thought) for kind in {part.kind for part in thoughts}]
-        return tuple(Said(str(one), one) for one in (*decisions, decision) if one is not None)
+        if thoughts and (kind := thoughts[0].decision) is not None:
+            thought = kind.from_dict({kind.name: " ".join(part.in_a_line for part in thoughts)})
+        return tuple(Said(str(one), one) for one in (thought, decision) if one is not None)
 
     @property
     def expected(self) -> str:

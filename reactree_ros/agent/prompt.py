@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from reactree_ros.agent.decision import DONE, FAILURE, ControlFlow
+from reactree_ros.agent.control_flow import ControlFlow, flow_named
+from reactree_ros.agent.decision import DONE, FAILURE
 from reactree_ros.agent.foreign import framed, in_lines
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
@@ -14,11 +15,6 @@ from reactree_ros.agent.turns import About, Told
 _INTRODUCTION = "You are an advanced robot with ability to {}. You can perform one of the following tasks:"
 _TREE_ABILITIES = "think, act, and expand behavior tree nodes in decision-making process"
 _FLAT_ABILITIES = "think and act"
-_PHRASES = {
-    ControlFlow.SEQUENCE: "in sequence",
-    ControlFlow.FALLBACK: "using a fallback strategy",
-    ControlFlow.PARALLEL: "in parallel",
-}
 
 
 @dataclass(frozen=True)
@@ -33,7 +29,7 @@ class Siblings:
 def system_text(
     household: Household,
     *,
-    control_flows: Sequence[ControlFlow] | None = None,
+    control_flows: Sequence[type[ControlFlow]] | None = None,
     recall: bool = True,
     asks: bool = False,
     more: Sequence[str] = (),
@@ -49,20 +45,21 @@ def system_text(
         more: The names of further kinds of decision.
     """
     actions = [*household.actions, *(["recall location of"] if recall else []), DONE, FAILURE]
-    flows = {
-        flow: text for flow, text in household.control_flows.items() if control_flows is None or flow in control_flows
-    }
-    *first, last = flows.values() or [""]
+    texts = household.control_flows
+    if control_flows is not None:
+        given = {flow.name: flow.text for flow in control_flows}
+        texts = {flow: text for flow, text in {**texts, **given, **texts}.items() if flow in given}
+    *first, last = texts.values() or [""]
     names = {
         "{actions}": ", ".join(actions),
         "{control_flows}": f"{', '.join(first)}{',' if len(first) > 1 else ''} or {last}" if first else last,
     }
-    said = DecisionGrammar((DONE,), tuple(flows), questions=0 if asks else None, more=more)
+    said = DecisionGrammar((DONE,), tuple(map(flow_named, texts)), questions=0 if asks else None, more=more)
     rules = [kind.rule for kind in said.kinds if kind.is_told(said)]
     for name, words in names.items():
         rules = [rule.replace(name, words) for rule in rules]
     numbered = [f"{number}. {rule}" for number, rule in enumerate(rules, 1)]
-    return "\n".join([_INTRODUCTION.format(_TREE_ABILITIES if flows else _FLAT_ABILITIES), *numbered])
+    return "\n".join([_INTRODUCTION.format(_TREE_ABILITIES if texts else _FLAT_ABILITIES), *numbered])
 
 
 def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:
@@ -73,7 +70,7 @@ def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:
         names = f"{', '.join(first)}, and {last}" if first else last
         lines.append(f"Your primary goal is to: {in_lines(siblings.goal, first=False)}")
         lines.append(
-            f"To achieve this, you should perform your sibling tasks {_PHRASES[siblings.control_flow]}. "
+            f"To achieve this, you should perform your sibling tasks {siblings.control_flow.phrase}. "
             f"At this level, your sibling tasks are: {in_lines(names, first=False)}."
         )
     return Told("\n".join([*lines, f"Your task is to: {in_lines(subgoal, first=False)}"]), About.TASK)

@@ -84,7 +84,7 @@ class SubgoalGrammar(Grammar):
         if not (self.goes_on if subgoal is None else self.begins):
             return ()
         begun = () if subgoal is None else (BeginSubgoal.in_words(self.number, subgoal),)
-        return *begun, in_words(Act(said["action"]))
+        return *begun, action_said(said["action"])
 
     def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
         """See :meth:`Grammar.said`."""
@@ -92,7 +92,7 @@ class SubgoalGrammar(Grammar):
         if decision is None:
             what = "A subgoal comes with its first action. " if subgoals else ""
             raise Unreadable(f"{what}{self.expected}.")
-        return *self._begun(subgoals), in_words(decision)
+        return *self._begun(subgoals), action_said(decision.gist)
 
     def _begun(self, subgoals: set[str]) -> tuple[Said, ...]:
         """Return the subgoal that an action begins; nothing where it goes on with the current one."""
@@ -109,6 +109,11 @@ class SubgoalGrammar(Grammar):
         return (BeginSubgoal.in_words(self.number, subgoal),)
 
 
-def in_words(action: Decision) -> Said:
+def action_said(action: str) -> Said:
     """Return how an action is said."""
-    return Said(f"Action: {action.gist}", action)
+    return Said(f"Action: {action}", Act(action))
+
+
+def kind_by_subgoals(said: str) -> type[Decision]:
+    """Return the kind of what was said in this grammar."""
+    return Act if said.startswith("Action: ") else BeginSubgoal

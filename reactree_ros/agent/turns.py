@@ -160,7 +160,7 @@ def is_closed(turns: Sequence[Turn]) -> bool:
     return isinstance(last, Told) and last.about is About.LIMIT
 
 
-def nodetext_of(turns: Sequence[Turn]) -> str:
+def node_text(turns: Sequence[Turn]) -> str:
     """Write everything a goal node was told, said and saw, character for character as in the recorded files."""
     return render(turns) if is_closed(turns) or not turns else f"{render(turns)}\n"
 
@@ -205,6 +205,11 @@ def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:
     """
     kind = kind_in(values)
     return None if kind is None else kind.from_dict(values)
+
+
+def kind_said(text: str) -> type[Decision] | None:
+    """Return the kind of decision that a text begins as; None where it is none."""
+    return next((kind for kind in kinds().values() if kind.spellings and text.startswith(kind.opening())), None)
 
 
 def kind_in(values: Mapping[str, Any]) -> type[Decision] | None:

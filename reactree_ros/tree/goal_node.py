@@ -43,8 +43,6 @@ from reactree_ros.world.port import Observation, Outcome, World, WorldError
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
-#: What follows a thought.
-OK = "OK."
 #: How many of a goal node's skills are to be seen in the tree, the last ones.
 SHOWN_SKILLS = 10
 
@@ -176,6 +174,7 @@ class GoalNode(Composite, abc.ABC):
         self._examples: Sequence[str] = ()
         self._prompt_start: tuple[Turn, ...] = ()
         self._requests = self._heard = 0
+        self._taking = Reply(""), ""  # what is being carried out: the reply, and the words for it
         self._begun = False
         self._program: Program | None = None
         self._step: Step | None = None
@@ -186,6 +185,11 @@ class GoalNode(Composite, abc.ABC):
 
     def setup(self, **kwargs: Any) -> None:
         """Nothing to set up: model and world are there."""
+
+    @property
+    def context(self) -> RunContext:
+        """What the nodes of the run share."""
+        return self._context
 
     @property
     def post(self) -> Post:
@@ -460,7 +464,7 @@ class GoalNode(Composite, abc.ABC):
 
         Args:
             decision: The decision.
-            reply: What it was read from; None: what :meth:`taking` said.
+            reply: What it was read from; None: that of :meth:`taking`.
             said: The words for it; empty: those of :meth:`taking`, or its own.
         """
         taken_from, words = self._taking if reply is None else (reply, said)
@@ -468,11 +472,17 @@ class GoalNode(Composite, abc.ABC):
         self._context.listener.decided(self, decision, taken_from)
         self.say(words or str(decision), decision)
 
-    def taking(self, said: Said, reply: Reply) -> Program:
-        """Carry out a decision as its kind does; returns whether the goal is reached if the node ends by it."""
-        assert said.decision is not None  # it was read
-        self._taking = reply, said.text
-        return said.decision.carry_out(self)
+    def taking(self, decision: Decision, reply: Reply, said: str = "") -> Generator[Step, Any, bool | None]:
+        """Carry out a decision as its kind does; returns whether the goal is reached if the node ends by it, else None.
+
+        Args:
+            decision: The decision.
+            reply: What it was read from.
+            said: The words for it; empty: its own.
+        """
+        node: Any = self  # a node of a program that takes such decisions has what they need
+        self._taking = reply, said
+        return (yield from decision.carry_out(node))
 
     def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
         """Count a decision that is not carried out, and tell the model why.

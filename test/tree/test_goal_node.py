@@ -79,7 +79,7 @@ def returns(value: bool) -> Callable[[Node], Program]:
 def says(node: Node) -> Program:
     node.turns = [Told("Your task is to: root")]
     reply = yield from node.ask(FreeText())
-    node._context.budget.count_decision()
+    node._context.budget.count()
     node.say(reply.text, None)
     return True
 

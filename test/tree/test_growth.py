@@ -10,7 +10,8 @@ from py_trees.composites import Composite
 
 from reactree_ros.episode import Episode
 from reactree_ros.tree.agent_node import AgentNode
-from reactree_ros.tree.control_flow import Fallback, Parallel
+from reactree_ros.tree.flows.fallback import Fallback
+from reactree_ros.tree.flows.parallel import Parallel
 
 SCRIPT = {
     "root": [expand("parallel", "a", "b")],

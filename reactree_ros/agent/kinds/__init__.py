@@ -6,9 +6,24 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.decision import Decision, check_kind
 from reactree_ros.errors import UserError
-from reactree_ros.registry import DECISIONS
+from reactree_ros.plugins import Registry
+
+DECISIONS: Registry[type[Decision]] = Registry(
+    "decision kind",
+    "reactree_ros.decisions",
+    {
+        "think": "reactree_ros.agent.kinds.think:Think",
+        "act": "reactree_ros.agent.kinds.act:Act",
+        "expand": "reactree_ros.agent.kinds.expand:Expand",
+        "ask": "reactree_ros.agent.kinds.ask:Ask",
+        "begin_subgoal": "reactree_ros.agent.kinds.begin_subgoal:BeginSubgoal",
+        "summarise": "reactree_ros.agent.kinds.summarise:Summarise",
+        "write_code": "reactree_ros.agent.kinds.write_code:WriteCode",
+    },
+    check_kind,
+)
 
 
 @cache

@@ -152,6 +152,11 @@ class Act(Line):
         return "recall" if self.asks_memory else self.tally
 
     @property
+    def node_end(self) -> str:
+        """See :attr:`Decision.node_end`."""
+        return {DONE: "success", FAILURE: "failure"}.get(self.skill, "")
+
+    @property
     def gist(self) -> str:
         """See :attr:`Decision.gist`."""
         return self.skill

@@ -26,7 +26,7 @@ class Ask(Line):
     keys = (*tools, "question", "clarification", "clarifyingquestion")
     ends_reply = Mark.ANSWER
     counts = Counts(questions=1)
-    look = Look("Ask", "{ask}", style="bold magenta")
+    look = Look("Ask", "{ask}", colour="--running", style="bold magenta")
     tally = "ask"
     learnt = True
 

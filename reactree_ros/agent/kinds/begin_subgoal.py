@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from reactree_ros.agent.decision import Look, Node, Program
+from reactree_ros.agent.decision import OK, Look, Node, Program
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.kinds.think import Aside
 from reactree_ros.agent.turns import Said
@@ -40,6 +41,8 @@ class BeginSubgoal(Aside):
 
     def carry_out(self, node: Node) -> Program:
         """Begin it."""
-        yield from super().carry_out(node)
-        yield from node.begin_subgoal(self.subgoal)
+        node.take(self)
+        node.tell(OK)
+        works_by_subgoals: Any = node
+        yield from works_by_subgoals.begin_subgoal(self.subgoal)
         return None

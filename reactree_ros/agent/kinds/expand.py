@@ -9,8 +9,9 @@ from typing import Any
 
 from typing_extensions import Self
 
-from reactree_ros.agent.decision import ControlFlow, Counts, Decision, Look, Node, Program, as_object, text_of
-from reactree_ros.agent.grammar import Grammar, quoted
+from reactree_ros.agent.control_flow import ControlFlow, flow_of, flow_schema, known_flows
+from reactree_ros.agent.decision import ONE, Decision, Look, Node, Program, as_object, text_of
+from reactree_ros.agent.grammar import TEXT, Grammar
 from reactree_ros.agent.parser import MalformedDecision, split_subgoals
 from reactree_ros.agent.reading.expansions import expansion, expansion_in_plain_words, read_expansion
 from reactree_ros.agent.reading.labels import Mark
@@ -38,7 +39,8 @@ class Expand(Decision):
     keys = ("expand", "expansion", "decompose", "decomposition")
     marks = (Mark.FLOW,)
     of_lines = True
-    counts = Counts()
+    many = ("subgoals",)
+    counts = ONE
     look = Look("Expand", "{expand}: {subgoals}", colour="--expansion", style="magenta", mark="expansion")
     tally = "expand"
     learnt = True
@@ -69,7 +71,7 @@ class Expand(Decision):
     @classmethod
     def regex(cls, grammar: Grammar) -> str:
         """See :meth:`Decision.regex`."""
-        flows = "|".join(flow.value for flow in grammar.control_flows)
+        flows = "|".join(flow.regex() for flow in grammar.control_flows)
         return f"Expand:\\n- control flow: (?:{flows})\\n- subgoals: {grammar.line}"
 
     @classmethod
@@ -77,19 +79,19 @@ class Expand(Decision):
         """See :meth:`Decision.ebnf`."""
         return (
             'expand ::= "Expand:\\n- control flow: " flow "\\n- subgoals: " line',
-            f"flow ::= {' | '.join(quoted(flow.value) for flow in grammar.control_flows)}",
+            f"flow ::= {' | '.join(flow.ebnf() for flow in grammar.control_flows)}",
         )
 
     @classmethod
     def schema(cls, grammar: Grammar, skill: Mapping[str, Any]) -> Mapping[str, Any]:
         """See :meth:`Decision.schema`."""
-        flow = {"type": "string", "enum": [flow.value for flow in grammar.control_flows]}
-        return as_object(control_flow=flow, subgoals={"type": "array", "items": {"type": "string"}})
+        subgoals = {"type": "array", "items": TEXT}
+        return as_object(control_flow=flow_schema(grammar.control_flows), subgoals=subgoals)
 
     @classmethod
     def rounds(cls, grammar: Grammar) -> Sequence[tuple[str, Sequence[str] | None]]:
         """See :meth:`Decision.rounds`."""
-        return (_FLOW, [flow.value for flow in grammar.control_flows]), (_SUBGOALS, None)
+        return (_FLOW, [flow.name for flow in grammar.control_flows]), (_SUBGOALS, None)
 
     # ------------------------------------------------------------------ reading
 
@@ -108,9 +110,9 @@ class Expand(Decision):
                 "'Expand:' is followed by exactly two lines: '- control flow: …' and '- subgoals: …, …'."
             )
         flow = match["flow"].strip()
-        if flow not in (known := [flow.value for flow in ControlFlow]):
+        if flow not in (known := [one.name for one in known_flows()]):
             raise MalformedDecision(f"Control flow '{flow}' is unknown; use one of {', '.join(known)}.")
-        return cls(ControlFlow(flow), split_subgoals(match["subgoals"], keep_and=keep_and))
+        return cls(flow_of(flow), split_subgoals(match["subgoals"], keep_and=keep_and))
 
     @classmethod
     def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:
@@ -143,6 +145,11 @@ class Expand(Decision):
     # ------------------------------------------------------------------ what it does
 
     @property
+    def node_end(self) -> str:
+        """See :attr:`Decision.node_end`."""
+        return self.name
+
+    @property
     def subgoals_named(self) -> tuple[str, ...]:
         """See :attr:`Decision.subgoals_named`."""
         return self.subgoals
@@ -160,29 +167,28 @@ class Expand(Decision):
         mine, others = list(map(normal, self.subgoals)), list(map(normal, other.subgoals))
         if len(mine) == 1:
             return mine == others
-        ordered = self.control_flow is ControlFlow.SEQUENCE
-        same = mine == others if ordered else sorted(mine) == sorted(others)
-        return self.control_flow is other.control_flow and same
+        same = mine == others if self.control_flow.ordered else sorted(mine) == sorted(others)
+        return self.control_flow == other.control_flow and same
 
     # ------------------------------------------------------------------ how it is written down and shown
 
     def __str__(self) -> str:
         commas = any("," in subgoal for subgoal in self.subgoals)
         listed = "; ".join((*self.subgoals, "")).rstrip() if commas else ", ".join(self.subgoals)
-        return f"{_FLOW} {self.control_flow.value}{_SUBGOALS} {listed}"
+        return f"{_FLOW} {self.control_flow}{_SUBGOALS} {listed}"
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """See :meth:`Decision.from_dict`."""
-        return cls(ControlFlow(values["expand"]), tuple(map(text_of, values["subgoals"])))
+        return cls(flow_of(text_of(values["expand"])), tuple(map(text_of, values["subgoals"])))
 
     def lines(self) -> Sequence[str]:
         """See :meth:`Decision.lines`."""
-        return f"⊕ {self.control_flow.value}", *(f"○ {subgoal}" for subgoal in self.subgoals)
+        return f"⊕ {self.control_flow}", *(f"○ {subgoal}" for subgoal in self.subgoals)
 
     def in_a_line(self) -> str:
         """See :meth:`Decision.in_a_line`."""
-        return f"Expand: {self.control_flow.value} of {'; '.join(self.subgoals)}"
+        return f"Expand: {self.control_flow} of {'; '.join(self.subgoals)}"
 
 
 def normal(goal: str) -> str:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, ClassVar, get_args, get_type_hints
+from typing import Any, ClassVar, cast, get_args, get_type_hints
 
 from typing_extensions import Self
 
@@ -28,11 +28,9 @@ class Line(Decision):
     A field is any text, ``text: str``, or what a parameter takes: ``seconds: Annotated[int, Number(1, 60)]``.
 
     Attributes:
-        noun: What stands on the line, e.g. ``a question``.
         form: Where the fields stand on the line, as the template of a :class:`Wording`; a kind of one field needs none.
     """
 
-    noun: ClassVar[str] = "a text"
     form: ClassVar[str] = ""
 
     @classmethod
@@ -138,9 +136,9 @@ class Line(Decision):
         Raises:
             ParameterError: They cannot be read.
         """
-        wording = cls.wording()
+        wording, make = cls.wording(), cast("type[Any]", cls)  # whose arguments a subclass declares
         if wording is None:
-            return cls(str(said))
+            return cast("Self", make(str(said)))
         return cls(**wording.read(said if isinstance(said, Mapping) else str(said)))
 
     # ------------------------------------------------------------------ writing

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from reactree_ros.agent.decision import OK, Counts, Look, Node, Program
+from reactree_ros.agent.decision import OK, ONE, Look, Node, Program
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.kinds.line import Line
 from reactree_ros.agent.turns import About, Said, Told, Turn
@@ -22,11 +23,11 @@ class Think(Line):
     spellings = "think|thinking|thoughts?|reason|reasoning|rationale|reflection|analysis|explanation|plan"
     inline = "think|thought"
     tags = "thoughts?|reasoning|analysis"
-    keys = (
+    keys: ClassVar[tuple[str, ...]] = (
         *("think", "thought", "thoughts", "thinking"),
         *("reasoning", "reason", "rationale", "analysis", "reflection", "explanation", "plan"),
     )
-    counts = Counts()
+    counts = ONE
     look = Look("Think", "{think}")
     tally = "think"
     learnt = True
@@ -61,7 +62,7 @@ class Aside(Think):
     """A thought of a kind of its own, which planners take; no label announces it in a reply."""
 
     spellings = inline = tags = ""
-    keys = ()
+    keys: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def is_known(cls, grammar: Grammar) -> bool:

@@ -6,21 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.control_flow import ControlFlow, flow_of, flows_by_word
 from reactree_ros.agent.parser import split_subgoals
 from reactree_ros.agent.reading.beside import taken_back
 from reactree_ros.agent.reading.labels import Announced, Mark, label_of
 from reactree_ros.agent.reading.lists import listed_in
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 
-_FLOWS = {
-    "sequence": ControlFlow.SEQUENCE,
-    "sequential": ControlFlow.SEQUENCE,
-    "sequentially": ControlFlow.SEQUENCE,
-    "fallback": ControlFlow.FALLBACK,
-    "selector": ControlFlow.FALLBACK,
-    "parallel": ControlFlow.PARALLEL,
-}
 _FILLING = frozenset({"in", "a", "an", "the", "as", "use", "using", "control", "flow", "strategy", "order", "node"})
 _MARKS = " \t-*•"
 _FLOW_LABEL = re.compile(r"\bcontrol[ _-]?flow[\"'*_\s]{0,4}(?::|=|->|–|\bis\b)", re.IGNORECASE)
@@ -40,7 +32,7 @@ Named = tuple[ControlFlow, tuple[str, ...]]
 _FORM = "'Expand:' is followed by two lines: '- control flow: …' and '- subgoals: …, …'."
 
 
-def read_expansion(text: str, allowed: Sequence[ControlFlow]) -> tuple[str, Named, str]:
+def read_expansion(text: str, allowed: Sequence[type[ControlFlow]]) -> tuple[str, Named, str]:
     """Read what follows ``Expand:``.
 
     Args:
@@ -70,18 +62,18 @@ def read_expansion(text: str, allowed: Sequence[ControlFlow]) -> tuple[str, Name
     return before.strip(f"{_MARKS}\n"), expansion(named, listed, allowed), f"{after}\n{rest}".strip()
 
 
-def expansion_in_plain_words(text: str, allowed: Sequence[ControlFlow]) -> Named | None:
+def expansion_in_plain_words(text: str, allowed: Sequence[type[ControlFlow]]) -> Named | None:
     """Return the expansion that a text says in just the words of the grammar; None where it is in others."""
     said = _PLAINLY.fullmatch(text)
-    if said is None or said["flow"] not in [flow.value for flow in allowed]:
+    if said is None or said["flow"] not in [flow.name for flow in allowed]:
         return None
     goals = split_subgoals(said["subgoals"])
     if not goals or any(map(_is_no_subgoal, goals)):
         return None
-    return ControlFlow(said["flow"]), goals
+    return flow_of(said["flow"]), goals
 
 
-def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[ControlFlow]) -> Named:
+def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[type[ControlFlow]]) -> Named:
     """Return the expansion that a control flow and subgoals make.
 
     Raises:
@@ -89,10 +81,10 @@ def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[ControlFlow]
     """
     if not allowed:
         raise Unreadable("An expansion is not allowed here; think or act.")
-    names = ", ".join(flow.value for flow in allowed)
+    names = ", ".join(flow.name for flow in allowed)
     named = _flow(flow, names)
-    if named not in allowed:
-        raise Unreadable(f"The control flow '{named.value}' is not allowed here; allowed: {names}.")
+    if type(named) not in allowed:
+        raise Unreadable(f"The control flow '{named}' is not allowed here; allowed: {names}.")
     if not (goals := list(filter(None, map(_subgoal, subgoals)))):
         raise Unreadable("An expansion needs at least one subgoal: '- subgoals: …, …'.")
     goals[-1] = re.sub(r"^(?:and )+", "", goals[-1]).rstrip(". ")
@@ -103,13 +95,14 @@ def _flow(said: Any, names: str) -> ControlFlow:
     """Return the one control flow that is named."""
     if not isinstance(said, str) or not said.strip():
         raise Unreadable(f"'Expand:' names no control flow; write '- control flow: ' and one of {names}.")
-    found = {_FLOWS[word] for word in _words(said) if word in _FLOWS}
+    flows, spoken = flows_by_word(), _words(said)
+    found = {flows[word] for word in spoken if word in flows}
     if len(found) > 1:
         raise Unreadable("'Expand:' names more than one control flow; name one.")
-    others = {*_words(re.sub(r"\([^)]{0,500}\)", "", said))} - {*_FLOWS, *_FILLING}
+    others = {*_words(re.sub(r"\([^)]{0,500}\)", "", said))} - {*flows, *_FILLING}
     if not found or others or taken_back(said):
         raise Unreadable(f"Control flow '{shortened(said, 40)}' is unknown; use one of {names}.")
-    return found.pop()
+    return found.pop()()
 
 
 def _words(text: str) -> list[str]:
@@ -138,10 +131,10 @@ def _begins_another(kind: Announced) -> bool:
     return kind is not Mark.ANSWER if isinstance(kind, Mark) else not kind.leads
 
 
-def _flow_first(text: str, lists: Sequence[re.Match[str]], allowed: Sequence[ControlFlow]) -> tuple[Named, str]:
+def _flow_first(text: str, lists: Sequence[re.Match[str]], allowed: Sequence[type[ControlFlow]]) -> tuple[Named, str]:
     """Read ``sequence: a, b``, or ``sequence`` with the subgoals below."""
     first = _FLOW_FIRST.match(text)
-    if first is None or first["flow"].casefold() not in _FLOWS:
+    if first is None or first["flow"].casefold() not in flows_by_word():
         raise Unreadable(_FORM)
     rest = text[first.end() :]
     if lists:
@@ -149,6 +142,6 @@ def _flow_first(text: str, lists: Sequence[re.Match[str]], allowed: Sequence[Con
         if between.strip(f"{_MARKS}\n,;"):
             raise Unreadable(_FORM)
     listed, after = listed_in(rest)
-    if listed and isinstance(listed[0], str) and listed[0].casefold().startswith(tuple(_FLOWS)):
+    if listed and isinstance(listed[0], str) and listed[0].casefold().startswith(tuple(flows_by_word())):
         raise Unreadable("'Expand:' names more than one control flow; name one.")
     return expansion(first["flow"], listed, allowed), after

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.decision import Decision, DecisionKind
 from reactree_ros.agent.reading.dress import bare, plain, unquoted
@@ -60,19 +60,29 @@ class Part:
         return "" if self.kind is None else self.kind.name.lower()
 
     @property
+    def decision(self) -> type[Decision] | None:
+        """The kind of decision that it is; None if it is none."""
+        return self.kind if isinstance(self.kind, DecisionKind) else None
+
+    @property
     def is_thought(self) -> bool:
         """Whether it may stand before a decision."""
-        return _is_decision(self.kind) and self.kind.accompanies
+        return self.decision is not None and self.decision.accompanies
 
     @property
     def leads(self) -> bool:
         """Whether it comes with the decision after it."""
-        return _is_decision(self.kind) and self.kind.leads
+        return self.decision is not None and self.decision.leads
 
     @property
     def decides(self) -> bool:
         """Whether it is a decision that nothing follows."""
-        return _is_decision(self.kind) and not (self.kind.accompanies or self.kind.leads)
+        return self.decision is not None and not (self.is_thought or self.leads)
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether all of its lines are kept as they were said."""
+        return self.decision is not None and self.decision.of_lines
 
     @property
     def first(self) -> str:
@@ -139,7 +149,7 @@ class _Parts:
                 self.found.append(Part(self._owners[Mark.FLOW], [line], quoted=quoted))
             elif label is not None:
                 self.found.append(Part(label.kind, [label.rest], quoted=quoted))
-            elif _has_lines(last.kind):
+            elif last.has_lines:
                 last.lines.append(line)
             elif not last.is_thought or bare(line) not in _OKS:
                 last.lines.append(bare(line))
@@ -159,7 +169,7 @@ class _Parts:
             return label if listed and inside is not self._owners[Mark.FLOW] else None
         if label.kind is Mark.ARGUMENT:
             return label if inside is self._owners[Mark.ARGUMENT] else None
-        if _has_lines(inside) and _MARKED.match(line) and not Part(label.kind).decides:
+        if self.found[-1].has_lines and _MARKED.match(line) and not Part(label.kind).decides:
             return None  # an entry of its list
         return label
 
@@ -204,14 +214,6 @@ class _Parts:
             inside[0].lead = lead
             return inside
         return [Part(kind, [said], lead=lead, quoted=quoted, whole=True)]
-
-
-def _is_decision(kind: Announced | None) -> TypeGuard[type[Decision]]:
-    return isinstance(kind, DecisionKind)
-
-
-def _has_lines(kind: Announced | None) -> bool:
-    return _is_decision(kind) and kind.of_lines
 
 
 def _may_stand_behind(label: Part, said: Part) -> bool:

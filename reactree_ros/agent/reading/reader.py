@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from reactree_ros.agent.decision import DecisionKind
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.reading.beside import doubt_after, doubt_before, doubt_in_thought
 from reactree_ros.agent.reading.labels import Mark
@@ -56,8 +55,8 @@ class Reader:
         if at is None:
             return self._undecided(parts)
         before, decisive, after = parts[:at], parts[at], parts[at + 1 :]
-        assert isinstance(decisive.kind, DecisionKind)  # it decides
-        return self.grammar.said(before, decisive.kind.read(self, decisive, before, after))
+        assert decisive.decision is not None  # it decides
+        return self.grammar.said(before, decisive.decision.read(self, decisive, before, after))
 
     def _settled(self, part: Part) -> Part:
         """Return a part that may be a decision of any kind as what it is: an act, or nothing that is announced."""
@@ -80,7 +79,7 @@ class Reader:
         announced = not announcement or (announcement.rstrip().endswith(":") and not doubt_before(announcement))
         if skill is not None and announced and not (self.cut and self.skills.may_go_on(skill)):
             return self.grammar.said((), act_of(skill))
-        if not text and (kind := next((part.kind for part in parts if part.is_thought), None)) is not None:
+        if not text and (kind := next((part.decision for part in parts if part.is_thought), None)) is not None:
             raise Unreadable(f"Nothing follows '{kind.word}:'; write {kind.noun} on the same line.")
         if not text:
             raise Unreadable(f"Nothing was said. {self.expected}.")

@@ -40,7 +40,7 @@ def own_words(text: str, grammar: Grammar) -> str:
     if (role := _ROLE.match(turn)) is not None:
         turn = turn[role.end() :]
     lines = turn.split("\n")
-    over = {Mark.OBSERVATION}
+    over = [Mark.OBSERVATION]
     decided = False
     for number, line in enumerate(lines):
         label = label_of(line)
@@ -49,7 +49,7 @@ def own_words(text: str, grammar: Grammar) -> str:
             return "\n".join(lines[:number])
         if kind in grammar.kinds and not kind.leads:
             decided = True
-            over |= {kind.ends_reply}
+            over += [] if kind.ends_reply is None else [kind.ends_reply]
         if decided and (act := _ACT.search(line)) and (others := _OBSERVATION.search(line, act.end())):
             return "\n".join([*lines[:number], line[: others.start()]])
     return turn
