@@ -121,6 +121,7 @@ class Decision(metaclass=DecisionKind):
     Attributes:
         name: The kind's name in registries, records, messages and datasets, e.g. ``ask``.
         word: The word that announces it, e.g. ``Ask``.
+        opening: How every decision of the kind begins; its word, a colon and a blank if it declares nothing else.
         rule: The line of the system text on it, without its number; ``{actions}`` and
             ``{control_flows}`` are filled in.
         spellings: The labels that announce it in a reply, as a regular expression; empty: none.
@@ -128,6 +129,7 @@ class Decision(metaclass=DecisionKind):
         tags: The tags that stand for its label; its word if it declares none.
         keys: The fields of JSON that hold it, and the names of tools that stand for it, without signs, in lower case.
         counts: What it adds to the budget.
+        last_lines: The lines with which an experience may end.
         many: The arguments that have several values.
         noun: What follows its word, e.g. ``a question``.
         look: How it is shown.
@@ -145,6 +147,7 @@ class Decision(metaclass=DecisionKind):
 
     name: ClassVar[str]
     word: ClassVar[str]
+    opening: ClassVar[str]
     rule: ClassVar[str]
     spellings: ClassVar[str]
     inline: ClassVar[str]
@@ -156,6 +159,7 @@ class Decision(metaclass=DecisionKind):
     learnt: ClassVar[bool]
     tools: ClassVar[tuple[str, ...]] = ()
     noun: ClassVar[str] = "a text"
+    last_lines: ClassVar[tuple[str, ...]] = ()
     many: ClassVar[tuple[str, ...]] = ()
     marks: ClassVar[tuple[Mark, ...]] = ()
     ends_reply: ClassVar[Mark | None] = None
@@ -169,9 +173,10 @@ class Decision(metaclass=DecisionKind):
 
     def __init_subclass__(cls) -> None:
         if "word" in vars(cls):
-            for part in ("inline", "tags"):
+            by_default = {"opening": f"{cls.word}: ", "inline": cls.word.lower(), "tags": cls.word.lower()}
+            for part, value in by_default.items():
                 if part not in vars(cls):
-                    setattr(cls, part, cls.word.lower())
+                    setattr(cls, part, value)
 
     # ------------------------------------------------------------------ what may be said
 
@@ -194,11 +199,6 @@ class Decision(metaclass=DecisionKind):
     def is_told(cls, grammar: Grammar) -> bool:
         """Whether the system text has its rule."""
         return cls.is_known(grammar)
-
-    @classmethod
-    def opening(cls) -> str:
-        """Return how every decision of the kind begins."""
-        return f"{cls.word}: "
 
     @classmethod
     @abc.abstractmethod
@@ -226,7 +226,7 @@ class Decision(metaclass=DecisionKind):
     @classmethod
     def rounds(cls, grammar: Grammar) -> Sequence[tuple[str, Sequence[str] | None]]:
         """Return what is said round by round: how each round begins, and its options; None: any line."""
-        return ((cls.opening().rstrip(), None),)
+        return ((cls.opening.rstrip(), None),)
 
     # ------------------------------------------------------------------ reading
 
@@ -353,7 +353,7 @@ class Decision(metaclass=DecisionKind):
             ValueError: An argument is not what it must be.
             KeyError: An argument is missing.
         """
-        return cls(*(text_of(values[name]) for name in cls.recorded_fields()))
+        return cls(*[text_of(values[name]) for name in cls.recorded_fields()])
 
     def lines(self) -> Sequence[str]:
         """Return the lines that the terminal prints."""
@@ -423,4 +423,6 @@ def text_of(value: Any) -> str:
 
 
 def _as_json(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value if isinstance(value, int | float) else str(value)
+    if isinstance(value, str):
+        return value
+    return list(value) if isinstance(value, tuple) else value if isinstance(value, (int, float)) else str(value)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from reactree_ros.agent.control_flow import ControlFlow, default_flows
 from reactree_ros.agent.decision import Decision, as_object
-from reactree_ros.agent.kinds import kinds
+from reactree_ros.agent.kinds import kinds, kinds_by_word
 from reactree_ros.agent.turns import Said
 
 if TYPE_CHECKING:
@@ -154,8 +154,10 @@ class DecisionGrammar(Grammar):
 
     def read_exactly(self, text: str, *, cut: bool) -> tuple[Said, ...]:
         """See :meth:`Grammar.read_exactly`."""
-        kind = next((kind for kind in self.kinds if text.startswith(kind.opening())), None)
-        decision = None if kind is None else kind.read_exactly(text, self, cut=cut)
+        kind = kinds_by_word().get(text.partition(":")[0])
+        if kind is None or not text.startswith(kind.opening) or not kind.is_known(self):
+            return ()
+        decision = kind.read_exactly(text, self, cut=cut)
         return () if decision is None else (Said(text, decision),)
 
     def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
@@ -169,7 +171,7 @@ class DecisionGrammar(Grammar):
     @property
     def expected(self) -> str:
         """What a reply looks like, for refusals."""
-        return f"A decision starts with {listed(kind.opening() for kind in self.allowed)}"
+        return f"A decision starts with {listed(kind.opening for kind in self.allowed)}"
 
 
 def choice_regex(options: Sequence[str]) -> str:

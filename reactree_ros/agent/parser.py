@@ -32,7 +32,7 @@ def parse_decision(text: str, grammar: Grammar | None = None, *, keep_and: bool 
     word, colon, _ = text.partition(":")
     kind = next((kind for kind in kinds if colon and kind.word == word), None)
     if kind is None:
-        openings = listed(kind.opening() for kind in kinds)
+        openings = listed(kind.opening for kind in kinds)
         raise MalformedDecision(f"A decision starts with {openings}, not with {_start(text)}.")
     return kind.read_recorded(text, keep_and=keep_and)
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from reactree_ros.agent.budget import Limit
 from reactree_ros.agent.household import START_LINE
-from reactree_ros.agent.kinds import kinds
-from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, kind_said
 
 TASK_LINE = "Your task is to: "
 _LIMITS = {limit.line: limit for limit in Limit}
@@ -91,7 +90,7 @@ def _turns(lines: list[str], number: int) -> Iterator[Turn]:
     rest = list(reversed(lines))
     while rest:
         at, line = number + len(lines) - len(rest), rest.pop()
-        kind = next((kind for kind in kinds().values() if line.startswith(kind.opening())), None)
+        kind = kind_said(line)
         turns = None if kind is None else kind.recorded_turns(line, rest)
         if turns is None:
             raise TranscriptError(f"line {at}: {line[:60]!r} belongs to no decision")

@@ -13,7 +13,7 @@ from typing import Any, overload
 
 from reactree_ros.agent.decision import Decision, text_of
 from reactree_ros.agent.foreign import as_seen, cleaned, in_lines
-from reactree_ros.agent.kinds import kinds
+from reactree_ros.agent.kinds import kinds, kinds_by_word
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.text import LONGEST, LONGEST_TOLD, bounded
 
@@ -209,9 +209,13 @@ def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:
 
 def kind_said(text: str) -> type[Decision] | None:
     """Return the kind of decision that a text begins as; None where it is none."""
-    return next((kind for kind in kinds().values() if kind.spellings and text.startswith(kind.opening())), None)
+    kind = kinds_by_word().get(text.partition(":")[0])
+    return kind if kind is not None and text.startswith(kind.opening) else None
 
 
 def kind_in(values: Mapping[str, Any]) -> type[Decision] | None:
     """Return the kind of the decision that a turn or an event holds; None where it holds none."""
-    return next((kind for name, kind in kinds().items() if name in values), None)
+    for name, kind in kinds().items():
+        if name in values:
+            return kind
+    return None

@@ -8,9 +8,8 @@ import re
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.budget import Limit
-from reactree_ros.agent.decision import DONE, FAILURE
 from reactree_ros.agent.household import START_LINE
-from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.transcript import TranscriptError, parse_transcript
 from reactree_ros.agent.turns import About, Told, Turn, render
@@ -151,7 +150,8 @@ def end_of(text: str) -> End:
         with contextlib.suppress(MalformedDecision):
             if name := parse_decision("\n".join(lines[-count:])).node_end:
                 return End(name)
-    known = ", ".join(repr(str(line)) for line in (Act(DONE), Act(FAILURE), *_LIMITS))
+    ends = [line for kind in kinds().values() for line in kind.last_lines]
+    known = ", ".join(map(repr, (*ends, *_LIMITS)))
     raise ExperienceError(
         f"no end: the last line is {shown(lines[-1])}, which is none of {known} and no three-line Expand",
         line=len(lines),

@@ -15,7 +15,7 @@ from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.agent.decision import OK, RECALL, RETRIEVE, Decision
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds.expand import Expand, normal
-from reactree_ros.agent.kinds.summarise import Summarise
+from reactree_ros.agent.kinds.summarise import summarised
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.prompt import Siblings, system_text, task_turn
 from reactree_ros.agent.told import told_failed
@@ -173,9 +173,9 @@ class AgentNode(GoalNode):
 
     # ------------------------------------------------------------------ what was searched
 
-    def act(self, act: Decision) -> Generator[Step, Any, Observation]:
+    def act(self, act: Decision, reply: Reply | None = None, said: str = "") -> Generator[Step, Any, Observation]:
         """Carry a skill out, see :meth:`GoalNode.act`; search memory takes it in and tells what was searched."""
-        observation = yield from super().act(act)
+        observation = yield from super().act(act, reply, said)
         context, robot = self._context, self.post.robot.name
         memory, search = context.working_memory, context.search
         if memory is None or search is None:
@@ -234,7 +234,7 @@ class AgentNode(GoalNode):
         summary, reply = yield from self.summarise(trajectory, self.subgoal, otherwise=last)
         self._window.hide(until, summary)
         if reply is not None:
-            told = Summarise(f"So far: {summary}", summary)
+            told = summarised(f"So far: {summary}", summary)
             self._context.budget.count(told.counted)
             self._context.listener.decided(self, told, reply)
 

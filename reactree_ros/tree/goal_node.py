@@ -625,13 +625,13 @@ class GoalNode(Composite, abc.ABC):
         self._news = team.news.count
         return team.told(self.post.robot, observation, self.subgoal, since)
 
-    def act(self, act: Decision) -> Generator[Step, Any, Observation]:
-        """Take an act and carry its skill out; what is seen is added to the turns.
+    def act(self, act: Decision, reply: Reply | None = None, said: str = "") -> Generator[Step, Any, Observation]:
+        """Take an act as :meth:`take` does, and carry its skill out; what is seen is added to the turns.
 
         Raises:
             WorldError: The world failed.
         """
-        self.take(act)
+        self.take(act, reply, said)
         observation = yield from self.carry_out(act.skill_asked)
         self.see(observation)
         return observation

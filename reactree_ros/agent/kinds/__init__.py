@@ -42,6 +42,12 @@ def kinds() -> Mapping[str, type[Decision]]:
     return found
 
 
+@cache
+def kinds_by_word() -> Mapping[str, type[Decision]]:
+    """Return the kinds that a word announces, by their words."""
+    return {kind.word: kind for kind in kinds().values() if kind.spellings and not kind.leads}
+
+
 def _shared(one: type[Decision], other: type[Decision]) -> str | None:
     """Return a word that announces two kinds; None if none does."""
     if not (one.spellings and other.spellings):

@@ -41,6 +41,7 @@ class Act(Line):
     tools = (*keys, "execute", "executeskill", "doaction")
     marks = (Mark.ARGUMENT,)
     nests = True
+    last_lines = (f"Act: {DONE}", f"Act: {FAILURE}")
     counts = Counts(steps=1)
     look = Look("Act", "{act}", colour="--accent", style="cyan")
     tally = "act"

@@ -31,6 +31,7 @@ class Expand(Decision):
 
     name = "expand"
     word = "Expand"
+    opening = "Expand:"
     rule = (
         "Expand: Decompose the current goal condition into more detailed subgoals. When expanding, generate "
         "appropriate control flow and subgoals. Control flow can be {control_flows}."
@@ -62,11 +63,6 @@ class Expand(Decision):
     def is_told(cls, grammar: Grammar) -> bool:
         """See :meth:`Decision.is_told`."""
         return cls.may_be_said(grammar)
-
-    @classmethod
-    def opening(cls) -> str:
-        """See :meth:`Decision.opening`."""
-        return "Expand:"
 
     @classmethod
     def regex(cls, grammar: Grammar) -> str:
@@ -117,7 +113,7 @@ class Expand(Decision):
     @classmethod
     def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:
         """See :meth:`Decision.recorded_turns`; nothing answers it."""
-        if line != cls.opening() or len(rest) < 2:
+        if line != cls.opening or len(rest) < 2:
             return None
         said = "\n".join([line, rest.pop(), rest.pop()])
         try:

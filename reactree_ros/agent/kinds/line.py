@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast, get_args, get_type_hints
 
 from typing_extensions import Self
 
-from reactree_ros.agent.decision import Decision, text_of
+from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.parameters import Parameter, ParameterError
 from reactree_ros.agent.parser import MalformedDecision
@@ -100,7 +100,7 @@ class Line(Decision):
     @classmethod
     def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:
         """See :meth:`Decision.recorded_turns`; the next line answers it."""
-        return Said(line, cls.of_line(line.removeprefix(cls.opening()))), *(
+        return Said(line, cls.of_line(line.removeprefix(cls.opening))), *(
             [Told(rest.pop(), About.ANSWER)] if rest else []
         )
 
@@ -150,7 +150,8 @@ class Line(Decision):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """See :meth:`Decision.from_dict`."""
-        wording, said = cls.wording(), [values[name] for name in cls.recorded_fields()]
+        wording = cls.wording()
         if wording is None:
-            return cls(*map(text_of, said))
+            return super().from_dict(values)
+        said = [values[name] for name in cls.recorded_fields()]
         return cls(**wording.read(dict(zip(cls.arguments(), said, strict=True))))

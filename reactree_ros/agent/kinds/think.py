@@ -47,7 +47,7 @@ class Think(Line):
         answered = False
         while rest and not (answered := (follows := rest.pop()) == OK):
             line += f"\n{follows}"
-        said = Said(line, cls(line.removeprefix(cls.opening())))
+        said = Said(line, cls(line.removeprefix(cls.opening)))
         return (said, Told(OK, About.ANSWER)) if answered else (said,)
 
     def carry_out(self, node: Node) -> Program:

@@ -279,5 +279,5 @@ def _key(name: str) -> str:
 
 def _not_readable(value: Any) -> Unreadable:
     said = shortened(json.dumps(value, ensure_ascii=False, default=str))
-    words = " or ".join(f"'{kind.opening()}…'" for kind in (*_keys().beside[:1], _keys().acts))
+    words = " or ".join(f"'{kind.opening}…'" for kind in (*_keys().beside[:1], _keys().acts))
     return Unreadable(f"No decision can be read from {said}; say it in words, such as {words}.")

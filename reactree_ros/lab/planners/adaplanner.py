@@ -28,7 +28,6 @@ from py_trees.common import Status
 from pydantic import Field
 
 from reactree_ros.agent.foreign import in_lines
-from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.lab.planners.plan import PROMPTS
@@ -270,7 +269,7 @@ class _PlanCode(CodeRunner):
 
     def _answer_question(self, question: str) -> Generator[Step, Any, Pending[Event]]:
         """Ask the language model; where there is no answer, the code's call raises an error, which counts as well."""
-        context, shared = self._context, self._shared
+        shared = self._shared
         question = in_lines(question, first=False)
         self.tell(f"{_QUESTION}{question}")
         shared.asked += 1
@@ -286,9 +285,7 @@ class _PlanCode(CodeRunner):
         if reply.cut or not said:
             what = "was cut at its token limit" if reply.cut else "was empty"
             return self._unanswered(question, f"the answer {what}; ask for less, or otherwise")
-        context.budget.count()
-        context.listener.decided(self, Think(said), reply)
-        self.say(said, Think(said))
+        self.answered(said, reply)
         return self.sandbox.resume(said)
 
     def _unanswered(self, question: str, reason: str) -> Pending[Event]:

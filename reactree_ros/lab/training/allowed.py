@@ -18,7 +18,7 @@ from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds.act import Act
 
 #: What a decision to use a skill begins with.
-ACT = Act.opening()
+ACT = Act.opening
 #: Rests of what may be said whose first tokens are kept.
 _KEPT = 1 << 18
 

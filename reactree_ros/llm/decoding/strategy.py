@@ -129,7 +129,7 @@ async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar
         selected = await _select(usage, after(said), options, Method.ROUNDS)
         return replace(selected, text=said + selected.text)
 
-    kinds = {kind.opening().rstrip(): kind for kind in grammar.allowed}
+    kinds = {kind.opening.rstrip(): kind for kind in grammar.allowed}
     chosen_kind = await select("", list(kinds))
     if chosen_kind.text not in kinds:
         return chosen_kind

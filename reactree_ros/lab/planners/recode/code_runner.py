@@ -364,6 +364,10 @@ class CodeRunner(GoalNode):
         if steps is not None:
             listener.decided(self, Expand(SequenceFlow(), tuple(steps)), self._reply)
 
+    def answered(self, said: str, reply: Reply) -> None:
+        """Take an answer to what the code asks, as a thought."""
+        self.take(Think(said), reply, said)
+
     def act_for_code(self, skill: str) -> Generator[Step, Any, str]:
         """Carry out a skill, where it is available, and say what is seen then."""
         context = self._context
