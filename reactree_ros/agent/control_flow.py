@@ -7,13 +7,12 @@ This package's are in ``tree/flows/``. Another distribution names its own as ent
 from __future__ import annotations
 
 import abc
-import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from reactree_ros.agent.wording import Wording
 from reactree_ros.plugins import Registry
 
 if TYPE_CHECKING:
@@ -33,8 +32,10 @@ class ControlFlow(abc.ABC):
 
     Attributes:
         name: Its name, e.g. ``sequence``, in settings, records and messages.
+        wording: How an expansion says it, with the arguments in their places, e.g. ``repeat until {condition}``. By
+            default it is the name. The class has one field for each argument.
         text: How the system text explains it.
-        phrase: How a subgoal's node is told of it, e.g. ``in sequence``.
+        phrase: How a subgoal's node is told of it, e.g. ``in sequence``; arguments may stand in braces.
         ordered: Whether the order of the subgoals matters.
         sign: The character that stands for it on the page.
         does: What it does with what is below it, in a few words.
@@ -42,6 +43,7 @@ class ControlFlow(abc.ABC):
     """
 
     name: ClassVar[str]
+    wording: ClassVar[Wording]
     text: ClassVar[str]
     phrase: ClassVar[str]
     ordered: ClassVar[bool]
@@ -57,20 +59,26 @@ class ControlFlow(abc.ABC):
         """
         if missing := [name for name in _DECLARED if not hasattr(cls, name)]:
             raise TypeError(f"control flow {cls.__name__} does not declare {', '.join(missing)}")
+        if not hasattr(cls, "wording"):
+            cls.wording = Wording(cls.name)
 
     def __str__(self) -> str:
         """Return it as an expansion says it."""
-        return self.name
+        return self.wording.write(vars(self))
+
+    @property
+    def told(self) -> str:
+        """How a subgoal's node is told of it."""
+        return self.phrase.format(**vars(self))
 
     @classmethod
-    def regex(cls) -> str:
-        """Render what an expansion may say of it as a regular expression."""
-        return re.escape(cls.name)
+    def read(cls, said: str | Mapping[str, object]) -> ControlFlow:
+        """Read it from words, or its arguments from the fields of an object.
 
-    @classmethod
-    def ebnf(cls) -> str:
-        """Render what an expansion may say of it as the right side of an EBNF rule."""
-        return json.dumps(cls.name, ensure_ascii=False)
+        Raises:
+            ParameterError: It is said in other words, or an argument may not stand there.
+        """
+        return cls(**cls.wording.read(said))
 
     @abc.abstractmethod
     def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
@@ -107,8 +115,32 @@ def flow_over(behaviour: Behaviour) -> ControlFlow | None:
 
 
 def flow_schema(flows: Sequence[type[ControlFlow]]) -> dict[str, Any]:
-    """Render the control flows that an expansion may use as a JSON schema."""
-    return {"type": "string", "enum": [flow.name for flow in flows]}
+    """Render the control flows that an expansion may use as a JSON schema: a name, or an object with arguments."""
+    names = [flow.name for flow in flows if not takes(flow)]
+    one = {"type": "string", "enum": names}
+    others = [
+        {"type": "object", "properties": {flow.name: flow.wording.schema()}, "required": [flow.name]}
+        | {"additionalProperties": False}
+        for flow in flows
+        if takes(flow)
+    ]
+    return {"anyOf": [*([one] if names else []), *others]} if others else one
+
+
+def takes(flow: type[ControlFlow]) -> bool:
+    """Return whether a control flow takes arguments."""
+    return bool(flow.wording.parameters)
+
+
+def flow_options(flows: Sequence[type[ControlFlow]]) -> list[str] | None:
+    """Return everything that an expansion may say as its control flow; None if only a pattern tells."""
+    each = [flow.wording.options() for flow in flows]
+    return None if None in each else [one for options in each for one in options or ()]
+
+
+def wordings(flows: Iterable[type[ControlFlow]]) -> str:
+    """List how control flows are said, for a refusal."""
+    return ", ".join(flow.wording.template for flow in flows)
 
 
 def known_flows() -> Iterator[type[ControlFlow]]:
@@ -123,8 +155,8 @@ def default_flows() -> tuple[type[ControlFlow], ...]:
 
 @cache
 def flows_by_word() -> Mapping[str, type[ControlFlow]]:
-    """Return every control flow by each of the words that it goes by."""
-    return {word: flow for flow in known_flows() for word in (flow.name, *flow.synonyms)}
+    """Return every control flow without arguments by each of the words that it goes by."""
+    return {word: flow for flow in known_flows() if not takes(flow) for word in (flow.name, *flow.synonyms)}
 
 
 @cache
@@ -140,10 +172,14 @@ def flow_named(name: str) -> type[ControlFlow]:
     return flows[name]
 
 
+@lru_cache(maxsize=1024)
 def flow_of(text: str) -> ControlFlow:
     """Return the control flow that a text says, in just its words.
 
     Raises:
         ValueError: It says none.
     """
-    return flow_named(text)()
+    for flow in known_flows():
+        if flow.wording.says(text) and str(said := flow.read(text)) == text:
+            return said
+    raise ValueError(f"control flow {text[:80]!r} is unknown; use one of {wordings(known_flows())}")

@@ -70,7 +70,7 @@ def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:
         names = f"{', '.join(first)}, and {last}" if first else last
         lines.append(f"Your primary goal is to: {in_lines(siblings.goal, first=False)}")
         lines.append(
-            f"To achieve this, you should perform your sibling tasks {siblings.control_flow.phrase}. "
+            f"To achieve this, you should perform your sibling tasks {siblings.control_flow.told}. "
             f"At this level, your sibling tasks are: {in_lines(names, first=False)}."
         )
     return Told("\n".join([*lines, f"Your task is to: {in_lines(subgoal, first=False)}"]), About.TASK)

@@ -11,7 +11,7 @@ from py_trees.common import Status
 from py_trees.composites import Composite
 
 from reactree_ros.agent.context_window import ContextWindow
-from reactree_ros.agent.control_flow import ControlFlow
+from reactree_ros.agent.control_flow import ControlFlow, wordings
 from reactree_ros.agent.decision import OK, RECALL, RETRIEVE, Decision
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds.expand import Expand, normal
@@ -284,7 +284,7 @@ class AgentNode(GoalNode):
         """Say why an expansion must not grow; empty where it may."""
         options, allowed = self._context.options, self._abilities.control_flows
         if type(expand.control_flow) not in allowed:
-            names = ", ".join(flow.name for flow in allowed) or "none"
+            names = wordings(allowed) or "none"
             return f"The control flow '{expand.control_flow}' is not allowed here; allowed: {names}."
         if not expand.subgoals:
             return "An expansion needs at least one subgoal."

@@ -9,7 +9,7 @@ from typing import Any
 
 from typing_extensions import Self
 
-from reactree_ros.agent.control_flow import ControlFlow, flow_of, flow_schema, known_flows
+from reactree_ros.agent.control_flow import ControlFlow, flow_of, flow_options, flow_schema
 from reactree_ros.agent.decision import ONE, Decision, Look, Node, Program, as_object, text_of
 from reactree_ros.agent.grammar import TEXT, Grammar
 from reactree_ros.agent.parser import MalformedDecision, split_subgoals
@@ -67,7 +67,7 @@ class Expand(Decision):
     @classmethod
     def regex(cls, grammar: Grammar) -> str:
         """See :meth:`Decision.regex`."""
-        flows = "|".join(flow.regex() for flow in grammar.control_flows)
+        flows = "|".join(flow.wording.regex() for flow in grammar.control_flows)
         return f"Expand:\\n- control flow: (?:{flows})\\n- subgoals: {grammar.line}"
 
     @classmethod
@@ -75,7 +75,7 @@ class Expand(Decision):
         """See :meth:`Decision.ebnf`."""
         return (
             'expand ::= "Expand:\\n- control flow: " flow "\\n- subgoals: " line',
-            f"flow ::= {' | '.join(flow.ebnf() for flow in grammar.control_flows)}",
+            f"flow ::= {' | '.join(flow.wording.ebnf() for flow in grammar.control_flows)}",
         )
 
     @classmethod
@@ -87,7 +87,7 @@ class Expand(Decision):
     @classmethod
     def rounds(cls, grammar: Grammar) -> Sequence[tuple[str, Sequence[str] | None]]:
         """See :meth:`Decision.rounds`."""
-        return (_FLOW, [flow.name for flow in grammar.control_flows]), (_SUBGOALS, None)
+        return (_FLOW, flow_options(grammar.control_flows)), (_SUBGOALS, None)
 
     # ------------------------------------------------------------------ reading
 
@@ -105,10 +105,11 @@ class Expand(Decision):
             raise MalformedDecision(
                 "'Expand:' is followed by exactly two lines: '- control flow: …' and '- subgoals: …, …'."
             )
-        flow = match["flow"].strip()
-        if flow not in (known := [one.name for one in known_flows()]):
-            raise MalformedDecision(f"Control flow '{flow}' is unknown; use one of {', '.join(known)}.")
-        return cls(flow_of(flow), split_subgoals(match["subgoals"], keep_and=keep_and))
+        try:
+            flow = flow_of(match["flow"].strip())
+        except ValueError as error:
+            raise MalformedDecision(f"C{str(error)[1:]}.") from error
+        return cls(flow, split_subgoals(match["subgoals"], keep_and=keep_and))
 
     @classmethod
     def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:

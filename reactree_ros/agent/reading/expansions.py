@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reactree_ros.agent.control_flow import ControlFlow, flow_of, flows_by_word
+from reactree_ros.agent.control_flow import ControlFlow, flow_of, flows_by_word, known_flows, takes, wordings
+from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.parser import split_subgoals
 from reactree_ros.agent.reading.beside import taken_back
 from reactree_ros.agent.reading.labels import Announced, Mark, label_of
@@ -22,7 +23,7 @@ _SUBGOALS_LABEL = re.compile(
 )
 _FLOW_FIRST = re.compile(r"\W*(?P<flow>\w+)(?:[*\"')\] \t]{0,4}(?:[:=–-]|\bof\b:?|(?=\n)|\Z)|[)\]])[*:=>–\- \t]*")
 _PLAINLY = re.compile(
-    r"Expand:\n- control flow: (?P<flow>\w+)\n- subgoals: (?P<subgoals>(?!\d+[.)])\w[^\n<>*`]*(?<!\s))"
+    r"Expand:\n- control flow: (?P<flow>\w[^\n]*)\n- subgoals: (?P<subgoals>(?!\d+[.)])\w[^\n<>*`]*(?<!\s))"
 )
 _PLACEHOLDER = re.compile(r"\W*|<[^>]*>|\[[^\]]*\]|(?:sub-?)?goals?[ _-]?\w{0,2}", re.IGNORECASE)
 #: The fields of a subgoal that is an object in JSON.
@@ -65,12 +66,16 @@ def read_expansion(text: str, allowed: Sequence[type[ControlFlow]]) -> tuple[str
 def expansion_in_plain_words(text: str, allowed: Sequence[type[ControlFlow]]) -> Named | None:
     """Return the expansion that a text says in just the words of the grammar; None where it is in others."""
     said = _PLAINLY.fullmatch(text)
-    if said is None or said["flow"] not in [flow.name for flow in allowed]:
+    if said is None:
+        return None
+    try:
+        flow = flow_of(said["flow"])
+    except ValueError:
         return None
     goals = split_subgoals(said["subgoals"])
-    if not goals or any(map(_is_no_subgoal, goals)):
+    if type(flow) not in allowed or not goals or any(map(_is_no_subgoal, goals)):
         return None
-    return flow_of(said["flow"]), goals
+    return flow, goals
 
 
 def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[type[ControlFlow]]) -> Named:
@@ -81,7 +86,7 @@ def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[type[Control
     """
     if not allowed:
         raise Unreadable("An expansion is not allowed here; think or act.")
-    names = ", ".join(flow.name for flow in allowed)
+    names = wordings(allowed)
     named = _flow(flow, names)
     if type(named) not in allowed:
         raise Unreadable(f"The control flow '{named}' is not allowed here; allowed: {names}.")
@@ -92,7 +97,15 @@ def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[type[Control
 
 
 def _flow(said: Any, names: str) -> ControlFlow:
-    """Return the one control flow that is named."""
+    """Return the one control flow that is said."""
+    taking = [one for one in known_flows() if takes(one)]
+    if isinstance(said, dict) and len(said) == 1:
+        ((name, given),) = said.items()
+        said = name if not given else _with_arguments([one for one in taking if one.name == name], given) or said
+    elif isinstance(said, str):
+        said = _with_arguments([one for one in taking if one.wording.says(said)], said) or said
+    if isinstance(said, ControlFlow):
+        return said
     if not isinstance(said, str) or not said.strip():
         raise Unreadable(f"'Expand:' names no control flow; write '- control flow: ' and one of {names}.")
     flows, spoken = flows_by_word(), _words(said)
@@ -103,6 +116,16 @@ def _flow(said: Any, names: str) -> ControlFlow:
     if not found or others or taken_back(said):
         raise Unreadable(f"Control flow '{shortened(said, 40)}' is unknown; use one of {names}.")
     return found.pop()()
+
+
+def _with_arguments(flows: Sequence[type[ControlFlow]], said: str | dict[str, object]) -> ControlFlow | None:
+    """Return the one of some control flows that is said with its arguments; None when there is none."""
+    if len(flows) > 1:
+        raise Unreadable("'Expand:' names more than one control flow; name one.")
+    try:
+        return flows[0].read(said) if flows else None
+    except ParameterError as error:
+        raise Unreadable(f"Control flow '{flows[0].wording.template}': {error}.") from error
 
 
 def _words(text: str) -> list[str]:

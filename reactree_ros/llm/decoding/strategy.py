@@ -138,8 +138,9 @@ async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar
         said += begin
         if options is None:
             rest = await _free(usage, after(said), FreeText())
-            return replace(rest, text=said + rest.text)
-        uttered = await select(said, [f" {option}" for option in options])
+            uttered = replace(rest, text=said + rest.text)
+        else:
+            uttered = await select(said, [f" {option}" for option in options])
         said = uttered.text
     return uttered
 
