@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Generic, Protocol, TypeVar
@@ -60,12 +60,16 @@ class Registry(Generic[S]):
         kind: What they are, in one word, for errors.
         group: The entry points' group.
         own: Where the specs of this package are, as ``module:attribute``, by name; the first is the default.
+        check: Looks at one when it is registered; raises :class:`UserError` if it must not be.
     """
 
-    def __init__(self, kind: str, group: str, own: Mapping[str, str]) -> None:
+    def __init__(
+        self, kind: str, group: str, own: Mapping[str, str], check: Callable[[S], None] = lambda spec: None
+    ) -> None:
         self.kind = kind
         self.group = group
         self._own = own
+        self._check = check
         self._loaded: dict[str, S] = {}
         self._found: _Found | None = None
 
@@ -126,6 +130,7 @@ class Registry(Generic[S]):
         if name in self._own:
             module, _, attribute = self._own[name].partition(":")
             spec: S = getattr(importlib.import_module(module), attribute)
+            self._check(spec)
             return spec
         point = self._plugins.points.get(name)
         if point is None:
@@ -139,12 +144,14 @@ class Registry(Generic[S]):
             raise UserError(f"{self.kind} '{name}' of {_origin(point)} cannot be loaded: {_said(error)}") from error
         if not self._is_one(spec) or spec.name != name:
             raise UserError(f"{self.kind} '{name}' of {_origin(point)}: {point.value} is no {self.kind} of that name")
+        self._check(spec)
         return spec
 
     def _is_one(self, spec: object) -> bool:
         own = self.get(self.default)
         if isinstance(own, type):  # the base is what all of them have in common
-            return isinstance(spec, type) and issubclass(spec, own.__mro__[1])
+            base = next(one for one in reversed(own.__mro__) if one.__module__.startswith(f"{__package__}."))
+            return isinstance(spec, type) and issubclass(spec, base)
         return isinstance(spec, type(own))
 
     @property

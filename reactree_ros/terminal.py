@@ -16,8 +16,7 @@ from rich.live import Live
 from rich.padding import Padding
 from rich.text import Text
 
-from reactree_ros.agent.decision import Act, Ask, Expand
-from reactree_ros.agent.turns import decision_from_dict
+from reactree_ros.agent.turns import decision_from_dict, kind_in
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.waiting import kept_out_of_the_log, words_of
@@ -256,7 +255,8 @@ def _cut(text: str) -> str:
 
 
 def _asks(event: Event) -> bool:
-    return event["e"] == "decided" and "ask" in event
+    kind = kind_in(event) if event["e"] == "decided" else None
+    return kind is not None and kind.counts.questions > 0
 
 
 def _answers(event: Event) -> bool:
@@ -284,14 +284,12 @@ def _started(moment: Moment, event: Event) -> Iterator[Line]:
 
 def _decided(moment: Moment, event: Event) -> Iterator[Line]:
     decision = decision_from_dict(event)
-    if isinstance(decision, Expand):
-        yield Line(f"⊕ {decision.control_flow}", "magenta")
-        yield from (Line(f"○ {subgoal}", "magenta", indent=2) for subgoal in decision.subgoals)
-    elif isinstance(decision, Ask):
-        yield Line(str(decision), "bold magenta")
-    elif decision is not None:
-        by = _by(moment.robot_of(event["node"])) if isinstance(decision, Act) else ""
-        yield Line(f"{by}{decision}", "cyan" if isinstance(decision, Act) else "")
+    if decision is None:
+        return
+    by = _by(moment.robot_of(event["node"])) if decision.counts.steps else ""
+    first, *more = decision.lines()
+    yield Line(f"{by}{first}", decision.look.style)
+    yield from (Line(line, decision.look.style, indent=2) for line in more)
 
 
 def _answer(moment: Moment, event: Event) -> Iterator[Line]:

@@ -23,7 +23,7 @@ from py_trees.common import Status
 from reactree_ros.agent.control_flow import flow_over
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.observation import Observation
-from reactree_ros.agent.turns import About, Prompt, Said, Told, Turn, decision_to_dict, turn_to_dict
+from reactree_ros.agent.turns import About, Prompt, Said, Told, Turn, turn_to_dict
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.planners.spec import Planner
@@ -327,7 +327,7 @@ class Recorder(Listener):
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         """See :meth:`Listener.decided`."""
-        self._write({"e": "decided", "node": self._numbers[node], **decision_to_dict(decision), **self._counts(node)})
+        self._write({"e": "decided", "node": self._numbers[node], **decision.as_dict(), **self._counts(node)})
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
         """See :meth:`Listener.refused`."""

@@ -35,7 +35,6 @@ class Dialogue:
         """
         context = self._context
         assert context.person is not None  # nothing is asked if nobody is there
-        context.budget.questions += 1
         seconds = context.options.answer_timeout
         put = Question(question, seconds, id=f"question {context.budget.questions}", goal=self._node.subgoal)
         pending = asked(context.person.ask, put)

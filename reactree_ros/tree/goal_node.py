@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from reactree_ros.agent.budget import COUNTED, Limit
-from reactree_ros.agent.decision import Act, Decision, Think
+from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.prompt import start_turn
@@ -23,9 +23,6 @@ from reactree_ros.tree.program_node import ProgramNode
 from reactree_ros.tree.requests import Requests
 from reactree_ros.tree.senses import Senses
 from reactree_ros.world.port import Observation
-
-#: What follows a thought.
-OK = "OK."
 
 
 class GoalNode(ProgramNode, abc.ABC):
@@ -66,6 +63,7 @@ class GoalNode(ProgramNode, abc.ABC):
         super()._clear()
         self.turns: list[Turn] = []
         self.lesson: Sequence[Turn] | None = None
+        self._taking = Reply(""), ""  # what is being carried out: the reply, and the words for it
         self.requests, self.senses, self.dialogue = Requests(self), Senses(self), Dialogue(self)
 
     def started(self) -> None:
@@ -179,12 +177,30 @@ class GoalNode(ProgramNode, abc.ABC):
         """Add an observation."""
         self.add(Saw(observation.text, observation))
 
-    def think(self, thought: Think, reply: Reply, said: str = "", *, answer: str = OK) -> None:
-        """Count a thought, tell it to the listener and answer it."""
-        self.context.budget.count_decision()
-        self.context.listener.decided(self, thought, reply)
-        self.say(said or str(thought), thought)
-        self.tell(answer)
+    def take(self, decision: Decision, reply: Reply | None = None, said: str = "") -> None:
+        """Count a decision, tell the listener of it, and add what was said.
+
+        Args:
+            decision: The decision.
+            reply: What it was read from; None: that of :meth:`taking`.
+            said: The words for it; empty: those of :meth:`taking`, or its own.
+        """
+        taken_from, words = self._taking if reply is None else (reply, said)
+        self.context.budget.count(decision.counted)
+        self.context.listener.decided(self, decision, taken_from)
+        self.say(words or str(decision), decision)
+
+    def taking(self, decision: Decision, reply: Reply, said: str = "") -> Generator[Step, Any, bool | None]:
+        """Carry out a decision as its kind does; returns whether the goal is reached if the node ends by it, else None.
+
+        Args:
+            decision: The decision.
+            reply: What it was read from.
+            said: The words for it; empty: its own.
+        """
+        node: Any = self  # a node of a program that takes such decisions has what they need
+        self._taking = reply, said
+        return (yield from decision.carry_out(node))
 
     def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
         """Count a decision that is not carried out, and tell the model why.
@@ -195,7 +211,7 @@ class GoalNode(ProgramNode, abc.ABC):
             decision: What it was read as; None if it is no decision.
         """
         reason = in_lines(reason, first=False)
-        self.context.budget.count_decision()
+        self.context.budget.count()
         self.context.listener.refused(self, Said(said, decision), reason)
         self.say(said, None)
         self.tell(reason, About.REFUSAL)
@@ -231,15 +247,13 @@ class GoalNode(ProgramNode, abc.ABC):
         """
         return (yield from self.senses.carry_out(skill))
 
-    def act(self, act: Act, reply: Reply, said: str = "") -> Generator[Step, Any, Observation]:
-        """Count a skill, tell it to the listener, carry it out; what was said and seen is added to the turns.
+    def act(self, act: Decision, reply: Reply | None = None, said: str = "") -> Generator[Step, Any, Observation]:
+        """Take an act as :meth:`take` does, and carry its skill out; what is seen is added to the turns.
 
         Raises:
             WorldError: The world failed.
         """
-        self.context.budget.count_step()
-        self.context.listener.decided(self, act, reply)
-        self.say(said or str(act), act)
-        observation = yield from self.carry_out(act.skill)
+        self.take(act, reply, said)
+        observation = yield from self.carry_out(act.skill_asked)
         self.see(observation)
         return observation

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from reactree_ros.agent.control_flow import known_flows
+from reactree_ros.agent.kinds import kinds
 from reactree_ros.verdict import SCORES, Judgement
 
 #: Of a behaviour's status: the mark that stands before it, and what it is called.
@@ -39,9 +40,21 @@ def sign_of(kind: str) -> str:
     return flows().get(kind, ("", ""))[0]
 
 
+def decisions() -> dict[str, dict[str, str]]:
+    """Return how the page shows each kind of decision, by the name of its field in a record."""
+    return {name: kind.look._asdict() for name, kind in kinds().items()}
+
+
 def as_script() -> str:
     """Return the shared words as a module of the page."""
-    shared = {"STATUSES": STATUSES, "FLOWS": flows(), "MARKS": MARKS, "COUNTS": COUNTS, "SCORES": SCORES}
+    shared = {
+        "STATUSES": STATUSES,
+        "FLOWS": flows(),
+        "MARKS": MARKS,
+        "COUNTS": COUNTS,
+        "SCORES": SCORES,
+        "KINDS": decisions(),
+    }
     return "".join(f"export const {name} = {json.dumps(value)};\n" for name, value in shared.items())
 
 

@@ -17,7 +17,9 @@ from lab.planners.test_recode_example import REPLIES
 from recode_doubles import Writes
 from record.test_every_replay import GivesUpAtFirst
 
-from reactree_ros.agent.decision import Act, Decision, Think
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.turns import Said
 from reactree_ros.cli.opening import described
 from reactree_ros.cli.options import Chosen

@@ -11,8 +11,11 @@ import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand, scripted_episode
 from memory.word_hash_embedder import WordHashEmbedder, experience
 
-from reactree_ros.agent.decision import Act, Decision, Expand, Think
+from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.turns import Said
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import WAH_NL

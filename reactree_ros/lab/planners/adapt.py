@@ -18,8 +18,8 @@ from py_trees.composites import Composite
 from pydantic import Field
 
 from reactree_ros.agent.control_flow import ControlFlow
-from reactree_ros.agent.decision import Expand
 from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Told
 from reactree_ros.lab.planners.plan import PROMPTS
@@ -191,7 +191,7 @@ class AdaptNode(AgentNode):
             self.feedback_message = "no plan that could be read"
             return False
         expand = Expand(plan.order.flow, tuple(plan.steps[number] for number in _numbers(plan.order)))
-        return (yield from self.expand(str(expand), expand, reply, self._composite(plan, plan.order)))
+        return (yield from self.expand(expand, self._composite(plan, plan.order), reply))
 
     def _try(self) -> Generator[Step, Any, bool]:
         """Work on the goal by itself; returns whether it says that it is done."""

@@ -13,7 +13,7 @@ from py_trees.common import Status
 from py_trees.composites import Selector
 from py_trees.composites import Sequence as InSequence
 
-from reactree_ros.agent.decision import Expand
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import Said
 from reactree_ros.episode import Episode, EpisodeResult

@@ -10,7 +10,11 @@ from doubles import ScriptedWorld
 from py_trees.common import Status
 from recode_doubles import Bedroom, Coder, coder, lesson_of, own_part, root, run_of
 
-from reactree_ros.agent.decision import Act, Decision, Expand, Think, WriteCode
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.kinds.write_code import WriteCode
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.episode import Episode
