@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from reactree_ros.agent.kinds import DECISIONS
 from reactree_ros.plugins import Registry
 
 if TYPE_CHECKING:
@@ -81,4 +82,10 @@ SUITES: Registry[SuiteSpec] = Registry(
     },
 )
 #: Everything that can be named, as `reactree list` calls it.
-REGISTRIES: dict[str, Registry[Any]] = {"planners": PLANNERS, "worlds": WORLDS, "models": MODELS, "suites": SUITES}
+REGISTRIES: dict[str, Registry[Any]] = {
+    "planners": PLANNERS,
+    "worlds": WORLDS,
+    "models": MODELS,
+    "suites": SUITES,
+    "decisions": DECISIONS,
+}

@@ -51,8 +51,8 @@ class Abilities:
         break_rounds: A skill that was done again and brought nothing new is not offered until something new is seen or
             told by a person.
         questions: How many questions a person may be asked in the whole run.
-        more: The names of the further kinds of decision that they may take.
         re_expand: After how many failed expansions a node decides again; 0: its first expansion's end is its own.
+        more: The names of the further kinds of decision that they may take.
     """
 
     control_flows: tuple[type[ControlFlow], ...]
@@ -60,8 +60,8 @@ class Abilities:
     fixed_examples: tuple[str, ...] = ()
     break_rounds: bool = False
     questions: int = 0
-    more: tuple[str, ...] = ()
     re_expand: int = 0
+    more: tuple[str, ...] = ()
 
 
 class AgentNode(GoalNode):
@@ -214,8 +214,8 @@ class AgentNode(GoalNode):
     def _grammar(self) -> DecisionGrammar:
         free = self.context.household.free_skills
         abilities, questions = self._abilities, self._questions_left()
-        more = abilities.more
-        return DecisionGrammar(self._offered(), abilities.control_flows, free=free, questions=questions, more=more)
+        flows, more = abilities.control_flows, abilities.more
+        return DecisionGrammar(self._offered(), flows, free=free, questions=questions, more=more)
 
     def _offered(self) -> Sequence[str]:
         """Return what may be done, without what would bring nothing new where that is left out."""

@@ -63,8 +63,8 @@ class GoalNode(ProgramNode, abc.ABC):
         super()._clear()
         self.turns: list[Turn] = []
         self.lesson: Sequence[Turn] | None = None
-        self._taking = Reply(""), ""  # what is being carried out: the reply, and the words for it
         self.requests, self.senses, self.dialogue = Requests(self), Senses(self), Dialogue(self)
+        self._taking = Reply(""), ""  # what is being carried out: the reply, and the words for it
 
     def started(self) -> None:
         """Take its place in the run."""

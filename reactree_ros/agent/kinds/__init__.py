@@ -52,6 +52,8 @@ def _shared(one: type[Decision], other: type[Decision]) -> str | None:
     """Return a word that announces two kinds; None if none does."""
     if not (one.spellings and other.spellings):
         return None
+    if one.word == other.word and not (one.leads or other.leads):
+        return one.word
     for word in (one.word, other.word):
         if all(re.fullmatch(kind.spellings, word, re.IGNORECASE) for kind in (one, other)):
             return word
