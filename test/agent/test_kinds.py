@@ -15,8 +15,6 @@ from typing import Annotated, Any
 import llguidance
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
-from reactree_ros.record.player import replay
-from reactree_ros.terminal import _decided as terminal_lines
 
 import reactree_ros
 from reactree_ros import plugins
@@ -34,6 +32,7 @@ from reactree_ros.agent.reading import Unreadable, read, read_call
 from reactree_ros.agent.turns import Said, turn_from_dict, turn_to_dict
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
+from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.events import told_by
 from reactree_ros.lab.dataset.lines import Run, kind_of, lines_of
@@ -46,6 +45,7 @@ from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.view.terminal import _decided as terminal_lines
 from reactree_ros.view.words import as_script
 
 SKILLS = ("done", "failure", "go to kitchen 1", "pick up apple 1")
