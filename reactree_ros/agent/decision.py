@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 from typing_extensions import Self
 
 from reactree_ros.errors import UserError
-from reactree_ros.settings import NoSettings, Settings
+from reactree_ros.plugins.settings import NoSettings, Settings
 
 if TYPE_CHECKING:
     from reactree_ros.agent.grammar import Grammar

@@ -14,12 +14,12 @@ from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.turns import Said, Turn
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.episodic import approximate_tokens
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.search import SearchMemory
 from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.pending import Pending
 from reactree_ros.person.port import Person
 from reactree_ros.tree.failure import Failure, FailureKind, RobotLost
 from reactree_ros.tree.growth import Growth

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.turns import About
-from reactree_ros.pending import asked
+from reactree_ros.background.pending import asked
 from reactree_ros.person.port import Answer, NobodyAnswers, Question, quoted
 from reactree_ros.tree.context import Call
 from reactree_ros.tree.failure import LimitReached

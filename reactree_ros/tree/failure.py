@@ -6,8 +6,8 @@ import enum
 from dataclasses import dataclass
 
 from reactree_ros.agent.budget import Limit
+from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.port import InvalidReply, LanguageModelError, PromptTooLong
-from reactree_ros.secrecy import redacted
 from reactree_ros.world.port import WorldError
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from py_trees.behaviour import Behaviour
 
-from reactree_ros.pending import Pending
+from reactree_ros.background.pending import Pending
 from reactree_ros.tree.context import Call
 
 

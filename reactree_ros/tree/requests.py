@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from reactree_ros.agent.prompt import shortened
 from reactree_ros.agent.summary import SUMMARY_STOPS, read_summary, summary_request, without_oldest
 from reactree_ros.agent.turns import Turn
+from reactree_ros.background.pending import Pending, asked
 from reactree_ros.llm.port import (
     DecisionRequest,
     FreeText,
@@ -17,7 +18,6 @@ from reactree_ros.llm.port import (
     PromptTooLong,
     Reply,
 )
-from reactree_ros.pending import Pending, asked
 from reactree_ros.tree.context import Call
 from reactree_ros.tree.failure import BrokenOff
 from reactree_ros.tree.program import Step, Wait

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
+from reactree_ros.background.pending import Pending, asked
 from reactree_ros.memory.experience import Experience
-from reactree_ros.pending import Pending, asked
 from reactree_ros.tree.context import Call
 from reactree_ros.tree.failure import BrokenOff, LimitReached, MemoryGone, RobotLost
 from reactree_ros.tree.program import Execute, Hold, Step, Wait

@@ -8,14 +8,18 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import llguidance
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
+from reactree_ros.record.player import replay
+from reactree_ros.terminal import _decided as terminal_lines
 
 import reactree_ros
+from reactree_ros import plugins
 from reactree_ros.agent import kinds as kinds_package
 from reactree_ros.agent.decision import ONE, PARTS, RECORDED, Counts, Decision, Look, Node, Program, check_kind
 from reactree_ros.agent.grammar import DecisionGrammar
@@ -28,22 +32,20 @@ from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.parameters import Choice, Number, Text
 from reactree_ros.agent.reading import Unreadable, read, read_call
 from reactree_ros.agent.turns import Said, turn_from_dict, turn_to_dict
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.events import told_by
 from reactree_ros.lab.dataset.lines import Run, kind_of, lines_of
 from reactree_ros.lab.training.allowed import MaySay
-from reactree_ros.pending import Pending
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.checking import Check
 from reactree_ros.record.events import Decided, Refused, TurnOf
 from reactree_ros.record.moment import Moment
-from reactree_ros.record.player import replay
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
-from reactree_ros.terminal import _decided as terminal_lines
 from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.view.words import as_script
 
@@ -114,7 +116,9 @@ def forget() -> None:
 
 def register(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register somebody else's kinds."""
-    monkeypatch.setattr(DECISIONS, "_own", {**DECISIONS._own, **STRANGE})
+    points = {name: EntryPoint(name, value, DECISIONS.group) for name, value in STRANGE.items()}
+    own = {**plugins._own_points(), DECISIONS.group: {**DECISIONS._own, **points}}
+    monkeypatch.setattr(plugins, "_own_points", lambda: own)
     monkeypatch.setattr(DECISIONS, "_loaded", {})
     forget()
 

@@ -13,10 +13,10 @@ from py_trees.common import Status
 
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.turns import Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import FreeText, Reply, ServerUnavailable
 from reactree_ros.memory.experience import Experience
-from reactree_ros.pending import Pending
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.context import Listener, RunContext
 from reactree_ros.tree.failure import GaveUp

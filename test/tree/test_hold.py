@@ -7,8 +7,8 @@ from doubles import START, Builds, Clock, Heard, ScriptedModel, ScriptedWorld, s
 from py_trees.common import Status
 
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions

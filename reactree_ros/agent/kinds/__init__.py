@@ -13,16 +13,9 @@ from reactree_ros.plugins import Registry
 DECISIONS: Registry[type[Decision]] = Registry(
     "decision kind",
     "reactree_ros.decisions",
-    {
-        "think": "reactree_ros.agent.kinds.think:Think",
-        "act": "reactree_ros.agent.kinds.act:Act",
-        "expand": "reactree_ros.agent.kinds.expand:Expand",
-        "ask": "reactree_ros.agent.kinds.ask:Ask",
-        "begin_subgoal": "reactree_ros.agent.kinds.begin_subgoal:BeginSubgoal",
-        "summarise": "reactree_ros.agent.kinds.summarise:Summarise",
-        "write_code": "reactree_ros.agent.kinds.write_code:WriteCode",
-    },
-    check_kind,
+    Decision,
+    first=("think", "act", "expand", "ask", "begin_subgoal", "summarise", "write_code"),
+    check=check_kind,
 )
 
 

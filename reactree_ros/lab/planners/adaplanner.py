@@ -30,6 +30,7 @@ from pydantic import Field
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.lab.planners.plan import PROMPTS
 from reactree_ros.lab.planners.recode.code_block import (
     BlockError,
@@ -43,7 +44,6 @@ from reactree_ros.lab.planners.recode.code_runner import CodeRunner, Flow, Share
 from reactree_ros.lab.planners.recode.sandbox import RUN, RUN_ALONE, Called, Event, Outside
 from reactree_ros.llm.port import FreeText, PromptTooLong, Reply
 from reactree_ros.llm.reasoning import split_reasoning
-from reactree_ros.pending import Pending
 from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext

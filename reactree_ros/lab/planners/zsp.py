@@ -12,6 +12,7 @@ from pydantic import Field
 from reactree_ros.agent.decision import DONE
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.kinds.think import Think
+from reactree_ros.background.worker import Worker
 from reactree_ros.lab.planners.plan import PlanNode, only_introduces, step_said, steps_of, tidied
 from reactree_ros.llm.port import FreeText, Reply
 from reactree_ros.memory.embedding import Embedder, checked_vectors, default_embedder
@@ -19,7 +20,6 @@ from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import GaveUp
 from reactree_ros.tree.program import Program, Step, Wait
-from reactree_ros.worker import Worker
 from reactree_ros.world.port import Observation, Outcome
 
 _LINE_TOKENS = 48

@@ -15,13 +15,13 @@ from reactree_ros.agent.kinds.summarise import Summarise
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
+from reactree_ros.agent.text import said_number
 from reactree_ros.agent.turns import Turn
 from reactree_ros.errors import UserError
 from reactree_ros.lab.planners.hiagent.chunks import ChunkMemory, as_turns, retrievals
 from reactree_ros.lab.planners.hiagent.examples import told_as_subgoals
 from reactree_ros.llm.port import PromptTooLong
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
-from reactree_ros.read_back import said_number
 from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program import Program, Step

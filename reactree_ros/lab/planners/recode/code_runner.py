@@ -18,9 +18,10 @@ from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.kinds.write_code import WriteCode
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.text import well_formed
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import well_formed
 from reactree_ros.lab.planners.recode.code_block import (
     BlockError,
     Placeholder,
@@ -41,7 +42,6 @@ from reactree_ros.lab.planners.recode.sandbox import (
     Sandbox,
 )
 from reactree_ros.llm.port import Reply
-from reactree_ros.pending import Pending
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode
