@@ -115,7 +115,7 @@ class DecisionKind(abc.ABCMeta):
     @property
     def summary(cls) -> str:
         """What the kind is, in one line."""
-        return (cls.__doc__ or "").partition("\n")[0].rstrip(".")
+        return (cls.__doc__ or "").partition("\n")[0].rstrip(".").replace("``", "`")
 
 
 class Decision(metaclass=DecisionKind):

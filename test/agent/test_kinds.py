@@ -15,8 +15,6 @@ from typing import Annotated, Any, get_type_hints
 import llguidance
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
-from reactree_ros.record.player import replay
-from reactree_ros.terminal import _decided as terminal_lines
 
 import reactree_ros
 from reactree_ros import plugins
@@ -34,6 +32,7 @@ from reactree_ros.agent.reading import Unreadable, read, read_call
 from reactree_ros.agent.turns import Said, turn_from_dict, turn_to_dict
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
+from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.events import told_by
 from reactree_ros.lab.dataset.lines import Run, kind_of, lines_of
@@ -47,6 +46,7 @@ from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.view.terminal import _decided as terminal_lines
 from reactree_ros.view.words import as_script
 
 SKILLS = ("done", "failure", "go to kitchen 1", "pick up apple 1")
@@ -208,7 +208,7 @@ def test_what_may_not_be_said_is_refused_with_what_may() -> None:
         read("Sing: la", without)
     with pytest.raises(Unreadable, match="'Sing:' may not be said here"):
         read('{"sing": "la"}', without)
-    assert "'Ask: ', 'Sing: ' or 'Blink: '" in GRAMMAR.expected
+    assert "'Ask: ', 'Blink: ' or 'Sing: '" in GRAMMAR.expected
     with pytest.raises(Unreadable, match="Nothing follows 'Sing:'; write a song on the same line"):
         read("Sing:", GRAMMAR)
     with pytest.raises(Unreadable, match="'Sing:' cannot be read: song: a text of 41 characters may not stand here"):
@@ -252,7 +252,7 @@ def test_a_run_takes_it_records_it_shows_it_counts_it_and_learns_it() -> None:
     result = episode.run()
     assert (result.end, result.decisions, result.steps) == ("done", 1 + 1 + 2 + 1 + 1, 1)
     system = model.requests[0].turns[0].text
-    assert "\n4. Sing: A song for the people around.\n5. Blink: Show a light.\n" in system
+    assert "\n4. Blink: Show a light.\n5. Sing: A song for the people around.\n" in system
     assert model.requests[1].turns[-1].text == "OK."
     assert model.requests[2].turns[-1].text == "They listen."
     decided = [event for event in events if event["e"] == "decided"]
