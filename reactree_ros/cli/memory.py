@@ -18,19 +18,21 @@ from reactree_ros.plugins.settings import Harmless, plain
 if TYPE_CHECKING:
     from reactree_ros.memory.episodic import EpisodicMemory
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after an episodic memory.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage an episodic memory.")
 MemoryPath = Annotated[Path, typer.Option("--memory", help="The episodic memory, a file.")]
 
 
 @app.command("import")
 def memory_import(
-    source: Annotated[Path, typer.Argument(help="JSON lines, or a folder of text files, as recorded.")],
+    source: Annotated[Path, typer.Argument(help="JSON lines, or a folder of text files, in the recordings' format.")],
     memory: MemoryPath,
     outcomes: Annotated[
-        Path | None, typer.Option(help="Which runs reached their goal; without it every run counts.")
+        Path | None, typer.Option(help="A file that says which runs reached their goal; without it, every run counts.")
     ] = None,
     variant: Annotated[
-        str | None, typer.Option(help="Whose outcomes; by default the source's file name."), Harmless(plain)
+        str | None,
+        typer.Option(help="The variant whose outcomes count; by default the source's file name."),
+        Harmless(plain),
     ] = None,
 ) -> None:
     """Add recorded runs that reached their goal."""
@@ -60,7 +62,7 @@ def memory_export(
     out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl, or a new folder for text files.")],
     memory: MemoryPath,
 ) -> None:
-    """Write everything in a memory as the recordings are written."""
+    """Export a whole memory in the recordings' format."""
     with _open_existing(memory) as episodic:
         count = episodic.export(out)
     Console().print(f"{count} experiences written to {out}", markup=False, highlight=False, soft_wrap=True)
@@ -68,7 +70,7 @@ def memory_export(
 
 @app.command("show")
 def memory_show(memory: MemoryPath) -> None:
-    """Say what a memory holds."""
+    """Show the contents of a memory."""
     with _open_existing(memory) as episodic:
         counts = episodic.counts()
     table = Table("what", "number")
@@ -86,7 +88,7 @@ def memory_show(memory: MemoryPath) -> None:
 def memory_search(
     text: Annotated[str, typer.Argument(help="A subgoal.")],
     memory: MemoryPath,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 5,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many experiences to show.")] = 5,
 ) -> None:
     """Find the experiences whose subgoals are most similar."""
     with _open_existing(memory, embeds=True) as episodic:
@@ -105,6 +107,6 @@ def memory_search(
 @contextmanager
 def _open_existing(path: Path, *, embeds: bool = False) -> Iterator[EpisodicMemory]:
     if not path.exists():
-        raise UserError(f"{path}: there is no such memory; `reactree memory import` makes one")
+        raise UserError(f"{path}: no such memory; `reactree memory import` makes one")
     with open_memory(path, embeds=embeds) as episodic:
         yield episodic

@@ -1,4 +1,4 @@
-"""An episodic memory that was named: whether it can be read, what it holds. Nothing is written, nor beside it."""
+"""The named episodic memory: whether it is readable, and its contents. The check writes nothing."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from pathlib import Path
 from reactree_ros.doctor.findings import Finding, Verdict
 from reactree_ros.plugins.installation import install_line, lacking
 
-#: Longest wait for whoever holds it, in seconds.
+#: Longest wait for a process that locks it, in seconds.
 PATIENCE = 2.0
-_JOURNAL_BYTE, _WRITE_AHEAD = 18, 2  # of the header of a database file: how it is written
+_JOURNAL_BYTE, _WRITE_AHEAD = 18, 2  # byte in the header of a database file, and its value for a write-ahead log
 
 
 def episodic_memory(path: Path | None) -> Iterator[Finding]:
-    """Yield what there is of an episodic memory.
+    """Yield findings about an episodic memory.
 
     Args:
-        path: The file; None: none was named.
+        path: The file; None if none was named.
     """
     if path is None:
-        yield Finding("memory", Verdict.NOTE, "none is named", "--memory FILE looks at one")
+        yield Finding("memory", Verdict.NOTE, "none is named", "--memory FILE checks one")
         return
     from reactree_ros.memory.store import EpisodicMemoryError
 
     try:
         yield from _look(path)
     except EpisodicMemoryError as error:
-        yield Finding("memory", Verdict.WRONG, str(error), "it is left as it is; name another file with --memory")
+        yield Finding("memory", Verdict.WRONG, str(error), "it was not changed; name another file with --memory")
     except (sqlite3.Error, OSError) as error:
         is_held = "locked" in str(error)
         said = f"{path}: {'another process holds it' if is_held else 'cannot be read'} ({error})"
-        mend = "wait for that process, or end it" if is_held else "name an episodic memory, a file that may be read"
+        mend = "wait for that process, or end it" if is_held else "name an episodic memory that you may read"
         yield Finding("memory", Verdict.WRONG, said, mend)
 
 
@@ -49,7 +49,9 @@ def _look(path: Path) -> Iterator[Finding]:
     yield Finding("memory", Verdict.RIGHT, f"{path}: {experiences} experiences of {runs} runs, schema {SCHEMA_VERSION}")
     said = f"{meta.get('embedder')}, {meta.get('dimension')} dimensions"
     if meta.get("embedder") != DEFAULT_MODEL:
-        mend = f"`reactree` embeds with {DEFAULT_MODEL}: export it with what made it, and import that"
+        mend = (
+            f"`reactree` embeds with {DEFAULT_MODEL}: export the memory with the embedder that made it, and import that"
+        )
         yield Finding("embedder", Verdict.WRONG, said, mend)
     elif lacking("reactree_ros[memory]"):
         mend = install_line("reactree_ros[memory]")
@@ -59,12 +61,12 @@ def _look(path: Path) -> Iterator[Finding]:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """Open a database to be read only.
+    """Open a database read-only.
 
-    With a write-ahead log it is taken as unchanging where there is no log, because to read it otherwise makes one.
+    A database in write-ahead mode without a log is opened as immutable, because reading it otherwise creates a log.
 
     Raises:
-        OSError: There is no such file, or it may not be read.
+        OSError: The file does not exist or is not readable.
         EpisodicMemoryError: It is no database.
         sqlite3.Error: It cannot be opened.
     """

@@ -240,7 +240,7 @@ def read_events(path: Path, kind: str) -> list[dict[str, object]]:
 def test_list_prints_a_table_that_the_reference_is_made_from(cli: Cli, registry: Registry[Any]) -> None:
     kind = {"language model": "models", "task suite": "suites"}.get(registry.kind, f"{registry.kind}s")
     head, _, *rows = cli("list", kind, "--markdown", "--own").out.splitlines()
-    assert head == f"| {registry.kind} | what it is | what to install | settings, with their defaults |"
+    assert head == f"| {registry.kind} | description | package to install | settings and defaults |"
     cells = [row.split("|") for row in rows]
     named = [name.strip(" `") for row in cells for name in row[1].split(",")]
     assert {name for name in named if not name.endswith("_wm")} - {"all of them"} == set(registry.own)
@@ -361,9 +361,9 @@ def test_a_memory_is_filled_from_nothing_and_gone_on_with(cli: Cli, tmp_path: Pa
     assert first.code == 0
     assert first.out.startswith("2 of 2 tasks reached their goal (1 of the first 1, 1 of the rest).\n")
     again = cli("bootstrap", "--tasks", house, "--memory", memory)
-    assert again.out.endswith("0 of --seed-memory and 0 of these runs are new.\n")
+    assert again.out.endswith("0 from --seed-memory, 0 new ones from these runs.\n")
     missing = cli("bootstrap", "--tasks", house, "--memory", memory, "--seed-memory", tmp_path / "none.db")
-    assert (missing.code, missing.err) == (2, f"error: --seed-memory {tmp_path / 'none.db'}: there is no such file\n")
+    assert (missing.code, missing.err) == (2, f"error: --seed-memory {tmp_path / 'none.db'}: no such file\n")
 
 
 # ---------------------------------------------------------------------- language models behind a server
@@ -493,7 +493,7 @@ def test_a_check_names_what_could_be_better(cli: Cli, peer: Peer) -> None:
     ended = cli("llm", "check", "--llm", "openai", "--base-url", peer.base_url)
     assert ended.code == 1
     assert "! it obeys no constraint: decisions are parsed, checked and asked for again; vLLM obeys" in ended.out
-    assert "! it does not say what its prefix cache serves" in ended.out
+    assert "! it does not report what its prefix cache serves" in ended.out
 
 
 def test_a_check_names_a_decision_that_fails(cli: Cli, peer: Peer) -> None:
@@ -535,7 +535,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "tasks not there": (["run", "--tasks", "nothing.json", "--task-id", "1"], "nothing.json: cannot be read"),
     "no such task": (["run", "--tasks", "{house}", "--task-id", "7"], "there is no task 7 in virtualhome"),
     "house without the task": (["run", "--task-id", "7"], "there is no task 7 in virtualhome"),
-    "house no JSON": (["run", "--house", "{bad}"], "is no JSON"),
+    "house no JSON": (["run", "--house", "{bad}"], "is not JSON"),
     "unknown model": (["run", "--llm", "expart"], "language model 'expart' is unknown; did you mean 'expert'?"),
     "fewer than no decisions": (["run", "--max-decisions", "-1"], "'--max-decisions'"),
     "no steps": (["run", "--max-steps", "-1"], "'--max-steps'"),
@@ -620,10 +620,10 @@ BAD: dict[str, tuple[list[str], str]] = {
         ["bench", "--suite", "generated", "--tasks", "x.json", "--planner", "react", "--out", "x"],
         "--tasks: the task suite 'generated' takes none; name another --suite (wah_nl",
     ),
-    "list of nothing": (["list", "worldz"], "'worldz' is none of what can be named; did you mean 'worlds'?"),
-    "memory not there": (["memory", "show", "--memory", "{nowhere}/m.db"], "there is no such memory"),
-    "search not there": (["memory", "search", "x", "--memory", "{nowhere}/m.db"], "there is no such memory"),
-    "export not there": (["memory", "export", "x.jsonl", "--memory", "{nowhere}/m.db"], "there is no such memory"),
+    "list of nothing": (["list", "worldz"], "'worldz' is no known name; did you mean 'worlds'?"),
+    "memory not there": (["memory", "show", "--memory", "{nowhere}/m.db"], "no such memory"),
+    "search not there": (["memory", "search", "x", "--memory", "{nowhere}/m.db"], "no such memory"),
+    "export not there": (["memory", "export", "x.jsonl", "--memory", "{nowhere}/m.db"], "no such memory"),
     "import not there": (["memory", "import", "{nowhere}/x.jsonl", "--memory", "{nowhere}/m.db"], "cannot be read"),
     "import of a house": (["memory", "import", "{house}", "--memory", "{nowhere}/m.db"], "line 1"),
     "memory without command": (["memory", "fly"], "No such command 'fly'"),

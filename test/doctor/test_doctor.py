@@ -87,10 +87,7 @@ def test_a_look_that_fails_is_one_more_thing_that_is_wrong(cli: Cli, monkeypatch
     monkeypatch.setattr(ros, "ros", fail)
     ended = cli("doctor")
     assert ended.code == 1
-    assert (
-        "  ok  first: looked at\n  !!  ROS 2: could not be looked at to its end (RuntimeError: out of luck)"
-        in ended.out
-    )
+    assert "  ok  first: looked at\n  !!  ROS 2: the check stopped halfway (RuntimeError: out of luck)" in ended.out
     assert "Traceback" not in ended.out + ended.err
     assert "Terminal and disk" in ended.out
 
@@ -120,7 +117,7 @@ def test_an_extra_is_installed_or_named_with_the_line_that_installs_it(monkeypat
     found = by_name(package.installed_extras())
     assert found["openai"] == Finding("openai", RIGHT, "installed")
     assert found["pyrobosim"].verdict is WRONG
-    assert "(6.1 is there)" in found["pyrobosim"].said
+    assert "(6.1 is installed)" in found["pyrobosim"].said
     assert found["view"].verdict is NOTE
     assert "lacks mcap, resvg-py, uvicorn" in found["view"].said
     assert found["view"].mend.endswith("-m pip install 'mcap>=1' 'resvg-py>=0.2.4' 'uvicorn>=0.22'")
@@ -131,7 +128,7 @@ def test_what_the_core_needs_and_is_too_old_is_wrong(monkeypatch: pytest.MonkeyP
     real = metadata.version
     monkeypatch.setattr(metadata, "version", lambda name: "1.9" if name == "pydantic" else real(name))
     found = by_name(package.reactree_ros())["pydantic>=2.6"]
-    assert (found.verdict, found.said) == (WRONG, "1.9 does not do")
+    assert (found.verdict, found.said) == (WRONG, "1.9 does not fit")
     assert found.mend.endswith("-m pip install 'pydantic>=2.6'")
 
 
@@ -270,7 +267,7 @@ def test_a_distribution_that_is_not_sourced_is_named_with_how_it_is_and_its_pyth
     found = by_name(ros.ros(tmp_path))
     assert found["distribution"].verdict is NOTE
     assert found["distribution"].mend == f"source {tmp_path}/jazzy/setup.bash"
-    assert (found["rclpy"].verdict, found["rclpy"].mend) == (NOTE, "for the nodes run and install with python3.99")
+    assert (found["rclpy"].verdict, found["rclpy"].mend) == (NOTE, "for the nodes, run and install with python3.99")
 
 
 def test_an_rclpy_of_another_python_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -319,7 +316,7 @@ def test_an_rmw_that_is_chosen_and_not_installed_is_wrong(monkeypatch: pytest.Mo
     monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_fastrtps_cpp")
     found = sourced(monkeypatch, prefix_with(tmp_path))
     assert found["RMW"].verdict is WRONG
-    assert found["RMW"].said == "RMW_IMPLEMENTATION is rmw_fastrtps_cpp; there are rmw_x_cpp"
+    assert found["RMW"].said == "RMW_IMPLEMENTATION is rmw_fastrtps_cpp; installed: rmw_x_cpp"
     assert found["RMW"].mend == "apt install ros-jazzy-rmw-fastrtps-cpp, or unset RMW_IMPLEMENTATION"
     assert found["rclpy"].verdict is NOTE
 
@@ -364,7 +361,7 @@ def test_what_is_named_wins_over_the_environment(peer: Peer, monkeypatch: pytest
 
 def test_a_key_is_wanted_refused_or_accepted(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     peer.key = "hush-4711"
-    assert only(servers.servers(peer.base_url, None)).said.endswith("answers, and wants a key")
+    assert only(servers.servers(peer.base_url, None)).said.endswith("answers, and requires a key")
     monkeypatch.setenv("OPENAI_API_KEY", "another-one")
     assert only(servers.servers(peer.base_url, None)).said.endswith("answers, and does not accept the key")
     monkeypatch.setenv("OPENAI_API_KEY", "hush-4711")
@@ -419,7 +416,7 @@ def test_a_model_that_is_named_need_not_be_listed(
     models.write_text(f"llm: openai\nbase_url: {peer.base_url}\nmodel: tiny\n", encoding="utf-8")
     *_, found = servers.servers("", models)
     assert found.verdict is RIGHT
-    assert found.said == f"{peer.base_url} answers; it takes requests for the model tiny, which it does not list"
+    assert found.said == f"{peer.base_url} answers; it accepts requests for the model tiny, which it does not list"
     models.write_text(f"llm: openai\nbase_url: {peer.base_url}\nmodel: other\n", encoding="utf-8")
     *_, found = servers.servers("", models)
     assert found.verdict is not RIGHT

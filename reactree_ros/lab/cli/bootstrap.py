@@ -24,9 +24,9 @@ AFTER = "import"
 @app.command()
 @takes(suite=Named(SUITES, "suite"), llm=NamedModel(), options=FromSettings(RunOptions))
 def bootstrap(
-    memory: Annotated[Path, typer.Option(help="The episodic memory to fill; gone on with where it was begun.")],
+    memory: Annotated[Path, typer.Option(help="The episodic memory to fill; an unfinished one is continued.")],
     seed_memory: Annotated[
-        Path | None, typer.Option(help="A memory with a few trajectories to begin with; without, a fixed example.")
+        Path | None, typer.Option(help="A memory with a few trajectories to start with; without it, a fixed example.")
     ] = None,
     planner: Planner = "",
     *,
@@ -34,10 +34,10 @@ def bootstrap(
     llm: Chosen,
     options: RunOptions,
 ) -> None:
-    """Fill an episodic memory with the runs over training tasks that reach their goal.
+    """Fill an episodic memory with the successful runs of training tasks.
 
-    What a tree's agent nodes went through is stored subgoal by subgoal, a flat planner's run as a whole. Exit code 1
-    where the memory is empty in the end, or a run broke off.
+    A tree's experiences are stored by subgoal, a flat planner's run as a whole. Exit code 1 if the memory is still
+    empty, or a run broke off.
     """
     from reactree_ros.lab.bootstrap import Bootstrap
 
@@ -45,7 +45,7 @@ def bootstrap(
     suite.spec.check_installed()
     todo = suite.spec.tasks(suite.settings)
     if seed_memory is not None and not seed_memory.exists():
-        raise UserError(f"--seed-memory {seed_memory}: there is no such file")
+        raise UserError(f"--seed-memory {seed_memory}: no such file")
     with (
         open_model(llm) as model,
         open_memory(memory) as episodic,
@@ -67,11 +67,11 @@ def bootstrap(
         total = len(episodic)
     done = [attempt.achieved for attempt in attempts if not attempt.broken]
     half, broken = len(done) // 2, len(attempts) - len(done)
-    again = f"{broken} runs broke off; the same command carries them out again.\n" if broken else ""
+    again = f"{broken} runs broke off; repeat the command to run them again.\n" if broken else ""
     Console().print(
         f"{sum(done)} of {len(done)} tasks reached their goal ({sum(done[:half])} of the first {half}, "
         f"{sum(done[half:])} of the rest).\n{again}"
-        f"{memory}: {total} experiences; {begun_with} of --seed-memory and {total - before} of these runs are new.",
+        f"{memory}: {total} experiences; {begun_with} from --seed-memory, {total - before} new ones from these runs.",
         highlight=False,
         markup=False,
         soft_wrap=True,
