@@ -32,7 +32,7 @@ COUNTS = {"decisions": "decisions", "steps": "steps", "agent_nodes": "agent node
 
 def flows() -> Mapping[str, tuple[str, str]]:
     """Return of each control flow, by name, its sign and what it does with what is below it."""
-    return {flow.name: (flow.sign, flow.does) for flow in known_flows()}
+    return {flow.name: (flow.sign, flow.summary) for flow in known_flows()}
 
 
 def sign_of(kind: str) -> str:
