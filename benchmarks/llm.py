@@ -45,6 +45,7 @@ from typing import Any
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.prompt import start_turn, system_text
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.transcript import parse_transcript
 from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.household.household import WAH_NL
@@ -57,7 +58,7 @@ from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import Choice, DecisionRequest, prompt_text
 from reactree_ros.llm.transformers_engine import TransformersEngine
-from reactree_ros.memory.episodic import TOKEN_LIMIT, approximate_tokens
+from reactree_ros.memory.port import TOKEN_LIMIT
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "test" / "llm"))
 from tiny import TinyServer, make_tiny_model

@@ -37,9 +37,11 @@ from numpy.typing import NDArray
 
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
-from reactree_ros.memory.episodic import TOKEN_LIMIT, EpisodicMemory, approximate_tokens
 from reactree_ros.memory.experience import End, Experience
+from reactree_ros.memory.port import TOKEN_LIMIT
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 
 DIMENSION = 384
 RUN = 20  # experiences per run
@@ -94,7 +96,7 @@ def experiences(count: int) -> Iterator[Experience]:
         )
 
 
-def fill(memory: EpisodicMemory, embedder: ReadyEmbedder, vectors: NDArray[np.float32], files: Path | None) -> float:
+def fill(memory: SqliteMemory, embedder: ReadyEmbedder, vectors: NDArray[np.float32], files: Path | None) -> float:
     """Adds one experience and one pickle per vector; returns the seconds spent on adding."""
     seconds = 0.0
     run: list[Experience] = []
@@ -148,7 +150,7 @@ def measure(size: int, *, queries: int, files_up_to: int) -> list[str]:
         files = Path(name) / "files" if size <= files_up_to else None
         if files is not None:
             files.mkdir()
-        with EpisodicMemory(Path(name) / "memory.db", embedder) as memory:
+        with SqliteMemory(Path(name) / "memory.db", embedder) as memory:
             adding = fill(memory, embedder, vectors, files)
 
             def retrieve(number: int) -> tuple[Experience, ...]:

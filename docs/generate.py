@@ -68,6 +68,7 @@ def write(folder: Path) -> None:
         "planners": named("planners"),
         "worlds": named("worlds"),
         "language-models": named("models"),
+        "memories": named("memories"),
         "suites": named("suites"),
         "words": words(),
         "command-line": command_line(),

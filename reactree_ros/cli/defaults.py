@@ -244,7 +244,9 @@ def _is_path(option: Any, value: Any) -> bool:
     """Return whether an option's value is a path; typer before 0.29 tells by the option's type."""
     values = value if isinstance(value, list | tuple) else [value]
     kind = getattr(getattr(option, "type", None), "name", "")
-    return kind in ("path", "file", "directory") or any(isinstance(one, Path) for one in values)
+    return kind in ("path", "file", "directory") or any(
+        isinstance(one, Path) or getattr(one, "is_path", False) for one in values
+    )
 
 
 def _harmless_option(command: Any, one: Any, value: Any) -> bool:

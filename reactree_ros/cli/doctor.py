@@ -14,8 +14,10 @@ from rich.text import Text
 from reactree_ros.cli import NOT_ACHIEVED, Commands
 from reactree_ros.cli.commands import in_order
 from reactree_ros.cli.defaults import WAYS, files, standing, user_file, why_not
+from reactree_ros.cli.options import memory_option
 from reactree_ros.cli.trusted import NAME, Standing
-from reactree_ros.doctor.findings import Finding, Verdict
+from reactree_ros.memory.spec import NamedMemory
+from reactree_ros.plugins.findings import Finding, Verdict
 
 app = typer.Typer(add_completion=False)
 SIGNS = {Verdict.RIGHT: "ok", Verdict.NOTE: "--", Verdict.WRONG: "!!"}
@@ -31,7 +33,7 @@ def doctor(
         Path | None, typer.Option(help="A YAML file of language models: check whether their servers answer.")
     ] = None,
     memory: Annotated[
-        Path | None, typer.Option(help="An episodic memory: check whether it is readable, and what it contains.")
+        NamedMemory | None, memory_option("An episodic memory: check whether it is readable, and what it contains.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:

@@ -31,18 +31,19 @@ def listing(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="A planner, world, language model or suite by name, or a kind: planners, worlds, models, suites, "
-            "words. By default everything, one line each.",
+            help="A planner, world, language model, memory or suite by name, or a kind: planners, worlds, models, "
+            "memories, suites, words. By default everything, one line each.",
             autocompletion=completion.listed,
         ),
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables, with the settings.")] = False,
     own: Annotated[bool, typer.Option("--own", help="Leave out what other packages add.")] = False,
 ) -> None:
-    """List planners, worlds, language models and task suites, or show the settings of one.
+    """List planners, worlds, language models, memories and task suites, or show the settings of one.
 
-    Give a setting as --world-option, --llm-option or --suite-option NAME=VALUE, and a planner's as --planner
-    NAME:OPTION=VALUE. `words` lists the words for furniture and objects that semantic maps and the expert use.
+    Give a setting as --world-option, --llm-option or --suite-option NAME=VALUE, a planner's as --planner
+    NAME:OPTION=VALUE, and a memory's as --memory NAME:SETTING=VALUE. `words` lists the words for furniture and objects
+    that semantic maps and the expert use.
     """
     if name == WORDS:
         _list_words(markdown=markdown)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reactree_ros.agent.text import in_one_line
-from reactree_ros.doctor import engines, memory_file, package, ros, servers, surroundings
-from reactree_ros.doctor.findings import Finding, Verdict
+from reactree_ros.doctor import engines, memory, package, ros, servers, surroundings
 from reactree_ros.files.secrecy import redacted
+from reactree_ros.memory.spec import NamedMemory
+from reactree_ros.plugins.findings import Finding, Verdict
 
 __all__ = ["Asked", "Look", "examine"]
 
@@ -33,7 +34,7 @@ class Asked:
 
     base_url: str = ""
     models: Path | None = None
-    memory: Path | None = None
+    memory: NamedMemory | None = None
 
 
 def examine(asked: Asked, callers: Mapping[str, Look] | None = None) -> Iterator[tuple[str, list[Finding]]]:
@@ -51,7 +52,7 @@ def examine(asked: Asked, callers: Mapping[str, Look] | None = None) -> Iterator
         "Language models in a process": engines.local_engines,
         "ROS 2": ros.ros,
         "Servers": lambda: servers.servers(asked.base_url, asked.models),
-        "Episodic memory": lambda: memory_file.episodic_memory(asked.memory),
+        "Episodic memory": lambda: memory.episodic_memory(asked.memory),
         "Terminal and disk": surroundings.surroundings,
         **(callers or {}),
     }

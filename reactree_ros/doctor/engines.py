@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from reactree_ros.doctor.findings import Finding, Verdict
 from reactree_ros.doctor.probe import ProbeFailed, in_a_process
+from reactree_ros.plugins.findings import Finding, Verdict
 from reactree_ros.plugins.installation import install_line
 
 #: Longest time to import torch, in seconds; a cold disk takes many.

@@ -13,8 +13,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import reactree_ros as here
-from reactree_ros.doctor.findings import Finding, Verdict
 from reactree_ros.plugins import REGISTRIES
+from reactree_ros.plugins.findings import Finding, Verdict
 from reactree_ros.plugins.installation import extras, install_requirements, lacking
 
 #: The oldest and the newest py_trees that the core is tested with: `.ci/compat`, `requirements.lock`.

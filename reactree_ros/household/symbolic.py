@@ -22,11 +22,12 @@ from reactree_ros.household.tasks import Quirks, Task, load_tasks
 from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS, word_groups
 from reactree_ros.plugins.settings import Harmless, or_nearest
 from reactree_ros.world.company import is_here
-from reactree_ros.world.port import Observation, Outcome, Score, World
+from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.spec import WorldSettings, WorldSpec
+from reactree_ros.world.team import SharedWorld
 
 
-class SymbolicWorld(World):
+class SymbolicWorld(SharedWorld):
     """A household task on its scene graph.
 
     The graph's directed CLOSE edges determine what is next to the agent: at ``x``, it has ``x`` and the visible CLOSE
@@ -80,7 +81,7 @@ class SymbolicWorld(World):
         self._anchor: Thing | None = None  # the agent's place; None for the middle of a room
         self._receptacle: Thing | None = None  # target of a put down
 
-    def team(self) -> Mapping[str, World]:
+    def team(self) -> Mapping[str, SharedWorld]:
         """Return the agents, if there are several."""
         return self._team
 

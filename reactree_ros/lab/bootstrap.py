@@ -6,15 +6,14 @@ The paper begins with a few trajectories made by hand and lets a language model 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.files.json_lines import append_line, cut_torn_line, read_lines
 from reactree_ros.llm.port import LanguageModel
-from reactree_ros.memory.episodic import EpisodicMemory
-from reactree_ros.memory.experience import Experience
+from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.planners.spec import Planner
 from reactree_ros.record.export import experiences_of
 from reactree_ros.record.moment import Moment
@@ -78,14 +77,7 @@ class Bootstrap:
 
     def begin_with(self, other: EpisodicMemory) -> int:
         """Take over the experiences of another memory that are not there yet; return how many."""
-        return self._keep(other)
-
-    def _keep(self, experiences: Iterable[Experience]) -> int:
-        """Add those that the memory does not have; return how many."""
-        new = [experience for experience in experiences if experience not in self._memory]
-        if new:
-            self._memory.add_run(new)
-        return len(new)
+        return self._memory.keep(other)
 
     def attempts(self, tasks: Mapping[int, Task]) -> Iterator[Attempt]:
         """Carry every task out; yield what came of each, first of those that were carried out before.
@@ -124,7 +116,7 @@ class Bootstrap:
                 record=Recorder(moment.apply),
             )
             result = episode.run()
-        added = self._keep(experiences_of(moment)) if result.achieved and not result.broken else 0
+        added = self._memory.keep(experiences_of(moment)) if result.achieved and not result.broken else 0
         attempt = Attempt(task_id, self._planner.name, result.achieved, added, result.end)
         if result.broken:
             return attempt, result.message

@@ -45,7 +45,8 @@ from reactree_ros.nodes.messages import (
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.skill_goals import SkillGoal, SkillGoals
 from reactree_ros.nodes.waiting import Wake
-from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
+from reactree_ros.world.port import Household, Observation, Outcome, Score, WorldError
+from reactree_ros.world.team import SharedWorld
 
 #: How long the result of a skill may overtake an earlier status of the bridge, in seconds; they come by two ways.
 OVERTAKEN = 1.0
@@ -57,7 +58,7 @@ def _nanoseconds(stamp: Time) -> int:
     return int(stamp.sec) * 10**9 + int(stamp.nanosec)
 
 
-class RosWorld(World):
+class RosWorld(SharedWorld):
     """A world behind a bridge node; what its household is, it says once :meth:`learn` has settled.
 
     A skill may be cancelled, and rest be asked for, from any thread; everything else belongs to the node's executor.

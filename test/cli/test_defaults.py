@@ -217,6 +217,8 @@ REACHING = {
     "a host": '[run]\nworld = "virtualhome_unity"\nworld_option = ["host={host}"]\n',
     "a house's file": '[run]\nhouse = "{program}"\n',
     "a memory": '[all]\nmemory = "{program}"\n',
+    "a memory of another store": '[all]\nmemory = "sqlite:path={program}"\n',
+    "a store alone": '[all]\nmemory = "sqlite"\n',
     "a record": '[run]\nsave = "../../home/.bashrc"\n',
     "a policy": '[run]\npolicy = "policy.yaml"\n',
     "models": '[all]\nmodels = "models.yaml"\n',

@@ -21,13 +21,14 @@ from openai_peer import Exchange, Peer, answers, babbles, fails, never_answers
 
 from reactree_ros.agent.turns import Saw
 from reactree_ros.doctor import engines, package, probe, ros, servers, surroundings
-from reactree_ros.doctor.findings import Finding, Verdict
-from reactree_ros.doctor.memory_file import episodic_memory
+from reactree_ros.doctor.memory import episodic_memory as look_at
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.memory.embedding import DEFAULT_MODEL
-from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.memory.store import APPLICATION_ID, SCHEMA_VERSION
+from reactree_ros.memory.spec import memory as named
+from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.memory.stores.sqlite.database import APPLICATION_ID, SCHEMA_VERSION
+from reactree_ros.plugins.findings import Finding, Verdict
 
 ROOT = Path(__file__).parents[2]
 HERE = "cpython-{}{}".format(*sys.version_info[:2])
@@ -504,7 +505,7 @@ def experience(subgoal: str) -> Experience:
 def memory(tmp_path: Path) -> Path:
     path = tmp_path / "memory" / "m.db"
     path.parent.mkdir()
-    with EpisodicMemory(path, Embeds()) as one:
+    with SqliteMemory(path, Embeds()) as one:
         one.add_run([experience("find the cup")])
     return path
 
@@ -515,7 +516,7 @@ def snapshot(path: Path) -> dict[str, bytes]:
 
 def test_a_memory_is_told_with_what_it_holds_and_left_as_it_is(memory: Path) -> None:
     before = snapshot(memory)
-    found = by_name(episodic_memory(memory))
+    found = by_name(look_at(named(memory)))
     assert found["memory"].said == f"{memory}: 1 experiences of 1 runs, schema {SCHEMA_VERSION}"
     assert found["memory"].verdict is RIGHT
     assert f"{DEFAULT_MODEL}, 384 dimensions" in found["embedder"].said
@@ -523,14 +524,14 @@ def test_a_memory_is_told_with_what_it_holds_and_left_as_it_is(memory: Path) -> 
 
 
 def test_a_memory_that_somebody_has_open_is_read_as_it_now_is(memory: Path) -> None:
-    with EpisodicMemory(memory, Embeds()) as one:
+    with SqliteMemory(memory, Embeds()) as one:
         one.add_run([experience("open the fridge")])
-        assert "2 experiences of 2 runs" in by_name(episodic_memory(memory))["memory"].said
+        assert "2 experiences of 2 runs" in by_name(look_at(named(memory)))["memory"].said
 
 
 def test_a_memory_of_another_embedder_is_told(memory: Path) -> None:
     change(memory, "UPDATE meta SET value = 'other' WHERE key = 'embedder'")
-    found = by_name(episodic_memory(memory))["embedder"]
+    found = by_name(look_at(named(memory)))["embedder"]
     assert (found.verdict, found.said) == (WRONG, "other, 384 dimensions")
 
 
@@ -571,7 +572,7 @@ def test_what_is_no_memory_is_told_and_left_as_it_is(tmp_path: Path, make: Calla
     path = tmp_path / "m.db"
     make(path)
     before = snapshot(path)
-    found = only(episodic_memory(path))
+    found = only(look_at(named(path)))
     assert found.verdict is WRONG
     assert said in found.said
     assert found.mend
@@ -580,13 +581,13 @@ def test_what_is_no_memory_is_told_and_left_as_it_is(tmp_path: Path, make: Calla
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
 def test_a_memory_that_is_locked_is_told(memory: Path, monkeypatch: pytest.MonkeyPatch, journal: str) -> None:
-    monkeypatch.setattr("reactree_ros.doctor.memory_file.PATIENCE", 0.1)
+    monkeypatch.setattr("reactree_ros.memory.stores.sqlite.diagnosis.PATIENCE", 0.1)
     holder = sqlite3.connect(memory, isolation_level=None)
     holder.execute(f"PRAGMA journal_mode = {journal}")
     holder.execute("PRAGMA locking_mode = EXCLUSIVE")
     holder.execute("BEGIN EXCLUSIVE")
     holder.execute("INSERT INTO run (added) VALUES (0)")
-    found = only(episodic_memory(memory))
+    found = only(look_at(named(memory)))
     holder.execute("ROLLBACK")
     holder.close()
     assert found.verdict is WRONG

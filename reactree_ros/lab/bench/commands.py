@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -11,11 +10,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.folder import BenchFolder
 from reactree_ros.lab.bench.jobs import BenchSettings, Job
 from reactree_ros.lab.bench.results import RunLine, grouped_by_end
 from reactree_ros.lab.bench.workers import Died, Workers, carry_out
+from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.record.verdict import Judgement
 
 
@@ -128,18 +127,14 @@ def _carry_out(
         say(f"given up, because every worker died over it: {key}", "red")
 
 
-def checked_memory(path: Path | None) -> tuple[str, int]:
-    """Return the path of an episodic memory for workers anywhere on this machine, and its number of experiences.
+def checked_memory(memory: NamedMemory | None) -> tuple[str, int]:
+    """Return the name of an episodic memory for workers anywhere on this machine, and its number of experiences.
 
     Raises:
         UserError: There is none, or it cannot be opened.
     """
-    if path is None:
+    if memory is None:
         return "", 0
-    if not path.exists():
-        raise UserError(f"--memory {path}: no such memory; `reactree memory import` makes one")
-    from reactree_ros.memory.embedding import default_embedder
-    from reactree_ros.memory.episodic import EpisodicMemory
-
-    with EpisodicMemory(path, default_embedder()) as memory:
-        return os.path.abspath(path), len(memory)
+    memory.check_exists()
+    with memory.open() as opened:
+        return memory.absolute(), len(opened)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import decision_from_dict
 from reactree_ros.llm.port import prompt_text
-from reactree_ros.memory.episodic import approximate_tokens
 from reactree_ros.record.moment import Moment, Request
 from reactree_ros.record.schema import Event as Recorded
 from reactree_ros.record.schema import observation_from_dict

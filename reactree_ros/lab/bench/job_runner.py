@@ -19,7 +19,8 @@ from reactree_ros.lab.bench.jobs import BenchSettings, Job
 from reactree_ros.lab.bench.results import RunLine, broken_line, line_of
 from reactree_ros.llm.port import LanguageModel, LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
-from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.port import EpisodicMemory
+from reactree_ros.memory.spec import memory
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeEnd
@@ -67,7 +68,7 @@ class JobRunner:
             for name in settings.planners:
                 self._model_of(name).ready().result()
             if settings.memory:
-                self._memory = _open_memory(settings.memory)
+                self._memory = memory(settings.memory).open()
         except LanguageModelError as error:
             self.close()
             raise UserError(str(error)) from error
@@ -142,9 +143,3 @@ class JobRunner:
             return None
         settings = person_from_dict(self._settings.person)
         return SimulatedPerson(self._suite.conditions(job.task), settings, of=f"{job.key.task_id} {job.key.seed}")
-
-
-def _open_memory(path: str) -> EpisodicMemory:
-    from reactree_ros.memory.embedding import default_embedder
-
-    return EpisodicMemory(path, default_embedder())

@@ -9,11 +9,12 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED, completion
-from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, takes
+from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, memory_option, takes
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.spec import SUITES
 from reactree_ros.llm.settings import model_to_dict
 from reactree_ros.llm.trained import as_trained
+from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.settings import Harmless
 from reactree_ros.tree.options import RunOptions
 
@@ -39,7 +40,7 @@ def bench(
         typer.Option(help="Instead of planners: a YAML file of names, each with a planner and its own language model."),
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Number of tasks, from the first; 0: all.")] = 0,
-    memory: Annotated[Path | None, typer.Option(help="An episodic memory for examples; it is not changed.")] = None,
+    memory: Annotated[NamedMemory | None, memory_option("An episodic memory for examples; it is not changed.")] = None,
     person: Annotated[
         str,
         typer.Option(

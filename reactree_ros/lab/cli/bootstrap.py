@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,10 +10,10 @@ from rich.console import Console
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.opening import chosen_planner, open_memory, open_model, progress
-from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, takes
+from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, memory_option, takes
 from reactree_ros.cli.run import Planner
-from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.spec import SUITES
+from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.tree.options import RunOptions, TreeOptions
 
 app = typer.Typer(add_completion=False)
@@ -24,9 +23,9 @@ AFTER = "import"
 @app.command()
 @takes(suite=Named(SUITES, "suite"), llm=NamedModel(), options=FromSettings(RunOptions))
 def bootstrap(
-    memory: Annotated[Path, typer.Option(help="The episodic memory to fill; an unfinished one is continued.")],
+    memory: Annotated[NamedMemory, memory_option("The episodic memory to fill; an unfinished one is continued.")],
     seed_memory: Annotated[
-        Path | None, typer.Option(help="A memory with a few trajectories to start with; without it, a fixed example.")
+        NamedMemory | None, memory_option("A memory with a few trajectories to start with; without, a fixed example.")
     ] = None,
     planner: Planner = "",
     *,
@@ -44,8 +43,8 @@ def bootstrap(
     chosen = chosen_planner(planner, llm)
     suite.spec.check_installed()
     todo = suite.spec.tasks(suite.settings)
-    if seed_memory is not None and not seed_memory.exists():
-        raise UserError(f"--seed-memory {seed_memory}: no such file")
+    if seed_memory is not None:
+        seed_memory.check_exists()
     with (
         open_model(llm) as model,
         open_memory(memory) as episodic,

@@ -11,10 +11,11 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli.opening import DEFAULT_PLANNER, progress
-from reactree_ros.cli.options import Chosen, FromSettings, OtherModel, are_planners, takes
+from reactree_ros.cli.options import Chosen, FromSettings, OtherModel, are_planners, memory_option, takes
 from reactree_ros.cli.run import WHO_PLANS
 from reactree_ros.errors import UserError
 from reactree_ros.lab.dataset.settings import DatasetSettings, Recipe
+from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.settings import Harmless
 
 app = typer.Typer(add_completion=False)
@@ -29,7 +30,9 @@ def dataset(
     out: Annotated[Path, typer.Option(help="The folder; an unfinished dataset in it is continued.")],
     runs: Annotated[list[Path] | None, typer.Argument(help="Records of runs, or folders of them.")] = None,
     planner: Annotated[str, typer.Option(help=WHO_PLANS), Harmless(are_planners)] = DEFAULT_PLANNER,
-    memory: Annotated[Path | None, typer.Option(help="An episodic memory for --examples in generated houses.")] = None,
+    memory: Annotated[
+        NamedMemory | None, memory_option("An episodic memory for --examples in generated houses.")
+    ] = None,
     workers: Annotated[int, typer.Option(min=0, help="Worker processes; 0: one per core.")] = 0,
     *,
     settings: DatasetSettings,
@@ -74,7 +77,7 @@ def dataset(
 
 
 def _recipe(
-    settings: DatasetSettings, records: list[Path], planner: str, pupil: Chosen | None, memory: Path | None
+    settings: DatasetSettings, records: list[Path], planner: str, pupil: Chosen | None, memory: NamedMemory | None
 ) -> Recipe:
     from reactree_ros.lab.bench.jobs import digest
     from reactree_ros.lab.dataset.lines import bare
@@ -85,12 +88,12 @@ def _recipe(
         raise UserError("--on-policy acts in generated houses; set their number with --houses N")
     if settings.examples and settings.houses and memory is None:
         raise UserError("--examples in generated houses need --memory: `reactree bootstrap` fills one")
-    if memory is not None and not memory.exists():
-        raise UserError(f"--memory {memory}: no such memory; `reactree bootstrap` fills one")
+    if memory is not None:
+        memory.check_exists()
     return Recipe(
         settings=settings,
         planner=planner_of(bare(planner)).name,
         records={str(path): digest(path) for path in records},
         pupil={} if pupil is None else model_to_dict(pupil.spec, pupil.settings),
-        memory="" if memory is None else os.path.abspath(memory),
+        memory="" if memory is None else memory.absolute(),
     )

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from reactree_ros.background.pending import Pending
-from reactree_ros.episode import Episode
+from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.episode import Episode, Examples
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import shown
 from reactree_ros.household.expert.goals import goals_of
@@ -28,9 +27,8 @@ from reactree_ros.lab.dataset.teaching import Teacher
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.port import LanguageModel, LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
-from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
-from reactree_ros.memory.examples import EpisodicExamples
-from reactree_ros.memory.experience import Experience
+from reactree_ros.memory.port import EpisodicMemory
+from reactree_ros.memory.spec import memory
 from reactree_ros.planners.spec import planner
 from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.reader import Record, RecordError, read_record
@@ -178,23 +176,19 @@ class Maker:
         return model
 
     @cached_property
-    def _examples(self) -> Callable[[str], Pending[tuple[Experience, ...]]] | None:
+    def _examples(self) -> Examples | None:
         most = self.recipe.settings.examples
         if not self.recipe.memory or not most:
             return None
-        from reactree_ros.memory.embedding import default_embedder
-
-        self._memory = EpisodicMemory(Path(self.recipe.memory), default_embedder())
-        self._found = EpisodicExamples(self._memory, count_tokens=approximate_tokens, most=most)
-        return self._found
+        self._memory = memory(self.recipe.memory).open()
+        return partial(self._memory.find, count_tokens=approximate_tokens, most=most)
 
     def close(self) -> None:
         """Release the pupil and the memory."""
         if "_pupil" in self.__dict__ and self._pupil is not None:
             self._pupil.close()
         if self._memory is not None:
-            with closing(self._memory):
-                self._found.close()
+            self._memory.close()
 
     # ------------------------------------------------------------------ records
 

@@ -368,7 +368,7 @@ def test_a_kill_right_at_the_start_leaves_a_folder_that_can_be_used(tmp_path: Pa
         (("--suite", "wah_nl", "--planner", "react"), "--suite wah_nl needs --tasks"),
         (("--suite", "wah_nl", "--planner", "react", "--tasks", "nowhere.json"), "nowhere.json: cannot be read"),
         (("--suite", "wah_nl", "--planner", "react", "--tasks", __file__), "is not JSON"),
-        ((*OPTIONS, "--memory", "nowhere.db"), "--memory nowhere.db: no such memory"),
+        ((*OPTIONS, "--memory", "nowhere.db"), "nowhere.db: no such memory"),
         ((*OPTIONS, "--base-url", "http://x"), "--base-url: the language model 'expert' takes none"),
         ((*OPTIONS, "--suite-option", "without=fork"), "there is no object class or type of task 'fork'; did you mean"),
         ((*OPTIONS, "--workers", 0), "Invalid value for '--workers'"),

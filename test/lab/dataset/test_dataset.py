@@ -31,7 +31,7 @@ from reactree_ros.lab.dataset import folder as dataset_folder
 from reactree_ros.lab.dataset.folder import those_held_out
 from reactree_ros.lab.dataset.lines import Run, bare, lines_of
 from reactree_ros.lab.dataset.teaching import Teacher
-from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.export import experiences_of
 from reactree_ros.record.moment import Moment
@@ -269,7 +269,7 @@ def test_examples_come_from_a_memory_the_most_similar_first(
         who = {"model": ExpertModel(), "planner": planner("reactree_wm"), "record": Recorder(moment.apply)}
         assert Episode(task.instruction, world=world, **who).run().achieved
     known = experiences_of(moment)
-    with EpisodicMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
         memory.add_run(known)
     settings = ("--houses", 1, "--rooms", 3, "--noise", 0, "--unclear", 0, "--no-may-say", "--workers", 1)
     examples = ("--examples", 2, "--memory", tmp_path / "memory.db")

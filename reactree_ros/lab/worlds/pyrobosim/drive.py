@@ -5,7 +5,7 @@ from __future__ import annotations
 from reactree_ros.background.pending import Pending
 from reactree_ros.lab.worlds.pyrobosim.scene import HouseScene
 from reactree_ros.lab.worlds.pyrobosim.simulator import UnderWay
-from reactree_ros.world.port import RightOfWay
+from reactree_ros.world.team import RightOfWay
 
 
 class Drive:

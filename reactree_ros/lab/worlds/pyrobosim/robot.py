@@ -19,7 +19,8 @@ from reactree_ros.lab.worlds.pyrobosim.drive import Drive
 from reactree_ros.lab.worlds.pyrobosim.scene import HALLWAY, HouseScene, HouseThing
 from reactree_ros.lab.worlds.pyrobosim.simulator import Body, Ended, House, UnderWay
 from reactree_ros.world.company import is_here
-from reactree_ros.world.port import Observation, Outcome, RightOfWay, RobotGone, Score
+from reactree_ros.world.port import Observation, Outcome, RobotGone, Score
+from reactree_ros.world.team import RightOfWay, SharedWorld
 from reactree_ros.world.worker_world import WorkerWorld
 
 LOOK = "look around"
@@ -60,7 +61,7 @@ BROKEN = "BROKEN"
 _DONE = _End(Outcome.DONE)
 
 
-class PyrobosimRobot(WorkerWorld):
+class PyrobosimRobot(WorkerWorld, SharedWorld):
     """The knowledge and the actions of one robot in a world of pyrobosim.
 
     It knows rooms and furniture from the start, and things only where it has detected them. It looks at each place

@@ -1,4 +1,4 @@
-"""The named episodic memory: whether it is readable, and its contents. The check writes nothing."""
+"""A database file: whether it is a readable memory, and its contents. The check writes nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from reactree_ros.doctor.findings import Finding, Verdict
+from reactree_ros.memory.embedding import DEFAULT_MODEL
+from reactree_ros.memory.port import EpisodicMemoryError
+from reactree_ros.memory.stores.sqlite.database import SCHEMA_VERSION, check_schema
+from reactree_ros.plugins.findings import Finding, Verdict
 from reactree_ros.plugins.installation import install_line, lacking
 
 #: Longest wait for a process that locks it, in seconds.
@@ -15,37 +18,25 @@ PATIENCE = 2.0
 _JOURNAL_BYTE, _WRITE_AHEAD = 18, 2  # byte in the header of a database file, and its value for a write-ahead log
 
 
-def episodic_memory(path: Path | None) -> Iterator[Finding]:
-    """Yield findings about an episodic memory.
+def diagnose(path: Path) -> Iterator[Finding]:
+    """Yield findings about the memory in a file.
 
-    Args:
-        path: The file; None if none was named.
+    Raises:
+        OSError: The file does not exist or is not readable.
+        EpisodicMemoryError: It is no memory of ours.
     """
-    if path is None:
-        yield Finding("memory", Verdict.NOTE, "none is named", "--memory FILE checks one")
-        return
-    from reactree_ros.memory.store import EpisodicMemoryError
-
     try:
-        yield from _look(path)
-    except EpisodicMemoryError as error:
-        yield Finding("memory", Verdict.WRONG, str(error), "it was not changed; name another file with --memory")
-    except (sqlite3.Error, OSError) as error:
+        with closing(_opened(path)) as database:
+            check_schema(database, path)
+            meta = dict(database.execute("SELECT key, value FROM meta"))
+            (experiences,) = database.execute("SELECT count(*) FROM experience").fetchone()
+            (runs,) = database.execute("SELECT count(*) FROM run").fetchone()
+    except sqlite3.Error as error:
         is_held = "locked" in str(error)
         said = f"{path}: {'another process holds it' if is_held else 'cannot be read'} ({error})"
         mend = "wait for that process, or end it" if is_held else "name an episodic memory that you may read"
         yield Finding("memory", Verdict.WRONG, said, mend)
-
-
-def _look(path: Path) -> Iterator[Finding]:
-    from reactree_ros.memory.embedding import DEFAULT_MODEL
-    from reactree_ros.memory.store import SCHEMA_VERSION, check_schema
-
-    with closing(_opened(path)) as database:
-        check_schema(database, path)
-        meta = dict(database.execute("SELECT key, value FROM meta"))
-        (experiences,) = database.execute("SELECT count(*) FROM experience").fetchone()
-        (runs,) = database.execute("SELECT count(*) FROM run").fetchone()
+        return
     yield Finding("memory", Verdict.RIGHT, f"{path}: {experiences} experiences of {runs} runs, schema {SCHEMA_VERSION}")
     said = f"{meta.get('embedder')}, {meta.get('dimension')} dimensions"
     if meta.get("embedder") != DEFAULT_MODEL:
@@ -64,14 +55,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     """Open a database read-only.
 
     A database in write-ahead mode without a log is opened as immutable, because reading it otherwise creates a log.
-
-    Raises:
-        OSError: The file does not exist or is not readable.
-        EpisodicMemoryError: It is no database.
-        sqlite3.Error: It cannot be opened.
     """
-    from reactree_ros.memory.store import EpisodicMemoryError
-
     with path.open("rb") as file:
         header = file.read(100)
     if not header.startswith(b"SQLite format 3\0"):
