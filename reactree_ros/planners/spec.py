@@ -4,19 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from reactree_ros.agent.kinds import DECISIONS
 from reactree_ros.errors import UserError
 from reactree_ros.memory.search import SearchMemory
 from reactree_ros.plugins import Registry, Spec
-from reactree_ros.plugins.settings import Settings, did_you_mean, reaching, read_settings
+from reactree_ros.plugins.settings import Harmless, Settings, did_you_mean, plain, reaching, read_settings
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 
 #: How a name ends where the planner remembers where things were seen.
 WM = "_wm"
+
+
+def joined(names: str) -> tuple[str, ...]:
+    """Return the names that are joined by +."""
+    return tuple(filter(None, names.split("+")))
+
+
+def known_in(registry: Registry[Any]) -> AfterValidator:
+    """Look whether a registry knows each of the names that are joined by +."""
+
+    def check(names: str) -> str:
+        for name in joined(names):
+            try:
+                registry.get(name)
+            except UserError as error:
+                raise ValueError(str(error)) from error
+        return names
+
+    return AfterValidator(check)
 
 
 class PlannerSettings(Settings):
@@ -36,10 +56,18 @@ class AgentNodeSettings(PlannerSettings):
     questions: int = Field(
         default=0, ge=0, description="questions that a person may be asked in a run, by `Ask:`; 0: nobody is asked"
     )
+    more_decisions: Annotated[str, Harmless(plain), known_in(DECISIONS)] = Field(
+        default="", description="further kinds of decision that nodes may take, by name, joined by +, e.g. of a plug-in"
+    )
     search_memory: bool = Field(
         default=False,
         description="tell nodes which places were searched, by whom and in which order, and which were not; of NAME_wm",
     )
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The names in ``more_decisions``."""
+        return joined(self.more_decisions)
 
 
 @dataclass(frozen=True, kw_only=True)

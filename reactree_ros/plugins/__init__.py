@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
@@ -65,15 +65,24 @@ class Registry(Generic[S]):
     Args:
         kind: The kind in one or two words, for errors.
         group: The entry points' group.
-        base: The class of its things.
+        base: The class of its things, or what they subclass.
         first: This package's names that come first, in this order; the first one is the default.
+        check: Checks a thing when it is registered; raises :class:`UserError` if it is refused.
     """
 
-    def __init__(self, kind: str, group: str, base: type[S], *, first: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        group: str,
+        base: type[Any],
+        *,
+        first: tuple[str, ...],
+        check: Callable[[S], None] = lambda one: None,
+    ) -> None:
         self.kind = kind
         self.group = group
         self.base = base
-        self.first = first
+        self.first, self._check = first, check
         self._loaded: dict[str, S] = {}
         self._brought: _Brought | None = None
 
@@ -131,7 +140,9 @@ class Registry(Generic[S]):
             UserError: There is no such name, or its package cannot be used.
         """
         if name not in self._loaded:
-            self._loaded[name] = self._load(name)
+            one = self._load(name)
+            self._check(one)
+            self._loaded[name] = one
         return self._loaded[name]
 
     def _load(self, name: str) -> Any:
@@ -147,7 +158,8 @@ class Registry(Generic[S]):
             raise
         except BaseException as error:  # a plug-in may raise SystemExit, too
             raise UserError(f"{self.kind} '{name}' of {_origin(point)} cannot be loaded: {_said(error)}") from error
-        if not isinstance(spec, self.base) or getattr(spec, "name", name) != name:
+        is_one = issubclass(spec, self.base) if isinstance(spec, type) else isinstance(spec, self.base)
+        if not is_one or getattr(spec, "name", name) != name:
             raise UserError(f"{self.kind} '{name}' of {_origin(point)}: {point.value} is no {self.kind} of that name")
         return spec
 

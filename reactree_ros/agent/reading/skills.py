@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import difflib
-import re
-import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from reactree_ros.agent.decision import Act
-from reactree_ros.agent.reading.dress import typed
+from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
+from reactree_ros.agent.words import without_articles, words
+
+if TYPE_CHECKING:
+    from reactree_ros.agent.grammar import Grammar
 
 #: How many of the nearest skills a refusal names at most.
 NEAREST = 5
 #: The longest text that can be a skill in some dress, in characters.
 _LONGEST = 500
-_DRESS = r"[\s\"'`()\[\]<>{}#_*,:]+|(?<=\w)-(?=\w)"
-_TOKEN = re.compile(rf"{_DRESS}|((?<!\w)-?\d+(?:\.\d+)*|[^\W\d_]+|\d+|.)", re.DOTALL)
-_LAST_STOP = re.compile(r"[.!,;](?=[\s\"'`)\]*_]*\Z)")
-_ARTICLE = re.compile(r"(?<!\w)(?:an?|An|AN|[Tt]he|THE)\s+(?=[^\W\d_])")
 #: Verbs that are near to each other; only the order of what a refusal names is up to them.
 _ALIKE = (
     ("pick", "grab", "take", "get", "fetch", "grasp", "collect", "lift", "hold"),
@@ -55,7 +53,7 @@ class Skills:
             return said
         if len(said) > _LONGEST:
             return None
-        for text in (said, _ARTICLE.sub("", said)):
+        for text in (said, without_articles(said)):
             if found := self._by_words.get(words(text)):
                 return found[0] if len(found) == 1 else None
         return None
@@ -71,7 +69,7 @@ class Skills:
             near = ", ".join(" ".join(skill.split()) for skill in self.nearest(said))
             names = f" The nearest that are: {near}." if near else ""
             said = shortened(said)
-            raise Unreadable(f"'{said}' is not among the skills that are available now.{names}", Act(said))
+            raise Unreadable(f"'{said}' is not among the skills that are available now.{names}", act_of(said))
         return skill
 
     def nearest(self, said: str) -> list[str]:
@@ -98,7 +96,7 @@ class Skills:
 
     def named_in(self, text: str) -> str | None:
         """Return a skill of several words that a text names, if there is one."""
-        said = _joined(words(_ARTICLE.sub("", text)))
+        said = _joined(words(without_articles(text)))
         named = (skills[0] for parts, skills in self._by_words.items() if len(parts) > 1 and _joined(parts) in said)
         return next(named, None)
 
@@ -114,12 +112,16 @@ class Skills:
         return by_words
 
 
-def words(text: str) -> tuple[str, ...]:
-    """Return the words, numbers and signs of a text, in lower case, without what only dresses them."""
-    text = unicodedata.normalize("NFC", typed(text)).casefold()
-    if not text.rstrip("\"'`)]*_ ").endswith(".."):
-        text = _LAST_STOP.sub("", text)
-    return tuple(filter(None, _TOKEN.findall(text)))
+def may_be_said(skill: str, grammar: Grammar, cut: bool) -> bool:
+    """Whether a skill is one of a grammar's; of a reply that was cut, whether no other one may have been meant."""
+    return skill in grammar.skills and not (cut and Skills(grammar.skills).may_go_on(skill))
+
+
+def act_of(skill: str) -> Decision:
+    """Return the decision for a skill."""
+    from reactree_ros.agent.kinds.act import Act  # which is read with this module
+
+    return Act(skill)
 
 
 def _joined(parts: tuple[str, ...]) -> str:
