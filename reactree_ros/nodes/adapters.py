@@ -29,7 +29,7 @@ from reactree_interfaces.srv import (
 
 from reactree_ros.background.pending import Pending, mapped, settle_as
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, Reply, ServerUnavailable
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, Waiting
 from reactree_ros.nodes.heartbeat import Heartbeat
@@ -396,7 +396,10 @@ class RosLanguageModel(LanguageModel):
 
     def _take_reply(self, msg: Generate.Response) -> Reply:
         if msg.error_code == Generate.Response.NONE:
-            return reply_from_msg(msg)
+            try:
+                return reply_from_msg(msg)
+            except ValueError as error:
+                raise LanguageModelError(f"{self._inference}: said: {error}") from error
         kinds = {Generate.Response.NOT_ACTIVE: _NotActive, Generate.Response.ABORTED: _Lost}
         if msg.error_code in kinds:  # a decision that was aborted from here is not waited for
             raise kinds[msg.error_code](f"{self._inference}: {msg.message}")
