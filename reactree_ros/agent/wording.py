@@ -14,7 +14,7 @@ from reactree_ros.agent.parameters import Parameter, ParameterError, Text, Value
 from reactree_ros.agent.text import check_template, shortened_line
 from reactree_ros.agent.words import words
 
-#: The names that may stand now, by parameter.
+#: The names that may stand now, by parameter; any, for one that is not in it.
 Standing = Mapping[str, Sequence[str]]
 #: The longest text that is read, in characters, and the most ways to take one apart.
 _LONGEST, _MOST_WAYS = 2000, 200
@@ -74,13 +74,14 @@ class Wording:
 
     def regex(self, now: Standing | None = None) -> str:
         """Return a regular expression for just what may be said, in the subset that servers agree on."""
-        return self._pattern(REGEX, now)
+        return self.pattern(REGEX, now)
 
     def ebnf(self, now: Standing | None = None) -> str:
         """Return the same as an expression in GBNF."""
-        return self._pattern(GBNF, now)
+        return self.pattern(GBNF, now)
 
-    def _pattern(self, notation: Notation, now: Standing | None) -> str:
+    def pattern(self, notation: Notation, now: Standing | None = None) -> str:
+        """Write what may be said in a notation."""
         parts = []
         for literal, name in self._pieces:
             parts.append(notation.literal(literal) if literal else "")
@@ -88,7 +89,7 @@ class Wording:
                 parts.append(self._part(notation, name, _at(now, name)))
         return notation.line_of(parts)
 
-    def _part(self, notation: Notation, name: str, now: Sequence[str]) -> str:
+    def _part(self, notation: Notation, name: str, now: Sequence[str] | None) -> str:
         parameter = self.parameters[name]
         if not isinstance(parameter, Text):
             return parameter.pattern(notation, now)
@@ -155,9 +156,9 @@ class Wording:
             raise refused[0] if refused else ParameterError(other)
         return readings[0]
 
-    def says(self, said: str) -> bool:
-        """Return whether a text has the words of the template, whatever stands between them."""
-        return len(said) <= _LONGEST and next(self._ways(said, 0, list(self._pieces), {}), None) is not None
+    def begins(self, said: str) -> bool:
+        """Whether a text begins with the words before the first parameter."""
+        return _between(self._pieces[0][0]).match(said.lstrip()) is not None
 
     def _ways(
         self,
@@ -197,8 +198,8 @@ class Wording:
             raise ParameterError(f"{name}: {error}") from None
 
     def _of_fields(self, said: Mapping[str, object], now: Standing | None) -> dict[str, Value]:
-        known = {_key(name): name for name in self.parameters}
-        named = [(known.get(_key(key)), key, value) for key, value in said.items()]
+        known = {key_of(name): name for name in self.parameters}
+        named = [(known.get(key_of(key)), key, value) for key, value in said.items()]
         given: dict[str, Value] = {}
         for name, key, value in named:
             if name is None or name in given:
@@ -213,11 +214,12 @@ class Wording:
         return given
 
 
-def _at(now: Standing | None, name: str) -> Sequence[str]:
-    return () if now is None else now.get(name, ())
+def _at(now: Standing | None, name: str) -> Sequence[str] | None:
+    return None if now is None else now.get(name)
 
 
-def _key(name: str) -> str:
+def key_of(name: str) -> str:
+    """Return a name without capitals, blanks and signs between its words."""
     return "".join(words(name)).replace("_", "")
 
 
