@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, ControlFlow
+from reactree_ros.agent.notation import GBNF, REGEX, Notation
+from reactree_ros.agent.skill import Offer
 
 #: The longest skill that may be said where skills are free, in characters.
 LONGEST_SKILL = 500
@@ -23,10 +25,17 @@ class Grammar(abc.ABC):
     Attributes:
         skills: Every skill that may be said, with ``done``, ``failure`` and what memory may be asked.
         free: Whether others may be said, too, as in a household with free skills.
+        offers: Declared skills that may be said, too, with what may stand in their places.
     """
 
     skills: Sequence[str]
     free: bool
+    offers: Sequence[Offer]
+
+    @property
+    def longest_skills(self) -> Sequence[str]:
+        """Texts that are as long as the skills that may be said."""
+        return [*self.skills, *(" " * offer.longest for offer in self.offers)]
 
     @abc.abstractmethod
     def regex(self) -> str:
@@ -41,7 +50,11 @@ class Grammar(abc.ABC):
 
     def json_schema(self) -> dict[str, Any]:
         """Render as a JSON schema, for servers that take nothing else."""
-        return self._schema(_TEXT if self.free else {"type": "string", "enum": list(self.skills)})
+        if self.free:
+            return self._schema(_TEXT)
+        listed: list[dict[str, Any]] = [{"type": "string", "enum": list(self.skills)}] if self.skills else []
+        listed += [_object(**{offer.skill.name: offer.schema()}) for offer in self.offers]
+        return self._schema(listed[0] if len(listed) == 1 else {"anyOf": listed})
 
     def one_schema(self) -> dict[str, Any]:
         """Render as a JSON schema that stays the same while the skills change; which there are is up to the reader."""
@@ -53,11 +66,15 @@ class Grammar(abc.ABC):
 
     def _skill_regex(self) -> str:
         """Return the part of the regular expression that stands for a skill."""
-        return _FREE if self.free else f"(?:{'|'.join(map(re.escape, self.skills))})"
+        return _FREE if self.free else self._skill(REGEX)
 
     def _skill_rule(self) -> str:
         """Return the EBNF rule that stands for a skill."""
-        return f"skill ::= {_FREE if self.free else ' | '.join(map(_quoted, self.skills))}"
+        return f"skill ::= {_FREE if self.free else self._skill(GBNF)}"
+
+    def _skill(self, notation: Notation) -> str:
+        said = [*map(notation.literal, self.skills), *(offer.pattern(notation) for offer in self.offers)]
+        return notation.one_of(said)
 
 
 @dataclass(frozen=True)
@@ -70,6 +87,7 @@ class DecisionGrammar(Grammar):
         max_characters: Longest thought or subgoal line, in characters.
         free: Whether other skills may follow ``Act:``, too.
         questions: How many questions may still be asked of a person; None: there is nobody to ask.
+        offers: Declared skills that may follow ``Act:``, too.
     """
 
     skills: Sequence[str]
@@ -77,12 +95,13 @@ class DecisionGrammar(Grammar):
     max_characters: int = 1000
     free: bool = False
     questions: int | None = None
+    offers: Sequence[Offer] = ()
 
     def regex(self) -> str:
         """Render as a regular expression; see :meth:`Grammar.regex`."""
         line = f"[^\\n]{{1,{self.max_characters}}}"
         kinds = [f"Think: {line}"]
-        if self.skills:
+        if self.longest_skills:
             kinds.append(f"Act: {self._skill_regex()}")
         if self.control_flows:
             flows = "|".join(flow.value for flow in self.control_flows)
@@ -94,7 +113,7 @@ class DecisionGrammar(Grammar):
     def ebnf(self) -> str:
         """Render as an EBNF grammar; see :meth:`Grammar.ebnf`."""
         kinds, rules = ["think"], ['think ::= "Think: " line']
-        if self.skills:
+        if self.longest_skills:
             kinds.append("act")
             rules.append('act ::= "Act: " skill')
             rules.append(self._skill_rule())
@@ -110,7 +129,7 @@ class DecisionGrammar(Grammar):
 
     def _schema(self, skill: dict[str, Any]) -> dict[str, Any]:
         kinds = [_object(Think=_TEXT)]
-        if self.skills:
+        if self.longest_skills:
             kinds.append(_object(Act=skill))
         if self.control_flows:
             flow = {"type": "string", "enum": [flow.value for flow in self.control_flows]}
@@ -131,6 +150,7 @@ class SubgoalGrammar(Grammar):
         goes_on: Whether an action may be said for the current one.
         max_characters: Longest subgoal, in characters.
         free: Whether other actions may be said, too.
+        offers: Declared skills that are actions, too.
     """
 
     skills: Sequence[str]
@@ -139,6 +159,7 @@ class SubgoalGrammar(Grammar):
     goes_on: bool = True
     max_characters: int = 1000
     free: bool = False
+    offers: Sequence[Offer] = ()
 
     def regex(self) -> str:
         """Render as a regular expression; see :meth:`Grammar.regex`."""

@@ -68,6 +68,10 @@ class Parameter(abc.ABC):
             ParameterError: It may not stand here.
         """
 
+    def longest_of(self, now: Sequence[str] | None = None) -> int:
+        """Return how many characters the longest value has, or a few more."""
+        return max(map(len, self.options(now) or ()), default=2 * _LINE.longest)
+
     def write(self, value: Value) -> str:
         """Return a value as it is said."""
         return str(value)
@@ -342,6 +346,10 @@ class Text(Parameter):
     def words(self) -> str:
         """Say what may stand here."""
         return f"a text of at most {self.longest} characters"
+
+    def longest_of(self, now: Sequence[str] | None = None) -> int:
+        """Return how many characters the longest text has, with every quote in it marked."""
+        return 2 * self.longest
 
     @classmethod
     def of(cls, settings: Any) -> Parameter:

@@ -227,6 +227,11 @@ class Offer:
         function = {"name": self.skill.name.replace(" ", "_"), "description": self.skill.wording}
         return {"type": "function", "function": {**function, "parameters": self.schema()}}
 
+    @property
+    def longest(self) -> int:
+        """How many characters the longest text has that may be said, or a few more."""
+        return self.skill.words.longest(self.now)
+
     def lines(self) -> list[str]:
         """Return every text that may be said; none if there are too many to list."""
         return self.skill.words.options(self.now) or []

@@ -113,6 +113,10 @@ class Wording:
             "additionalProperties": False,
         }
 
+    def longest(self, now: Standing | None = None) -> int:
+        """Return how many characters the longest text has, or a few more."""
+        return len(self.template) + sum(one.longest_of(_at(now, name)) for name, one in self.parameters.items())
+
     # ------------------------------------------------------------------ writing and reading
 
     def write(self, values: Mapping[str, Value]) -> str:

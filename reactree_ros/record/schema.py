@@ -75,7 +75,7 @@ def may_say_to_dict(may_say: MaySay) -> Event:
 
 
 def _skills(kind: str, grammar: Grammar) -> Event:
-    return {"kind": kind, "skills": len(grammar.skills), **({"free": True} if grammar.free else {})}
+    return {"kind": kind, "skills": len(grammar.longest_skills), **({"free": True} if grammar.free else {})}
 
 
 @cache

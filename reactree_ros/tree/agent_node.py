@@ -15,6 +15,7 @@ from reactree_ros.agent.decision import DONE, RECALL, Act, Ask, ControlFlow, Dec
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.prompt import Siblings, system_text, task_turn
+from reactree_ros.agent.reading.refusal import not_available
 from reactree_ros.agent.told import told_failed
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Turn
 from reactree_ros.llm.port import Reply
@@ -275,7 +276,7 @@ class AgentNode(GoalNode):
             and self._context.options.refuse_unavailable
             and decision.skill not in self._offered()
         ):
-            objection = f"'{decision.skill}' is not among the skills that are available now."
+            objection = not_available(decision.skill)
         if objection:
             self.refuse(text, objection, decision)
             return ()

@@ -48,7 +48,9 @@ def read(text: str, grammar: Grammar, *, cut: bool = False) -> tuple[Said, ...]:
     words = own_words(text, asks=_asks(grammar))
     cut = cut and text.endswith(words)
     reader = Reader(grammar, cut=cut)
-    return _as_the_grammar_has_it(words.strip(), grammar, cut) or reader.read(parts_of(words, reader.kinds))
+    return _as_the_grammar_has_it(words.strip(), grammar, cut) or reader.read(
+        parts_of(words, reader.kinds, (), grammar.offers)
+    )
 
 
 def says_exactly(text: str, grammar: Grammar) -> bool:
@@ -81,7 +83,7 @@ def read_call(calls: Iterable[tuple[str, str]], grammar: Grammar, *, text: str =
     called = [{"name": name, "arguments": arguments} for name, arguments in calls]
     _check_length("".join([text, *map(str, called)]))
     reader = Reader(grammar, cut=False)
-    return reader.read(parts_of(own_words(text, asks=_asks(grammar)), reader.kinds, called))
+    return reader.read(parts_of(own_words(text, asks=_asks(grammar)), reader.kinds, called, grammar.offers))
 
 
 def read_choice(text: str, options: Sequence[str], *, cut: bool = False) -> str:
@@ -112,7 +114,8 @@ def _as_the_grammar_has_it(text: str, grammar: Grammar, cut: bool) -> tuple[Said
     assert isinstance(grammar, DecisionGrammar)  # the two there are
     if text.startswith("Act: "):
         skill = text[len("Act: ") :]
-        return (Said(text, Act(skill)),) if _may_be_said(skill, grammar, cut) else ()
+        meant = _may_be_said(skill, grammar, cut)
+        return () if meant is None else (Said(text, Act(meant)),)
     if text.startswith("Expand:"):
         expand = None if cut else expansion_in_plain_words(text, grammar.control_flows)
         return (Said(text, expand),) if expand is not None else ()
@@ -133,13 +136,16 @@ def _asks(grammar: Grammar) -> bool:
 
 def _subgoal_as_the_grammar_has_it(text: str, grammar: SubgoalGrammar, cut: bool) -> tuple[Said, ...]:
     said = _SUBGOAL.fullmatch(text)
-    if said is None or not _may_be_said(said["action"], grammar, cut):
+    if said is None or (action := _may_be_said(said["action"], grammar, cut)) is None:
         return ()
     if not (grammar.goes_on if said["subgoal"] is None else grammar.begins):
         return ()
     begun = (begin_subgoal(grammar, said["subgoal"]),) if said["subgoal"] is not None else ()
-    return (*begun, Said(f"Action: {said['action']}", Act(said["action"])))
+    return (*begun, Said(f"Action: {said['action']}", Act(action)))
 
 
-def _may_be_said(skill: str, grammar: Grammar, cut: bool) -> bool:
-    return skill in grammar.skills and not (cut and Skills(grammar.skills).may_go_on(skill))
+def _may_be_said(skill: str, grammar: Grammar, cut: bool) -> str | None:
+    """Return a skill that is said in just the words of the grammar; None if it is not, or may have been cut."""
+    skills = Skills.of(grammar)
+    meant = skills.exactly(skill)
+    return None if meant is None or (cut and skills.may_go_on(meant)) else meant

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from reactree_ros.agent.reading.calls import call_of, named_by, worded
 from reactree_ros.agent.reading.dress import bare, plain, unquoted
 from reactree_ros.agent.reading.labels import Kind, Label, inline_label, label_of
 from reactree_ros.agent.reading.refusal import Unreadable
 from reactree_ros.agent.reading.values import argument_in, pieces_of, said_in
+from reactree_ros.agent.skill import Offer
 
 #: What follows a thought in a prompt.
 _OKS = ("OK.", "OK")
@@ -57,25 +59,28 @@ class Part:
         return self.text.partition("\n")[2].strip()
 
 
-def parts_of(text: str, kinds: Collection[Kind], values: Iterable[Any] = ()) -> list[Part]:
+def parts_of(
+    text: str, kinds: Collection[Kind], values: Iterable[Any] = (), offers: Sequence[Offer] = ()
+) -> list[Part]:
     """Take a reply apart.
 
     Args:
         text: What was said.
         kinds: The kinds of decision there are; labels of others are words like any other.
         values: What was said after it in JSON.
+        offers: The declared skills that may be said.
 
     Raises:
         Unreadable: A value in it cannot be read.
     """
     try:
-        return _parts_of(text, kinds, values)
+        return _parts_of(text, kinds, values, offers)
     except RecursionError:
         raise Unreadable("The JSON is nested too deeply; say one decision.") from None
 
 
-def _parts_of(text: str, kinds: Collection[Kind], values: Iterable[Any]) -> list[Part]:
-    parts = _Parts(kinds)
+def _parts_of(text: str, kinds: Collection[Kind], values: Iterable[Any], offers: Sequence[Offer]) -> list[Part]:
+    parts = _Parts(kinds, offers)
     pieces = pieces_of(text)
     if len(pieces) == 1:  # no value, unless it is in typographic quotes
         pieces = pieces_of(unquoted(plain(text)))
@@ -91,8 +96,8 @@ def _parts_of(text: str, kinds: Collection[Kind], values: Iterable[Any]) -> list
 
 
 class _Parts:
-    def __init__(self, kinds: Collection[Kind]) -> None:
-        self._kinds = kinds
+    def __init__(self, kinds: Collection[Kind], offers: Sequence[Offer]) -> None:
+        self._kinds, self._offers = kinds, offers
         self._labels = {*kinds, Kind.ANSWER, Kind.ARGUMENT} | ({Kind.FLOW} if Kind.EXPAND in kinds else set())
         self._quotes = 0
         self.found = [Part(None)]
@@ -154,9 +159,14 @@ class _Parts:
     def add_value(self, value: Any) -> None:
         last = self.found[-1]
         if last.kind is Kind.ARGUMENT and not last.text:
-            last.lines = [argument_in(value)]
+            act = self.found[-2]
+            if called := named_by(act.first, self._offers):
+                act.lines, act.whole = [str(call_of(called, value))], True
+                self.found.pop()
+            else:
+                last.lines = [argument_in(value)]
             return
-        said = said_in(value)
+        said = said_in(worded(value, self._offers))
         lead, quoted = "", self._is_quoted
         if last.kind is not None and not last.text:  # only its label: Act: {…}
             if not {kind for kind, _ in said} <= {last.kind, Kind.THINK, *_INSIDE.get(last.kind, ())}:
@@ -172,7 +182,7 @@ class _Parts:
     def _parts_of_value(self, kind: Kind, said: Any, lead: str, quoted: bool) -> list[Part]:
         if kind is Kind.EXPAND:
             return [Part(kind, lead=lead, quoted=quoted, value=said, whole=True)]
-        inside = parts_of(said, self._kinds) if kind is Kind.ANSWER else []
+        inside = parts_of(said, self._kinds, (), self._offers) if kind is Kind.ANSWER else []
         if any(part.kind for part in inside):
             inside[0].lead = lead
             return inside

@@ -41,7 +41,7 @@ class Reader:
         self._grammar = grammar
         self._cut = cut
         self._chooses = chooses
-        self._skills = Skills(grammar.skills)
+        self._skills = Skills.of(grammar)
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

@@ -12,7 +12,7 @@ from reactree_ros.agent.reading.refusal import Unreadable, shortened
 
 _REASONS = ("reasoning", "reason", "rationale", "analysis", "reflection", "explanation", "plan")
 _THINK = ("think", "thought", "thoughts", "thinking", *_REASONS)
-_ACT = ("act", "action", "nextaction", "skill", "command", "nextstep", "step")
+ACT = ("act", "action", "nextaction", "skill", "command", "nextstep", "step")
 _EXPAND = ("expand", "expansion", "decompose", "decomposition")
 _ASK = ("ask", "askperson", "askuser", "askhuman", "question", "clarification", "clarifyingquestion")
 _FLOW = ("controlflow", "flow")
@@ -20,14 +20,14 @@ _SUBGOALS = ("subgoals", "subtasks")
 _SUBGOAL = ("subgoal", "nextsubgoal")
 _WRAPPERS = ("decision", "nextdecision", "decisions", "response", "answer", "finalanswer", "output", "toolcalls")
 _TYPES = ("type", "kind", "decisiontype", "actiontype")
-_NAMES = ("name", "tool", "toolname", "function", "functionname", "verb")
-_ARGUMENTS = ("arguments", "args", "parameters", "params", "input", "actioninput", "toolinput", "argument", "target")
+NAMES = ("name", "tool", "toolname", "function", "functionname", "verb")
+ARGUMENTS = ("arguments", "args", "parameters", "params", "input", "actioninput", "toolinput", "argument", "target")
 _CONTENTS = ("object", "content", "value", "text", "description")
 #: Fields that say nothing of the decision.
 _BESIDE = frozenset({"id", "callid", "confidence", "goal", "task", "observation", "state"})
 _KINDS = {
     **dict.fromkeys(_THINK, Kind.THINK),
-    **dict.fromkeys((*_ACT, "execute", "executeskill", "doaction"), Kind.ACT),
+    **dict.fromkeys((*ACT, "execute", "executeskill", "doaction"), Kind.ACT),
     **dict.fromkeys(_EXPAND, Kind.EXPAND),
     **dict.fromkeys(_ASK[:4], Kind.ASK),
 }
@@ -110,7 +110,7 @@ class _Fields:
     def _put(self, fields: Mapping[str, Any]) -> None:
         for name, value in fields.items():
             if value is not None and value not in ("", [], {}):
-                key = _key(name)
+                key = key_in_json(name)
                 self._fields[key if key not in self._fields else f"{key} (twice)"] = value
 
     def __contains__(self, key: str) -> bool:
@@ -123,7 +123,7 @@ class _Fields:
             Unreadable: Something was not.
         """
         name = next((name for name in self._fields if name not in _BESIDE), None)
-        if name in (*_ACT, *_ASK, *_EXPAND, *_WRAPPERS, *_SUBGOALS):
+        if name in (*ACT, *_ASK, *_EXPAND, *_WRAPPERS, *_SUBGOALS):
             raise Unreadable(f"Say one decision at a time; '{name}' is said as well.")
         if name is not None:
             raise Unreadable(f"What '{shortened(name, 40)}' means in the JSON is not known; leave it out.")
@@ -139,13 +139,13 @@ class _Fields:
 
     def take_kind(self) -> Kind | None:
         """Take the field that names the kind of the decision; what it comes with may lie in a field of its own."""
-        if _key(str(self._fields.get("type"))) in _STRUCTURE:
+        if key_in_json(str(self._fields.get("type"))) in _STRUCTURE:
             del self._fields["type"]
         alone = len(self._fields) == 1  # what is all that is said of an act is its skill, whatever it is called
-        for key in (*_TYPES, *_NAMES, "decision", *([] if alone else ["action", "act"])):
-            if isinstance(name := self._fields.get(key), str) and (kind := _KINDS.get(_key(name))) is not None:
+        for key in (*_TYPES, *NAMES, "decision", *([] if alone else ["action", "act"])):
+            if isinstance(name := self._fields.get(key), str) and (kind := _KINDS.get(key_in_json(name))) is not None:
                 del self._fields[key]
-                for held in (*_ARGUMENTS, *_CONTENTS):
+                for held in (*ARGUMENTS, *_CONTENTS):
                     self._unwrap(held)
                 return kind
         return None
@@ -160,18 +160,18 @@ class _Fields:
 
 def _decision(fields: _Fields, kind: Kind | None, depth: int) -> list[Saying]:
     """Return what fields say besides thoughts and subgoals."""
-    inner = fields.take(*_WRAPPERS, "function", *_ACT, *_EXPAND, of=(Mapping, list))
+    inner = fields.take(*_WRAPPERS, "function", *ACT, *_EXPAND, of=(Mapping, list))
     if inner is not None:
         return said_in(inner, depth + 1)
     if kind is Kind.EXPAND or any(key in fields for key in _SUBGOALS):
         return [(Kind.EXPAND, (fields.take(*_FLOW), fields.take(*_SUBGOALS)))]
     if kind in (Kind.THINK, Kind.ASK):
         named = _ASK if kind is Kind.ASK else ()
-        return [(kind, text) for text in fields.take_texts((*named, *_CONTENTS, *_ARGUMENTS))]
+        return [(kind, text) for text in fields.take_texts((*named, *_CONTENTS, *ARGUMENTS))]
     if kind is None and (text := fields.take(*_WRAPPERS, of=str)) is not None:
         return [(Kind.ANSWER, text)]
-    skill = [*_words(fields.take(*_ACT, *_NAMES, *_TYPES))]
-    skill += _words(fields.take(*_ARGUMENTS, *(_CONTENTS if kind else _CONTENTS[:1])))
+    skill = [*_words(fields.take(*ACT, *NAMES, *_TYPES))]
+    skill += _words(fields.take(*ARGUMENTS, *(_CONTENTS if kind else _CONTENTS[:1])))
     return [(Kind.ACT, " ".join(skill))] if skill else []
 
 
@@ -247,7 +247,8 @@ def _holds_an_object(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(map(_holds_an_object, value))
 
 
-def _key(name: str) -> str:
+def key_in_json(name: str) -> str:
+    """Return the name of a field without capitals, blanks and hyphens."""
     return re.sub(r"[\s_-]", "", name).casefold()
 
 

@@ -86,7 +86,7 @@ async def ask(usage: Usage, generation: Generation, may_say: MaySay, method: Met
         return await _rounds(usage, generation, may_say)
     if method is Method.ONE_SCHEMA:
         held = Constraint(ConstraintKind.JSON_SCHEMA, may_say.one_schema())
-        held_one = _with_room(generation, may_say.skills, held)
+        held_one = _with_room(generation, may_say.longest_skills, held)
         return await _uttered(usage, held_one, partial(says_exactly, grammar=may_say))
     return await _one_request(usage, generation, may_say)
 
@@ -117,7 +117,8 @@ async def _one_request(usage: Usage, generation: Generation, grammar: Grammar) -
         ConstraintKind.JSON_SCHEMA: grammar.json_schema,
     }
     held = Constraint(kind, render[kind]())
-    return await _uttered(usage, _with_room(generation, grammar.skills, held), partial(says_exactly, grammar=grammar))
+    held_one = _with_room(generation, grammar.longest_skills, held)
+    return await _uttered(usage, held_one, partial(says_exactly, grammar=grammar))
 
 
 async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar) -> Utterance:
@@ -128,12 +129,13 @@ async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar
         selected = await _select(usage, after(said), options, Method.ROUNDS)
         return replace(selected, text=said + selected.text)
 
-    kinds = ["Think:", *(["Act:"] if grammar.skills else []), *(["Expand:"] if grammar.control_flows else [])]
+    kinds = ["Think:", *(["Act:"] if grammar.longest_skills else [])]
+    kinds += ["Expand:"] if grammar.control_flows else []
     kinds += ["Ask:"] if grammar.questions else []
     kind = await select("", kinds)
     if kind.text not in kinds:
         return kind
-    if kind.text == "Act:" and not grammar.free:
+    if kind.text == "Act:" and not grammar.free and not grammar.offers:
         return await select(kind.text, [f" {skill}" for skill in grammar.skills])
     said = kind.text
     if said == "Expand:":

@@ -15,6 +15,7 @@ from reactree_ros.agent.decision import Act
 from reactree_ros.agent.foreign import framed, in_lines
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.reading.refusal import not_available
 from reactree_ros.agent.text import well_formed
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.errors import UserError
@@ -355,7 +356,7 @@ class CodeRunner(GoalNode):
         context.budget.steps += 1
         listed = context.options.refuse_unavailable and not context.household.free_skills
         if listed and skill not in (yield from self.available_skills()):
-            reason = f"'{skill}' is not among the skills that are available now."
+            reason = not_available(skill)
             context.listener.refused(self, Said(str(Act(skill)), Act(skill)), reason)
             self.add(Saw(f"run: {skill}\n{reason}"))
             return reason
