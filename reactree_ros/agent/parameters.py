@@ -68,6 +68,10 @@ class Parameter(abc.ABC):
             ParameterError: It may not stand here.
         """
 
+    def example(self, now: Sequence[str] | None = None) -> Value:
+        """Return one value."""
+        return (self.options(now) or ("1",))[0]
+
     def longest_of(self, now: Sequence[str] | None = None) -> int:
         """Return how many characters the longest value has, or a few more."""
         return max(map(len, self.options(now) or ()), default=2 * _LINE.longest)
@@ -268,6 +272,10 @@ class Number(Parameter):
             raise ParameterError(f"{shortened_line(str(said), 40)} may not stand here, but {self.words()}")
         value = _exact(self.least) + round(steps) * _exact(self.step)
         return int(value) if self._whole else float(value)
+
+    def example(self, now: Sequence[str] | None = None) -> int | float:
+        """Return the least."""
+        return self.least
 
     def write(self, value: Value) -> str:
         """Return a number without zeros that say nothing."""

@@ -55,7 +55,7 @@ def system_text(
         recall: With working memory's ``recall location of`` action or without.
         asks: Whether a person can be asked, which the paper has not.
     """
-    actions = [*household.actions, *(["recall location of"] if recall else []), "done", "failure"]
+    actions = [*household.listed, *(["recall location of"] if recall else []), "done", "failure"]
     act = _ACT.format(actions=", ".join(actions))
     texts = household.control_flows
     *first, last = [text for flow, text in texts.items() if control_flows is None or flow in control_flows] or [""]

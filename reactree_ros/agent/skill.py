@@ -78,6 +78,9 @@ class Skill:
                     f"effect.{what}: '{about}' is no parameter; {did_you_mean(str(about), self.parameters)}"
                 )
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.wording))
+
     @cached_property
     def words(self) -> Wording:
         """Its wording with its parameters."""
@@ -232,6 +235,11 @@ class Offer:
         """How many characters the longest text has that may be said, or a few more."""
         return self.skill.words.longest(self.now)
 
+    def example(self) -> SkillCall:
+        """Return one call of it."""
+        each = self.skill.parameters.items()
+        return self.skill.call({name: one.example(self.now.get(name)) for name, one in each})
+
     def lines(self) -> list[str]:
         """Return every text that may be said; none if there are too many to list."""
         return self.skill.words.options(self.now) or []
@@ -269,6 +277,12 @@ def offered_of(data: Any) -> Offered:
 def as_data(offered: Iterable[Offered]) -> list[Any]:
     """Return what is offered for a record or a message."""
     return [one if isinstance(one, str) else one.as_data() for one in offered]
+
+
+def apart(offered: Iterable[Offered]) -> tuple[list[str], list[Offer]]:
+    """Return what is offered as texts, and the declared skills."""
+    offered = list(offered)
+    return [one for one in offered if isinstance(one, str)], [one for one in offered if isinstance(one, Offer)]
 
 
 def lines_of(offered: Iterable[Offered]) -> list[str]:

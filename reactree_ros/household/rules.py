@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from reactree_ros.agent.parameters import Named
+from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.scene import HANDS, Scene, Thing
 from reactree_ros.household.tasks import GoalCondition
@@ -40,18 +42,19 @@ def parse_skill(text: str, scene: Scene) -> Skill | str:
     return Skill(verb, thing)
 
 
-def available_skills(scene: Scene) -> list[str]:
-    """List the skills that the agent may try: every room, and what it sees with what its properties allow."""
-    skills = [f"go to {room.name}" for room in scene.rooms]
+def available_skills(scene: Scene, declared: Sequence[Declared] = WAH_NL.skills) -> list[str]:
+    """List what the agent may try of some skills: with every room, and with what it sees as its properties allow."""
+    asked = [(skill.verb, which_of(skill)) for skill in declared]
+    told = [f"{verb} {room.name}" for verb, which in asked if not which for room in scene.rooms]
     for thing in scene.visible():
-        skills.append(f"go to {thing.name}")
-        if "GRABBABLE" in thing.properties:
-            skills += (f"pick up {thing.name}", f"put down {thing.name}")
-        if "CAN_OPEN" in thing.properties:
-            skills += (f"open {thing.name}", f"close {thing.name}")
-        if "HAS_SWITCH" in thing.properties:
-            skills.append(f"turn on {thing.name}")
-    return skills
+        told += [f"{verb} {thing.name}" for verb, which in asked if not which or which in thing.properties]
+    return told
+
+
+def which_of(skill: Declared) -> str:
+    """Return the property that a thing has to have for a skill; empty if any thing will do."""
+    (thing,) = skill.parameters.values()
+    return thing.which if isinstance(thing, Named) else ""
 
 
 def check(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> tuple[Outcome, str]:

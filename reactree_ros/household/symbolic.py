@@ -11,6 +11,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from reactree_ros.agent.skill import Offered
 from reactree_ros.errors import UserError
 from reactree_ros.household import rules
 from reactree_ros.household.household import WAH_NL
@@ -97,7 +98,7 @@ class SymbolicWorld(World):
         """Tell all rooms, receptacles and objects of the house."""
         return Pending.of(rules.survey(self.scene))
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """List the skills for every room and for what is visible in this one."""
         return Pending.of(rules.available_skills(self.scene))
 

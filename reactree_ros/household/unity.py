@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from pydantic import Field
 
+from reactree_ros.agent.skill import Offered
 from reactree_ros.errors import UserError
 from reactree_ros.household import rules
 from reactree_ros.household.client import VirtualHomeClient
@@ -102,7 +103,7 @@ class VirtualHomeUnityWorld(World):
         """Tell all rooms, receptacles and objects of the apartment."""
         return self._ask(lambda scene: rules.survey(self._read()))
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """List the skills for every room and for what is visible in this one."""
         return self._ask(rules.available_skills)
 

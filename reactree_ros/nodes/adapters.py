@@ -27,6 +27,7 @@ from reactree_interfaces.srv import (
     ResetWorld,
 )
 
+from reactree_ros.agent.skill import Offered
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
 from reactree_ros.nodes import steady
@@ -170,7 +171,7 @@ class RosWorld(World):
         request = Observe.Request(everything=True)
         return self._asked(self._observe, request, lambda msg: observation_from_msg(msg.observation))
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """Ask which skills may be tried; or know it from the last skill."""
         if self._now:
             return Pending.of(self._now)

@@ -229,7 +229,7 @@ class Bridge(ManagedNode):
 
     def _check_policy(self, policy: SkillPolicy, world: World) -> None:
         try:
-            policy.check(world.household.actions, world.words, world.free_verbs)
+            policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
         except UserError:
             world.close()
             raise

@@ -13,6 +13,7 @@ from action_msgs.msg import GoalStatus
 from rclpy.node import Node
 from rosidl_runtime_py.convert import message_to_ordereddict
 
+from reactree_ros.agent.skill import Offered
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import ONE_HAND, WAH_NL
 from reactree_ros.household.rules import Skill
@@ -229,7 +230,7 @@ class RobotWorld(World):
         """Say where the robot is and what is in the room."""
         return Pending.of(self._map().around())
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """List what may be tried of what the robot can do."""
         return Pending.of(self._map().skills(self._mapped))
 

@@ -16,6 +16,8 @@ from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.prompt import Siblings, system_text, task_turn
 from reactree_ros.agent.reading.refusal import not_available
+from reactree_ros.agent.reading.skills import Skills
+from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.told import told_failed
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Turn
 from reactree_ros.llm.port import Reply
@@ -103,6 +105,7 @@ class AgentNode(GoalNode):
         self._window = ContextWindow(head=0)
         self._thoughts: set[str] = set()  # since it last did something
         self._skills: Sequence[str] = ()  # what may be done, as it was told last
+        self._offers: Sequence[Offer] = ()  # what else, with values in its places
         self._done: list[tuple[str, str]] = []  # what it did, with what came of it
         self._failed_expansions: list[Expand] = []
 
@@ -159,7 +162,7 @@ class AgentNode(GoalNode):
         yield from self._learn_skills()
 
     def _learn_skills(self) -> Generator[Step, Any, None]:
-        skills = yield from self.available_skills()
+        skills, self._offers = apart((yield from self.available_skills()))
         self._skills = (*self.own_actions(), *skills)
 
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
@@ -216,7 +219,7 @@ class AgentNode(GoalNode):
     def _grammar(self) -> DecisionGrammar:
         free = self._context.household.free_skills
         flows, questions = self._abilities.control_flows, self._questions_left()
-        return DecisionGrammar(self._offered(), flows, free=free, questions=questions)
+        return DecisionGrammar(self._offered(), flows, free=free, questions=questions, offers=self._offers)
 
     def _offered(self) -> Sequence[str]:
         """Return what may be done, without what would bring nothing new where that is left out."""
@@ -274,7 +277,7 @@ class AgentNode(GoalNode):
         elif (
             isinstance(decision, Act)
             and self._context.options.refuse_unavailable
-            and decision.skill not in self._offered()
+            and Skills(self._offered(), self._offers).exactly(decision.skill) is None
         ):
             objection = not_available(decision.skill)
         if objection:

@@ -21,6 +21,7 @@ from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.prompt import shortened, start_turn
 from reactree_ros.agent.reading import Unreadable, read
+from reactree_ros.agent.skill import Offered
 from reactree_ros.agent.summary import SUMMARY_STOPS, read_summary, summary_request, without_oldest
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, is_closed, node_text
 from reactree_ros.llm.port import (
@@ -538,7 +539,7 @@ class GoalNode(Composite, abc.ABC):
             else:
                 return observation
 
-    def available_skills(self) -> Generator[Step, Any, Sequence[str]]:
+    def available_skills(self) -> Generator[Step, Any, Sequence[Offered]]:
         """Return the world's skills that may be tried now.
 
         Raises:
@@ -548,7 +549,7 @@ class GoalNode(Composite, abc.ABC):
             yield from self.hold()
             pending = asked(self.world.available_skills)
             try:
-                skills: Sequence[str] = yield Wait("skills", pending, WorldError, call=Call("skills"))
+                skills: Sequence[Offered] = yield Wait("skills", pending, WorldError, call=Call("skills"))
             except _RobotLost as lost:
                 self.see((yield from self._after_hold(f"You could not go on: {lost}.")))
             else:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from reactree_ros.agent.skill import Offered
 from reactree_ros.pending import Pending, asked, give_up_after, mapped, pass_on, settle_as, where_late
 from reactree_ros.world.port import Household, Observation, Outcome, RightOfWay, Score, Use, World, WorldError
 from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict
@@ -58,7 +58,7 @@ class WorldWrapper(World):
         """See :meth:`World.survey`."""
         return self.inner.survey()
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """See :meth:`World.available_skills`."""
         return self.inner.available_skills()
 
@@ -156,7 +156,7 @@ class SkillTimeLimit(WorldWrapper):
         """See :meth:`World.survey`; waits until what was cancelled has ended."""
         return self._rested(lambda: self._answered("survey", self.inner.survey))
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """See :meth:`World.available_skills`; waits until what was cancelled has ended."""
         return self._rested(lambda: self._answered("available_skills", self.inner.available_skills))
 
@@ -297,10 +297,9 @@ class PolicyGuard(WorldWrapper):
     @property
     def household(self) -> Household:  # type: ignore[override]
         """The inner world's, without the verbs of which the policy denies everything."""
-        household = self.inner.household
-        return replace(household, actions=tuple(verb for verb in household.actions if self._policy.permits(verb)))
+        return self.inner.household.only(self._policy.permits)
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """See :meth:`World.available_skills`; those that the policy does not deny."""
         verbs = self.inner.household.actions
         offered = partial(self._policy.offers, verbs=verbs)
@@ -310,7 +309,7 @@ class PolicyGuard(WorldWrapper):
         """See :meth:`World.execute`; what is carried out is the very text that was judged."""
         world = self.inner
         try:  # also where it was done before: a robot may get its map, and with it its words, later
-            self._policy.check(world.household.actions, world.words, world.free_verbs)
+            self._policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
         except PolicyError as error:
             return Pending.of(_refused(str(error)))
         return _followed(asked(world.canonical, skill), lambda meant: self._judged(meant, skill))

@@ -13,6 +13,7 @@ from typing import Any
 from reactree_ros.agent.decision import DONE, Act
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.skill import lines_of
 from reactree_ros.agent.turns import Said, Saw
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
@@ -131,7 +132,7 @@ class PlanNode(GoalNode):
             near: What was seen last.
         """
         context = self._context
-        available = yield from self.available_skills()
+        available = lines_of((yield from self.available_skills()))
         skill = skill_for(step, available, near)
         if skill is None:
             reason = f"'{step}' is not executable now."

@@ -14,6 +14,7 @@ from reactree_ros.agent.grammar import SubgoalGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.turns import Turn
 from reactree_ros.errors import UserError
 from reactree_ros.lab.planners.hiagent.chunks import ChunkMemory, as_turns, retrievals
@@ -63,6 +64,7 @@ class HiAgentNode(GoalNode):
         self._settings = settings
         self._head: tuple[Turn, ...] = ()
         self._skills: Sequence[str] = ()  # of the world, what may be tried now
+        self._offers: Sequence[Offer] = ()  # its declared skills among them
 
     # ------------------------------------------------------------------ the program
 
@@ -145,7 +147,7 @@ class HiAgentNode(GoalNode):
         yield from self._learn_skills()
 
     def _learn_skills(self) -> Generator[Step, Any, None]:
-        self._skills = yield from self.available_skills()
+        self._skills, self._offers = apart((yield from self.available_skills()))
 
     def shorten(self, error: PromptTooLong) -> None:
         """Leave examples out from now on; where there are none, hide what was retrieved.
@@ -177,12 +179,13 @@ class HiAgentNode(GoalNode):
             number=begun + 1,
             goes_on=self.memory.current is not None,
             free=self._context.household.free_skills,
+            offers=self._offers,
         )
 
     def _system_text(self) -> str:
         recall = "" if self._context.working_memory is None else f" {RECALL.strip()},"
         household = self._context.household
-        text = _prompt(household, "system").format(recall=recall, actions=", ".join(household.actions))
+        text = _prompt(household, "system").format(recall=recall, actions=", ".join(household.listed))
         return f"{text}\n{prompt(PROMPTS, 'retrieval.txt')}" if self._settings.retrieval else text
 
     def _find_examples(self) -> Generator[Step, Any, list[str]]:

@@ -16,6 +16,8 @@ from reactree_ros.agent.foreign import framed, in_lines
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.reading.refusal import not_available
+from reactree_ros.agent.reading.skills import Skills
+from reactree_ros.agent.skill import apart
 from reactree_ros.agent.text import well_formed
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.errors import UserError
@@ -91,7 +93,7 @@ def _skills_for_code(household: Household) -> str:
     """Describe a household's skills for code: its own file, or its verbs where its rules say the rest; else nothing."""
     with contextlib.suppress(FileNotFoundError):
         return prompt(household.prompts, _SKILLS)
-    return f"  {', '.join(household.actions)}" if household.rules else ""
+    return f"  {', '.join(household.listed)}" if household.rules else ""
 
 
 def closed(said: str, *, cut: bool) -> str:
@@ -355,7 +357,7 @@ class CodeRunner(GoalNode):
         self.check_budget()
         context.budget.steps += 1
         listed = context.options.refuse_unavailable and not context.household.free_skills
-        if listed and skill not in (yield from self.available_skills()):
+        if listed and Skills(*apart((yield from self.available_skills()))).exactly(skill) is None:
             reason = not_available(skill)
             context.listener.refused(self, Said(str(Act(skill)), Act(skill)), reason)
             self.add(Saw(f"run: {skill}\n{reason}"))

@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, model_validator
 
+from reactree_ros.agent.skill import Offered
 from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 from reactree_ros.lab.worlds.ai2thor.alfred import Trial, load_trials
@@ -144,7 +145,7 @@ class Ai2ThorWorld(World):
         """Look around: the fixed receptacles of the room, and what is held."""
         return self._submit(lambda agent: agent.observe())
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """List the skills for the fixed receptacles of the room and for what the agent sees."""
         return self._submit(lambda agent: agent.available_skills())
 
