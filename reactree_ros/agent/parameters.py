@@ -281,6 +281,13 @@ class Number(Parameter):
         """Return a number without zeros that say nothing."""
         return _numeral(_exact(value))
 
+    @property
+    def greatest(self) -> float:
+        """The last of its steps."""
+        return float(
+            _exact(self.least) + int((_exact(self.most) - _exact(self.least)) / _exact(self.step)) * _exact(self.step)
+        )
+
     def words(self) -> str:
         """Say what may stand here."""
         unit = f" {self.unit}" if self.unit else ""

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from reactree_ros.agent.skill import Offered
 from reactree_ros.errors import UserError
-from reactree_ros.household import rules
+from reactree_ros.household import looking, rules
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.rules import Skill
@@ -92,7 +92,7 @@ class SymbolicWorld(World):
 
     def observe(self) -> Pending[Observation]:
         """Look around the room the agent is in."""
-        return Pending.of(self._with_others(rules.look_around(self.scene)))
+        return Pending.of(self._with_others(looking.look_around(self.scene)))
 
     def survey(self) -> Pending[Observation]:
         """Tell all rooms, receptacles and objects of the house."""
@@ -120,7 +120,7 @@ class SymbolicWorld(World):
     def _with_others(self, observation: Observation) -> Observation:
         """Tell of the other agents in the room."""
         told = [
-            is_here(name, tuple(thing.name for thing in rules.held(other.scene)))
+            is_here(name, tuple(thing.name for thing in looking.held(other.scene)))
             for name, other in self._team.items()
             if other is not self and other.scene.agent_room is self.scene.agent_room
         ]

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from reactree_ros.agent.skill import Offered
 from reactree_ros.errors import UserError
-from reactree_ros.household import rules
+from reactree_ros.household import looking, rules
 from reactree_ros.household.client import VirtualHomeClient
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.rules import Skill
@@ -93,11 +93,11 @@ class VirtualHomeUnityWorld(World):
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         """Bring the apartment back to where the task starts; nothing in it is random."""
-        return self._ask(lambda scene: self._with_picture(rules.look_around(scene)), anew=True)
+        return self._ask(lambda scene: self._with_picture(looking.look_around(scene)), anew=True)
 
     def observe(self) -> Pending[Observation]:
         """Look around the room the agent is in."""
-        return self._ask(lambda scene: self._with_picture(rules.look_around(self._read())))
+        return self._ask(lambda scene: self._with_picture(looking.look_around(self._read())))
 
     def survey(self) -> Pending[Observation]:
         """Tell all rooms, receptacles and objects of the apartment."""

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -27,6 +28,7 @@ from reactree_interfaces.srv import (
     ResetWorld,
 )
 
+from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import Offered
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
@@ -38,6 +40,7 @@ from reactree_ros.nodes.messages import (
     error_from_msg,
     household_from_msg,
     observation_from_msg,
+    offers_from,
     reply_from_msg,
     request_to_msg,
     settings_from,
@@ -79,7 +82,7 @@ class RosWorld(World):
         self._life: int | None = None  # of the bridge that the task has begun with
         self._skill: Pending[Observation] | None = None
         self.about: dict[str, Any] = {}  # which world it is and its settings, as far as the bridge knows
-        self._now: tuple[str, ...] = ()  # the skills that may be tried, as long as nothing has happened since
+        self._now: tuple[Offered, ...] = ()  # the skills that may be tried, as long as nothing has happened since
         self._last: Pending[None] = Pending.of(None)  # the end of the skill that was cancelled last
         self._cancelled: deque[Callable[[], None]] = deque()
         self._wake = Wake(node, self._stop_cancelled)
@@ -177,8 +180,12 @@ class RosWorld(World):
             return Pending.of(self._now)
         return self._asked(self._available, AvailableSkills.Request(), self._take_skills)
 
-    def _take_skills(self, msg: AvailableSkills.Response) -> Sequence[str]:
-        self._now = tuple(msg.skills)
+    def _take_skills(self, msg: Any) -> Sequence[Offered]:
+        """Take in what may be tried now, of any message that says so."""
+        try:
+            self._now = (*msg.skills, *offers_from(msg.offers))
+        except ValueError as error:
+            raise WorldError(f"{self._bridge}: {error}") from error
         return self._now
 
     def score(self) -> Pending[Score | None]:
@@ -206,6 +213,8 @@ class RosWorld(World):
 
     def execute(self, skill: str) -> Pending[Observation]:
         """Send a skill as a goal; a cancel before the goal was accepted is carried out on acceptance."""
+        with suppress(ParameterError):
+            skill = self.household.call(skill)
         goal = SkillGoal(skill)
         self._now = ()
 
@@ -257,7 +266,7 @@ class RosWorld(World):
         outcome = OUTCOMES[told.outcome]
         if outcome is Outcome.WORLD_UNAVAILABLE or not told.observation.text:
             raise WorldError(f"{self._bridge}: {told.message or outcome.value}")
-        self._now = tuple(told.skills)
+        self._take_skills(told)
         if outcome is Outcome.HALTED:
             self._halted_by_result = _nanoseconds(told.observation.stamp), steady.now()
             self._note_halted(told.message)
