@@ -81,6 +81,11 @@ class Household:
             return self.actions
         return tuple(dict.fromkeys(skill.listed for skill in self.skills))
 
+    @property
+    def told(self) -> str:
+        """What every planner is told of the skills: the rules, and what stands in the places of the declared ones."""
+        return "\n".join(filter(None, (self.rules, *(skill.places for skill in self.skills))))
+
     def only(self, may_be_done: Callable[[str], bool]) -> Household:
         """Return it with those skills alone whose verb or name passes a check."""
         skills = tuple(one for one in self.skills if may_be_done(one.verb) or may_be_done(one.name))

@@ -29,6 +29,10 @@ EFFECTS: Mapping[str, str] = {
 }
 
 
+#: What YAML takes the words for without quotes.
+_SWITCHED = {True: "on", False: "off"}
+
+
 @dataclass(frozen=True)
 class Bounds:
     """What a skill may take.
@@ -103,6 +107,12 @@ class Skill:
         return next((f"{{{name}}}" for name, one in self.parameters.items() if isinstance(one, Named)), "")
 
     @property
+    def places(self) -> str:
+        """What stands in its places, in a sentence, as far as the names of those do not say it; else empty."""
+        said = [f"{name} is {one.words()}" for name, one in self.parameters.items() if not isinstance(one, Named)]
+        return f"In '{self.wording}', {', '.join(said)}." if said else ""
+
+    @property
     def moves(self) -> bool:
         """Whether the robot leaves where it stands."""
         return not {"at", "away"}.isdisjoint(self.effect)
@@ -144,6 +154,7 @@ def skill_of(declared: Any) -> Skill:
     """
     fields = _mapping(declared, "a skill")
     known = ("name", "wording", "parameters", "returns", "effect")
+    effect = _mapping(fields.get("effect") or {}, "effect")
     for key in fields:
         if key not in known:
             raise ValueError(
@@ -156,7 +167,7 @@ def skill_of(declared: Any) -> Skill:
         wording=fields["wording"],
         parameters=_parameters(fields, "parameters"),
         returns=_parameters(fields, "returns"),
-        effect={str(what): about for what, about in _mapping(fields.get("effect") or {}, "effect").items()},
+        effect={_SWITCHED.get(what, str(what)): str(about) for what, about in effect.items()},
     )
 
 

@@ -10,7 +10,7 @@ from string import Formatter
 from typing import Any
 
 from reactree_ros.agent.notation import GBNF, REGEX, Notation
-from reactree_ros.agent.parameters import Parameter, ParameterError, Text, Value
+from reactree_ros.agent.parameters import Choice, Number, Parameter, ParameterError, Text, Value
 from reactree_ros.agent.text import check_template, shortened_line
 from reactree_ros.agent.words import words
 
@@ -32,7 +32,7 @@ class Wording:
         parameters: What may stand in each place, by name.
 
     Raises:
-        ValueError: Template and parameters do not fit, or no word stands between two parameters.
+        ValueError: Template and parameters do not fit, or no word stands between two parameters of any words.
     """
 
     template: str
@@ -43,9 +43,10 @@ class Wording:
         names = [name for _, name in self._pieces if name]
         if sorted(names) != sorted(self.parameters):
             raise ValueError(f"'{self.template}' has to name each of its parameters once: {', '.join(self.parameters)}")
-        between = self._pieces[1 : len(names)]
-        if not all(literal.strip() for literal, _ in between):
-            raise ValueError(f"'{self.template}' needs a word between two parameters")
+        for (_, before), (literal, after) in itertools.pairwise(self._pieces):
+            closed = any(isinstance(self.parameters.get(name or ""), Choice | Number) for name in (before, after))
+            if not (literal.strip() or after is None or (literal and closed)):
+                raise ValueError(f"'{self.template}' needs a word between {{{before}}} and {{{after}}}")
 
     @property
     def _pieces(self) -> list[tuple[str, str | None]]:
@@ -144,20 +145,25 @@ class Wording:
         if len(said) > _LONGEST:
             raise ParameterError(f"a text of {len(said)} characters is too long for '{self.template}'")
         readings: list[dict[str, Value]] = []
-        refused: list[ParameterError] = []
+        refused: list[tuple[int, ParameterError]] = []
         for way in itertools.islice(self._ways(said, 0, list(self._pieces), {}), _MOST_WAYS):
-            try:
-                values = {name: self._value(name, text, now) for name, text in way.items()}
-            except ParameterError as error:
-                refused.append(error)
-            else:
-                readings += [values] if values not in readings else []
+            values: dict[str, Value] = {}
+            wrong: list[ParameterError] = []
+            for name, text in way.items():
+                try:
+                    values[name] = self._value(name, text, now)
+                except ParameterError as error:
+                    wrong.append(error)
+            if wrong:
+                refused.append((len(values), wrong[0]))
+            elif values not in readings:
+                readings.append(values)
         if len(readings) > 1:
             raise ParameterError(f"'{shortened_line(said, 80)}' can be read in several ways; put the text in quotes")
         if not readings:
             takes = "; ".join(f"{name} is {parameter.words()}" for name, parameter in self.parameters.items())
             other = f"'{shortened_line(said, 80)}' is not said as '{self.template}'" + (takes and f"; {takes}")
-            raise refused[0] if refused else ParameterError(other)
+            raise max(refused, key=lambda one: one[0])[1] if refused else ParameterError(other)
         return readings[0]
 
     def begins(self, said: str) -> bool:
@@ -229,7 +235,7 @@ def key_of(name: str) -> str:
 
 def _between(literal: str) -> re.Pattern[str]:
     """Return a pattern for some words in any capitals and with any blanks."""
-    inner = r"\s+".join(map(re.escape, literal.split()))
-    head = r"(?<![^\W\d_])" if inner[:1].isalpha() else ""
-    tail = r"(?![^\W_])" if inner[-1:].isalnum() else ""
+    inner = r"\s+".join(map(re.escape, literal.split())) or (r"\s+" if literal else "")
+    head = r"(?<![^\W\d_])" if literal.strip()[:1].isalpha() else ""
+    tail = r"(?![^\W_])" if literal.strip()[-1:].isalnum() else ""
     return re.compile(f"{head}{inner}{tail}", re.IGNORECASE)

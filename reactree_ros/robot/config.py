@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, FiniteFloat, PrivateAttr, field_validator, model_validator
+from pydantic import BeforeValidator, Field, FiniteFloat, PrivateAttr, model_validator
 
 from reactree_ros.agent.skill import Bounds, Skill, skill_of
 from reactree_ros.errors import UserError
@@ -297,16 +297,6 @@ class RobotConfig(Document):
             raise ValueError("name either a map or a map_topic")
         return self
 
-    @field_validator("skills")
-    @classmethod
-    def _declared(cls, skills: dict[str, SkillEntry]) -> dict[str, SkillEntry]:
-        for name, entry in skills.items():
-            try:
-                entry.declared(name)
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
-        return skills
-
     @property
     def of_household(self) -> frozenset[str]:
         """The names of the household's skills among them."""
@@ -379,6 +369,11 @@ def load_robot(path: str | Path) -> RobotConfig:
         raise UserError("parameter robot_config is empty; name a file like config/robot.yaml")
     source = read_yaml(path)
     config = checked(RobotConfig, source)
+    for name, entry in config.skills.items():
+        try:
+            entry.declared(name)
+        except ValueError as error:
+            raise UserError(f"{source.at('skills', name)}: {error}") from None
     if config.map:
         config = config.model_copy(update={"map": str(Path(path).parent / config.map)})
     config._source = source

@@ -52,7 +52,7 @@ class MapSkills:
             return Outcome.PRECONDITION, f"You cannot {call}: {error}."
         if "held" in call.skill.effect and len(map.held) >= map.hands:
             return Outcome.PRECONDITION, "You do not have an empty hand."
-        return Outcome.DONE, f"You {call}."
+        return Outcome.DONE, f"You {call}".rstrip(".") + "."
 
     def failed(self, map: SemanticMap, call: SkillCall, reason: str) -> str:
         """Say that a skill failed."""
@@ -117,4 +117,4 @@ def _is(map: SemanticMap, thing: MapThing, which: str) -> bool:
     """Whether a thing is held, is called so, or can be used so."""
     if which == "held":
         return thing.id in map.held
-    return not which or which == thing.word or which in thing.properties
+    return not which or f" {thing.word}".endswith(f" {which}") or which in thing.properties

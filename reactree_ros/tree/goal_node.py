@@ -250,7 +250,7 @@ class GoalNode(Composite, abc.ABC):
 
         The household's rules are a part of the system text.
         """
-        rules = self._context.household.rules
+        rules = self._context.household.told
         whole = f"{system}\n{rules}" if rules else system
         self._system = whole if self._context.system_text else ""
         self._examples = examples

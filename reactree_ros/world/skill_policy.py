@@ -111,7 +111,7 @@ class SkillPolicy:
             skill: In the world's own words, e.g. ``pick up juice 1``: see :meth:`World.canonical`.
             verbs: Of all of the world's skills: no rule for ``turn`` is about ``turn on``.
         """
-        if isinstance(skill, SkillCall) and skill.skill.listed != skill.skill.verb:
+        if isinstance(skill, SkillCall) and not self._by_words(skill.skill):
             return self._judge_values(skill)
         known = [*(rule.skill for rule in self.rules), *verbs]
         verb, target = (skill, "") if skill in known else split_skill(skill, known)
@@ -126,9 +126,16 @@ class SkillPolicy:
         first, named = _things(target, one_name=skill.endswith("]"))
         for rule in self.rules:
             about = first if rule.verdict is Verdict.ALLOW else named
+            if rule.when and rule.verdict is Verdict.ALLOW:
+                continue  # nobody knows the values
             if rule.skill == verb and (rule.object is None or _folded(rule.object) in about):
                 return rule.verdict, f"the skill policy says {rule.verdict.value} for {what}"
         return Verdict.DENY, f"the skill policy has no rule for {what}"
+
+    def _by_words(self, skill: Skill) -> bool:
+        """Whether a declared skill is judged by its words: a verb with one name, of whose value no rule speaks."""
+        of_values = any(rule.when for rule in self.rules if rule.skill == skill.verb)
+        return skill.listed == skill.verb == skill.name and not of_values
 
     def _judge_values(self, call: SkillCall) -> tuple[Verdict, str]:
         """Judge a declared skill by its values: no word of a text that it takes is a skill or a thing."""

@@ -195,9 +195,21 @@ WORDINGS: dict[str, dict[str, Parameter]] = {
     "say {text}": {"text": Text(60)},
     "say {text} to {person}": {"text": Text(60), "person": Person()},
     "wipe {place} for {seconds} s": {"place": Place(), "seconds": Number(1, 60, unit="s")},
+    "put {thing} {relation} {place} on the {side}": {
+        "thing": Thing(),
+        "relation": Choice(("on", "in", "next to")),
+        "place": Place(),
+        "side": Choice(("left", "middle", "right")),
+    },
     "dock": {},
 }
-NOW = {"source": ["cup 1", "cup 2"], "target": ["bowl 1", "cup 1"], "person": ["Anna", "Bob"], "place": ["desk 1"]}
+NOW = {
+    "source": ["cup 1", "cup 2"],
+    "target": ["bowl 1", "cup 1"],
+    "person": ["Anna", "Bob"],
+    "thing": ["cup 1"],
+    "place": ["desk 1"],
+}
 
 
 def wording(template: str) -> Wording:

@@ -74,9 +74,9 @@ def _calls_in(
     for key, one in value.items():
         if key_in_json(key) in (*NAMES, *ACT) and isinstance(one, str) and (called := named_by(one, offers)):
             rest = {name: other for name, other in value.items() if name != key}
-            given = next((name for name in rest if key_in_json(name) in ARGUMENTS), None)
-            if given is not None:
-                yield called, rest.pop(given), rest
             parameters = {name for offer in called for name in offer.skill.parameters}
+            arguments = [name for name in rest if key_in_json(name) in ARGUMENTS and name not in parameters]
+            if arguments:
+                yield called, rest.pop(arguments[0]), rest
             beside = {name: rest.pop(name) for name in list(rest) if name in parameters}
             yield called, beside, rest

@@ -203,7 +203,7 @@ class AdaptNode(AgentNode):
     def _plan(self) -> Generator[Step, Any, tuple[StepPlan | None, Reply]]:
         """Ask for steps; the attempts whose plans cannot be read count as decisions that were refused."""
         household = self._context.household
-        skills = f"The robot can: {', '.join(household.listed)}.\n{household.rules}".strip()
+        skills = f"The robot can: {', '.join(household.listed)}.\n{household.told}".strip()
         asked = f"{prompt(PROMPTS, 'adapt.txt')}\n\n{skills}"
         corrections = ""
         for _ in range(PLANS):
