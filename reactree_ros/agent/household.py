@@ -102,7 +102,7 @@ class Household:
             return said
         call = read_skill(said, self.skills)
         if call != said:
-            raise ParameterError(f"write it as '{call}'")
+            raise ParameterError("say one skill in one line" if "\n" in said else f"write it as '{call}'")
         return call
 
     def name_of(self, word: str, instance: int) -> str:

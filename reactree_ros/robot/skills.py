@@ -47,7 +47,9 @@ class MapSkills:
             unseen: Whether what was not detected lately may be taken, as in a dry run.
         """
         try:
-            self._offer(map, call.skill).read(call.values)
+            meant = self._offer(map, call.skill).read(call.values)
+            if meant != call:
+                raise ParameterError(f"write it as '{meant}'")
         except ParameterError as error:
             return Outcome.PRECONDITION, f"You cannot {call}: {error}."
         if "held" in call.skill.effect and len(map.held) >= map.hands:

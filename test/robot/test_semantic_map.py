@@ -183,7 +183,7 @@ def test_in_the_maps_that_come_with_the_package_a_robot_stands_where_it_should(f
         ("skills: {go to: {type: a, action: b}}", "the document: name either a map or a map_topic"),
         (
             "{map: m, emergency_stop: null, skills: {fly to: {type: a, action: b}}}",
-            "skills.fly to: a skill of the robot's own needs a wording, e.g. wording: drive forward by {distance} m; those",
+            "skills.fly to: a skill of the robot's own needs a wording",
         ),
         (
             "{map: m, emergency_stop: null, skills: {pickup: {type: a, action: b}}}",
@@ -194,8 +194,8 @@ def test_in_the_maps_that_come_with_the_package_a_robot_stands_where_it_should(f
             "skills.fly: 'fly {x}' has another place-holder than none",
         ),
         (
-            "{map: m, emergency_stop: null, skills: {fly: {type: a, action: b, wording: 'fly {x}', parameters: {x: nmber}}}}",
-            "skills.fly: parameters.x: 'nmber' is no kind of parameter; name one of",
+            "{map: m, emergency_stop: null, skills: {a: {type: a, action: b, wording: 'a {x}', parameters: {x: nmber}}}}",
+            "skills.a: parameters.x: 'nmber' is no kind of parameter; name one of",
         ),
         (
             "{map: m, emergency_stop: null, skills: {fly: {type: a, action: b, wording: fly, effect: {hold: x}}}}",
