@@ -32,7 +32,8 @@ class MapSkills:
     def read(self, map: SemanticMap, said: str) -> SkillCall | str:
         """Read a skill, or say what is wrong with it."""
         try:
-            call = said if isinstance(said, SkillCall) else read_skill(said, self.skills)
+            is_read = isinstance(said, SkillCall) and said.skill in self.skills
+            call = said if is_read else read_skill(said, self.skills)
         except ParameterError as error:
             return f"'{said}' is no skill of this robot: {error}."
         return call if call == said else f"'{said}' is no skill of this robot: write it as '{call}'."

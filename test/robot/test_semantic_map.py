@@ -194,8 +194,8 @@ def test_in_the_maps_that_come_with_the_package_a_robot_stands_where_it_should(f
             "skills.fly: 'fly {x}' has another place-holder than none",
         ),
         (
-            "{map: m, emergency_stop: null, skills: {a: {type: a, action: b, wording: 'a {x}', parameters: {x: nmber}}}}",
-            "skills.a: parameters.x: 'nmber' is no kind of parameter; name one of",
+            "{map: m, emergency_stop: null, skills: {a: {type: b, action: c, wording: 'a {x}', parameters: {x: nmb}}}}",
+            "skills.a: parameters.x: 'nmb' is no kind of parameter; name one of",
         ),
         (
             "{map: m, emergency_stop: null, skills: {fly: {type: a, action: b, wording: fly, effect: {hold: x}}}}",
