@@ -79,6 +79,7 @@ class RosWorld(World):
     def __init__(self, node: Node, bridge: str, calls: Calls, heartbeat: Heartbeat) -> None:
         self._node, self._calls, self._bridge, self._heartbeat = node, calls, bridge, heartbeat
         self._full_name = str(node.resolve_topic_name(bridge))
+        self.household = Household(name=bridge)  # until it is learnt
         self._life: int | None = None  # of the bridge that the task has begun with
         self._skill: Pending[Observation] | None = None
         self.about: dict[str, Any] = {}  # which world it is and its settings, as far as the bridge knows

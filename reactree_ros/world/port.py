@@ -172,6 +172,8 @@ class World(abc.ABC):
         try:
             return self.household.call(skill)
         except ParameterError as error:
+            if not self.household.split_skill(skill)[0]:
+                return skill
             return Observation(f"The skill was not carried out: {error}.", Outcome.UNKNOWN_SKILL)
 
     @abc.abstractmethod

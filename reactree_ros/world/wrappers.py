@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
-from reactree_ros.agent.skill import Offered
+from reactree_ros.agent.skill import Offered, SkillCall
 from reactree_ros.pending import Pending, asked, give_up_after, mapped, pass_on, settle_as, where_late
 from reactree_ros.world.port import Household, Observation, Outcome, RightOfWay, Score, Use, World, WorldError
 from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict
@@ -318,6 +318,8 @@ class PolicyGuard(WorldWrapper):
         """Carry out what is meant, where the policy allows it or a person does."""
         if isinstance(meant, Observation):
             return Pending.of(meant)
+        if self.inner.household.skills and not isinstance(meant, SkillCall):
+            return Pending.of(_refused(f"the skill policy knows no skill like '{meant}'"))
         verdict, reason = self._policy.judge(meant, self.inner.household.actions)
         if verdict is Verdict.ALLOW:
             return self.inner.execute(meant)

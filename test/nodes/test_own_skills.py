@@ -159,7 +159,7 @@ def test_the_bridge_tells_what_is_declared_and_what_may_stand_now(house: House) 
     assert {json.loads(one)["name"] for one in household.skills} >= {"squeeze", "signal", "say", "go to"}
     offers = house.graph.call(AvailableSkills, "robot_bridge/available_skills").offers
     now = {json.loads(one)["skill"]["name"]: json.loads(one)["now"] for one in offers}
-    assert {"cup 1", "pudding 1"} == set(now["squeeze"]["thing"])
+    assert {"mug 1", "pudding 1"} == set(now["squeeze"]["thing"])
 
 
 def test_a_skill_goes_as_data_from_the_planners_side(house: House) -> None:

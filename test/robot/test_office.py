@@ -9,6 +9,7 @@ from typing import Any
 import llguidance
 import pytest
 from office import OfficeWorld
+from recorded_runs import assert_replays, recorded_episode
 
 from reactree_ros.agent.decision import Act
 from reactree_ros.agent.grammar import DecisionGrammar
@@ -362,3 +363,35 @@ def test_a_rule_that_cannot_be_kept_is_refused(office: OfficeWorld, rule: dict[s
 def test_rules_about_values_need_declared_skills() -> None:
     with pytest.raises(PolicyError, match="'open' is no declared skill here, and has no parameters"):
         policy({"skill": "open", "when": {"side": "left"}, "verdict": "deny"}).check(("open",), ())
+
+
+# ---- a whole run
+
+
+def test_a_run_with_skills_in_words_json_and_tool_calls_is_recorded_and_played_again() -> None:
+    says = [
+        "Act: navigate to counter 1",
+        'Act: {"grip": {"thing": "jug 1", "force": "all"}}',
+        'Act: {"grip": {"thing": "jug 1", "force": "low"}}',
+        json.dumps({"thought": "Now the cup.", "skill": "pour", "source": "jug 1", "target": "cup 1"}),
+        "Act: take a picture",
+        "Act: say Hello Anna. Please take it, and go to the cup!",
+        "Act: done",
+    ]
+    office = OfficeWorld()
+    episode, kept = recorded_episode({"root": says}, world=office)
+    while not episode.finished:
+        episode.tick()
+    assert episode.scored().end == "done"
+    assert [(call, call.skill.name) for call in office.calls] == [
+        ("navigate to counter 1", "navigate"),
+        ("grip jug 1 with low force", "grip"),
+        ("pour from jug 1 into cup 1", "pour"),
+        ("take a picture", "take picture"),
+        ("say Hello Anna. Please take it, and go to the cup!", "say"),
+    ]
+    (refused,) = [event for event in map(json.loads, kept.lines) if event["e"] == "refused"]
+    assert "force: 'all' may not stand here; what may: low, medium, high" in refused["reason"]
+    data = [event["data"] for event in map(json.loads, kept.lines) if event.get("data")]
+    assert data == [{"picture": "pictures/1.png"}]
+    assert_replays(kept)
