@@ -166,6 +166,10 @@ class Wording:
             raise max(refused, key=lambda one: one[0])[1] if refused else ParameterError(other)
         return readings[0]
 
+    def says(self, said: str) -> bool:
+        """Whether a text has the words of the template, whatever stands between them."""
+        return len(said) <= _LONGEST and next(self._ways(said, 0, list(self._pieces), {}), None) is not None
+
     def begins(self, said: str) -> bool:
         """Whether a text begins with the words before the first parameter."""
         return _between(self._pieces[0][0]).match(said.lstrip()) is not None

@@ -15,12 +15,13 @@ from itertools import compress, count
 from operator import ne
 from typing import Any
 
-from reactree_ros.agent.decision import ControlFlow
-from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar
+from reactree_ros.agent.control_flow import ControlFlow
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
 from reactree_ros.agent.skill import Offered, offered_of, skill_of
 from reactree_ros.agent.skill import as_data as offers_as_data
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Said, Turn, turn_from_dict, turn_to_dict
 from reactree_ros.llm.port import (
     Choice,
@@ -66,8 +67,9 @@ def turns_to_list(turns: Sequence[Turn]) -> list[dict[str, Any]]:
 def may_say_to_dict(may_say: MaySay) -> Event:
     """Return what a reply is held to; of the skills, which ``skills`` events tell, only how many there are."""
     if isinstance(may_say, DecisionGrammar):
-        questions = {} if may_say.questions is None else {"questions": may_say.questions}
-        return {**_skills("decision", may_say), "control_flows": _flows(may_say.control_flows), **questions}
+        more: Event = {} if may_say.questions is None else {"questions": may_say.questions}
+        more |= {"more": list(may_say.more)} if may_say.more else {}
+        return {**_skills("decision", may_say), "control_flows": _flows(may_say.control_flows), **more}
     if isinstance(may_say, SubgoalGrammar):
         return _skills("subgoal", may_say)
     if isinstance(may_say, Choice):
@@ -81,8 +83,8 @@ def _skills(kind: str, grammar: Grammar) -> Event:
 
 
 @cache
-def _flows(control_flows: tuple[ControlFlow, ...]) -> tuple[str, ...]:
-    return tuple(flow.value for flow in control_flows)
+def _flows(control_flows: tuple[type[ControlFlow], ...]) -> tuple[str, ...]:
+    return tuple(flow.name for flow in control_flows)
 
 
 def sampling_of(request: DecisionRequest, options: Mapping[str, Any]) -> Event:
@@ -201,11 +203,9 @@ def observation_from_dict(values: Event) -> Observation:
 
 def household_to_dict(household: Household) -> Event:
     """Return a household."""
-    flows = {flow.value: words for flow, words in household.control_flows.items()}
-    plain = dataclasses.replace(household, control_flows={}, skills=())
-    values = {name: value for name, value in dataclasses.asdict(plain).items() if name != "skills"}
+    values = dataclasses.asdict(dataclasses.replace(household, skills=()))
     declared = {"skills": [skill.as_data() for skill in household.skills]} if household.skills else {}
-    return values | {"control_flows": flows} | declared
+    return {name: value for name, value in values.items() if name != "skills"} | declared
 
 
 #: Where prompts were in records that were written before the worlds moved.
@@ -217,17 +217,15 @@ def household_from_dict(values: Event) -> Household:
     """Read a household back.
 
     Raises:
-        ValueError: One of its control flows is unknown, or its naming or prompts may not be used.
+        ValueError: Its naming or prompts may not be used.
         TypeError: Something of it is missing or unknown.
     """
-    flows = {ControlFlow(flow): words for flow, words in values["control_flows"].items()}
     actions = tuple(values["actions"])
     prompts = _MOVED.sub(
         r"reactree_ros.lab.worlds.\1:", str(values["prompts"]).replace(_HOUSE, "reactree_ros.household:")
     )
     skills = tuple(map(skill_of, values.get("skills", ())))
-    told = {"actions": actions, "control_flows": flows, "prompts": prompts, "skills": skills}
-    return check_prompts(Household(**{**values, **told}))
+    return check_prompts(Household(**{**values, "actions": actions, "prompts": prompts, "skills": skills}))
 
 
 def skills_difference(old: Sequence[Offered], new: Sequence[Offered]) -> Event:

@@ -16,7 +16,7 @@ from py_trees.common import Status
 from py_trees.composites import Composite
 
 from reactree_ros.agent.budget import COUNTED, Limit
-from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Decision, Think
+from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Decision
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.prompt import shortened, start_turn
@@ -44,8 +44,6 @@ from reactree_ros.world.port import Observation, Outcome, World, WorldError
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
-#: What follows a thought.
-OK = "OK."
 #: How many of a goal node's skills are to be seen in the tree, the last ones.
 SHOWN_SKILLS = 10
 
@@ -177,6 +175,7 @@ class GoalNode(Composite, abc.ABC):
         self._examples: Sequence[str] = ()
         self._prompt_start: tuple[Turn, ...] = ()
         self._requests = self._heard = 0
+        self._taking = Reply(""), ""  # what is being carried out: the reply, and the words for it
         self._begun = False
         self._program: Program | None = None
         self._step: Step | None = None
@@ -187,6 +186,11 @@ class GoalNode(Composite, abc.ABC):
 
     def setup(self, **kwargs: Any) -> None:
         """Nothing to set up: model and world are there."""
+
+    @property
+    def context(self) -> RunContext:
+        """What the nodes of the run share."""
+        return self._context
 
     @property
     def post(self) -> Post:
@@ -456,12 +460,30 @@ class GoalNode(Composite, abc.ABC):
         """Add an observation."""
         self.add(Saw(observation.text, observation))
 
-    def think(self, thought: Think, reply: Reply, said: str = "", *, answer: str = OK) -> None:
-        """Count a thought, tell it to the listener and answer it."""
-        self._context.budget.count_decision()
-        self._context.listener.decided(self, thought, reply)
-        self.say(said or str(thought), thought)
-        self.tell(answer)
+    def take(self, decision: Decision, reply: Reply | None = None, said: str = "") -> None:
+        """Count a decision, tell the listener of it, and add what was said.
+
+        Args:
+            decision: The decision.
+            reply: What it was read from; None: that of :meth:`taking`.
+            said: The words for it; empty: those of :meth:`taking`, or its own.
+        """
+        taken_from, words = self._taking if reply is None else (reply, said)
+        self._context.budget.count(decision.counted)
+        self._context.listener.decided(self, decision, taken_from)
+        self.say(words or str(decision), decision)
+
+    def taking(self, decision: Decision, reply: Reply, said: str = "") -> Generator[Step, Any, bool | None]:
+        """Carry out a decision as its kind does; returns whether the goal is reached if the node ends by it, else None.
+
+        Args:
+            decision: The decision.
+            reply: What it was read from.
+            said: The words for it; empty: its own.
+        """
+        node: Any = self  # a node of a program that takes such decisions has what they need
+        self._taking = reply, said
+        return (yield from decision.carry_out(node))
 
     def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
         """Count a decision that is not carried out, and tell the model why.
@@ -472,7 +494,7 @@ class GoalNode(Composite, abc.ABC):
             decision: What it was read as; None where it is no decision.
         """
         reason = in_lines(reason, first=False)
-        self._context.budget.count_decision()
+        self._context.budget.count()
         self._context.listener.refused(self, Said(said, decision), reason)
         self.say(said, None)
         self.tell(reason, About.REFUSAL)
@@ -486,7 +508,6 @@ class GoalNode(Composite, abc.ABC):
         """
         context = self._context
         assert context.person is not None  # nothing is asked where nobody is
-        context.budget.questions += 1
         seconds = context.options.answer_timeout
         put = Question(question, seconds, id=f"question {context.budget.questions}", goal=self.subgoal)
         pending = asked(context.person.ask, put)
@@ -605,16 +626,14 @@ class GoalNode(Composite, abc.ABC):
         self._news = team.news.count
         return team.told(self.post.robot, observation, self.subgoal, since)
 
-    def act(self, act: Act, reply: Reply, said: str = "") -> Generator[Step, Any, Observation]:
-        """Count a skill, tell it to the listener, carry it out; what was said and seen is added to the turns.
+    def act(self, act: Decision, reply: Reply | None = None, said: str = "") -> Generator[Step, Any, Observation]:
+        """Take an act as :meth:`take` does, and carry its skill out; what is seen is added to the turns.
 
         Raises:
             WorldError: The world failed.
         """
-        self._context.budget.count_step()
-        self._context.listener.decided(self, act, reply)
-        self.say(said or str(act), act)
-        observation = yield from self.carry_out(act.skill)
+        self.take(act, reply, said)
+        observation = yield from self.carry_out(act.skill_asked)
         self.see(observation)
         return observation
 

@@ -11,8 +11,8 @@ import pytest
 from office import OfficeWorld
 from recorded_runs import assert_replays, recorded_episode
 
-from reactree_ros.agent.decision import Act
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.parameters import Value
 from reactree_ros.agent.prompt import system_text
 from reactree_ros.agent.reading import Unreadable, read, read_call, says_exactly

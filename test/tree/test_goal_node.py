@@ -11,7 +11,7 @@ from doubles import Builds, Clock, ScriptedModel, ScriptedWorld
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 
-from reactree_ros.agent.decision import Act
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.turns import Told
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import FreeText, Reply, ServerUnavailable
@@ -79,7 +79,7 @@ def returns(value: bool) -> Callable[[Node], Program]:
 def says(node: Node) -> Program:
     node.turns = [Told("Your task is to: root")]
     reply = yield from node.ask(FreeText())
-    node._context.budget.count_decision()
+    node._context.budget.count()
     node.say(reply.text, None)
     return True
 

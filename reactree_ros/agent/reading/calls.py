@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from reactree_ros.agent.decision import Act
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
-from reactree_ros.agent.reading.values import ACT, ARGUMENTS, NAMES, key_in_json, object_of
+from reactree_ros.agent.reading.skills import act_of
+from reactree_ros.agent.reading.values import ARGUMENTS, NAMES, act_keys, key_in_json, object_of
 from reactree_ros.agent.skill import Offer, SkillCall
 
 
@@ -47,7 +47,7 @@ def call_of(called: Sequence[Offer], arguments: Any) -> SkillCall:
         except ParameterError as error:
             reasons.append(str(error))
     name = called[0].skill.verb
-    raise Unreadable(f"'{name}' cannot be done now: {reasons[0]}.", Act(name))
+    raise Unreadable(f"'{name}' cannot be done now: {reasons[0]}.", act_of(name))
 
 
 def _fields(offer: Offer, arguments: Any) -> Mapping[str, Any]:
@@ -72,7 +72,7 @@ def _calls_in(
         if not isinstance(one, str) and (called := named_by(key, offers)):
             yield called, one, {name: other for name, other in value.items() if name != key}
     for key, one in value.items():
-        if key_in_json(key) in (*NAMES, *ACT) and isinstance(one, str) and (called := named_by(one, offers)):
+        if key_in_json(key) in (*NAMES, *act_keys()) and isinstance(one, str) and (called := named_by(one, offers)):
             rest = {name: other for name, other in value.items() if name != key}
             parameters = {name for offer in called for name in offer.skill.parameters}
             arguments = [name for name in rest if key_in_json(name) in ARGUMENTS and name not in parameters]

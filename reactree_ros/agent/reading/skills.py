@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from reactree_ros.agent.decision import Act
+from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.reading.refusal import Unreadable, not_available, shortened
 from reactree_ros.agent.skill import Offer, SkillCall
@@ -89,7 +89,7 @@ class Skills:
             near = ", ".join(" ".join(skill.split()) for skill in self.nearest(said))
             names = f" The nearest that are: {near}." if near else ""
             said = shortened(said)
-            raise Unreadable(f"{not_available(said)}{names}", Act(said))
+            raise Unreadable(f"{not_available(said)}{names}", act_of(said))
         return skill
 
     def _called(self, said: str) -> list[SkillCall]:
@@ -112,7 +112,7 @@ class Skills:
                     offer.read(said)
                 except ParameterError as error:
                     raise Unreadable(
-                        f"'{shortened(said)}' cannot be done now: {error}.", Act(shortened(said))
+                        f"'{shortened(said)}' cannot be done now: {error}.", act_of(shortened(said))
                     ) from None
 
     def nearest(self, said: str) -> list[str]:
@@ -154,6 +154,20 @@ class Skills:
         for skill in (*self._available, *map(str, self._offers)):
             by_words.setdefault(words(skill), []).append(skill)
         return by_words
+
+
+def said_exactly(skill: str, grammar: Grammar, cut: bool) -> str | None:
+    """Return the skill that is said in just the words of a grammar; None if there is none, or it may have been cut."""
+    skills = Skills.of(grammar)
+    meant = skills.exactly(skill)
+    return None if meant is None or (cut and skills.may_go_on(meant)) else meant
+
+
+def act_of(skill: str) -> Decision:
+    """Return the decision for a skill."""
+    from reactree_ros.agent.kinds.act import Act  # which is read with this module
+
+    return Act(skill)
 
 
 def _joined(parts: tuple[str, ...]) -> str:

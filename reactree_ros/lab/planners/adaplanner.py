@@ -27,7 +27,6 @@ from typing import Any
 from py_trees.common import Status
 from pydantic import Field
 
-from reactree_ros.agent.decision import ControlFlow, Expand, Think, WriteCode
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw, Told
@@ -270,7 +269,7 @@ class _PlanCode(CodeRunner):
 
     def _answer_question(self, question: str) -> Generator[Step, Any, Pending[Event]]:
         """Ask the language model; where there is no answer, the code's call raises an error, which counts as well."""
-        context, shared = self._context, self._shared
+        shared = self._shared
         question = in_lines(question, first=False)
         self.tell(f"{_QUESTION}{question}")
         shared.asked += 1
@@ -286,13 +285,11 @@ class _PlanCode(CodeRunner):
         if reply.cut or not said:
             what = "was cut at its token limit" if reply.cut else "was empty"
             return self._unanswered(question, f"the answer {what}; ask for less, or otherwise")
-        context.budget.count_decision()
-        context.listener.decided(self, Think(said), reply)
-        self.say(said, Think(said))
+        self.answered(said, reply)
         return self.sandbox.resume(said)
 
     def _unanswered(self, question: str, reason: str) -> Pending[Event]:
-        self._context.budget.count_decision()
+        self._context.budget.count()
         self._context.listener.refused(self, Said(f"{_QUESTION}{question}"), reason)
         self.tell(reason, About.REFUSAL)
         return self.sandbox.refuse(reason)
@@ -386,9 +383,8 @@ class AdaPlannerNode(_PlanCode):
         for _ in range(self._settings.refinements + 1):
             tokens = max(self._settings.plan_tokens, self._context.options.max_tokens)
             self._reply = reply = yield from self.ask(FreeText(_STOPS, thinks=True), max_tokens=tokens)
-            self._context.budget.count_decision()
             said = closed(reply.text, cut=reply.cut)
-            self.say(said, WriteCode(said))
+            self.wrote(said)
             try:
                 yield from self._carry_out(read_solution(said, reasoning=reply.reasoning, cut=reply.cut))
             except BlockError as error:
@@ -418,10 +414,7 @@ class AdaPlannerNode(_PlanCode):
         self._statements = self._shared.asked = 0
         self._shared.happened.clear()
         self._set |= dict.fromkeys(solution.names)
-        listener = self._context.listener
-        listener.decided(self, Think(solution.thought or solution.code), self._reply)
-        names = tuple(step.name for step in solution.to_do)
-        listener.decided(self, Expand(ControlFlow.SEQUENCE, names), self._reply)
+        self.explain(solution.thought or solution.code, [step.name for step in solution.to_do])
         yield from self._run_code(f"{_START} = {solution.start}\nNone", 1)
         for part in solution.parts:
             if (yield from self._run_part(part, solution.start)) is Flow.RETURN:

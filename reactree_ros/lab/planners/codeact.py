@@ -11,8 +11,9 @@ import re
 from collections.abc import Generator
 from typing import Any
 
-from reactree_ros.agent.decision import DONE, FAILURE, Act, Think, WriteCode
+from reactree_ros.agent.decision import DONE, FAILURE
 from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw
 from reactree_ros.lab.planners.plan import PROMPTS
@@ -70,10 +71,9 @@ class CodeActNode(CodeRunner):
             except BlockError as error:
                 self.refuse(said, str(error))
                 continue
-            self._context.budget.count_decision()
-            self.say(said, WriteCode(said))
+            self.wrote(said)
             thought = " ".join(" ".join(_apart(said)[0]).split())
-            self._context.listener.decided(self, Think(thought or block.thought or block.code), reply)
+            self.explain(thought or block.thought or block.code)
             error_text = yield from self._run(block)
             shown = f"{in_lines(self._printed.rstrip())}\n{error_text}".strip()
             self.tell(f"{_OBSERVATION}\n{shown or '(nothing was printed)'}")
@@ -90,8 +90,7 @@ class CodeActNode(CodeRunner):
         return ""
 
     def _end(self, said: str, end: Act) -> bool:
-        self._context.listener.decided(self, end, self._reply)
-        self.say(said, end)
+        self.take(end, self._reply, said)
         self.feedback_message = end.skill
         self.lesson = tuple(turn for turn in self.turns if not isinstance(turn, Saw))
         return end.skill == DONE

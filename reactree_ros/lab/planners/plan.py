@@ -10,7 +10,8 @@ import re
 from collections.abc import Generator, Iterable
 from typing import Any
 
-from reactree_ros.agent.decision import DONE, Act
+from reactree_ros.agent.decision import DONE
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.skill import lines_of
@@ -123,7 +124,7 @@ class PlanNode(GoalNode):
         self.begin_turns(Saw(survey.text, survey), task_turn(self.subgoal))
         return survey
 
-    def take(self, step: str, reply: Reply, near: Observation) -> Generator[Step, Any, Observation]:
+    def take_step(self, step: str, reply: Reply, near: Observation) -> Generator[Step, Any, Observation]:
         """Carry a step of a plan out; where no skill that is available fits, nothing is done and the result says so.
 
         Args:
@@ -136,9 +137,15 @@ class PlanNode(GoalNode):
         skill = skill_for(step, available, near)
         if skill is None:
             reason = f"'{step}' is not executable now."
-            context.listener.refused(self, Said(str(Act(step)), Act(step)), reason)
+            context.listener.refused(self, step_said(step), reason)
             return Observation(reason, Outcome.PRECONDITION)
         self.check_budget()
         context.budget.steps += 1
         context.listener.decided(self, Act(skill), reply)
         return (yield from self.carry_out(skill))
+
+
+def step_said(step: str, words: str = "") -> Said:
+    """Return a step of a plan as something that is said, in these words or in those of an act."""
+    act = Act(step)
+    return Said(words or str(act), act)

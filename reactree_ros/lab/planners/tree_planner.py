@@ -7,12 +7,13 @@ from typing import Any
 
 from pydantic import Field
 
-from reactree_ros.agent.decision import DONE, Act, Think
+from reactree_ros.agent.decision import DONE
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.lab.planners.action_tree import ActionTree
-from reactree_ros.lab.planners.plan import PROMPTS, PlanNode, steps_of, tidied
+from reactree_ros.lab.planners.plan import PROMPTS, PlanNode, step_said, steps_of, tidied
 from reactree_ros.llm.port import Choice, FreeText, NoAnswerInTime, PromptTooLong, Reply
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import Call, RunContext
@@ -80,12 +81,12 @@ class TreePlannerNode(PlanNode):
         while at is not None and at.branches:
             step, reply = yield from self._choose(at.branches, objection, reply)
             if step.step == DONE:
-                self.lesson = (*lesson, Said(DONE, Act(DONE)))
+                self.lesson = (*lesson, step_said(DONE, DONE))
                 return True
-            near = yield from self.take(step.step, reply, near)
+            near = yield from self.take_step(step.step, reply, near)
             if near.outcome is Outcome.DONE:
                 objection, at = ("", step) if step.branches else (_NO_FURTHER, step.failed())
-                lesson.append(Said(step.step, Act(step.step)))
+                lesson.append(step_said(step.step, step.step))
                 self.see(near)
             else:
                 objection = f'The action: "{step.step}" caused an error: {near.text} '
@@ -97,7 +98,7 @@ class TreePlannerNode(PlanNode):
         """Ask for all plans at once; together they count as one decision."""
         yield from self.hold()
         self.check_budget()
-        self._context.budget.count_decision()
+        self._context.budget.count()
         while True:
             try:
                 return (yield from self._sampled(set(steps_of(survey))))
@@ -141,17 +142,17 @@ class TreePlannerNode(PlanNode):
             (only,) = branches
             if objection:
                 self.tell(objection.rstrip(), About.REFUSAL)
-            self.say(f"{_CHOSEN}{only.step}", Act(only.step))
+            self.add(step_said(only.step, f"{_CHOSEN}{only.step}"))
             return only, before
         steps = {branch.step: branch for branch in branches}
         self.tell("\n".join([f"{objection}{_AMONG}", *steps]), About.REFUSAL if objection else About.ANSWER)
         begun = _CORRECTED if objection else _CHOSEN
         reply = yield from self.ask(Choice(tuple(steps)), begun=begun)
-        self._context.budget.count_decision()
+        self._context.budget.count()
         said = reply.text.strip()
         if said not in steps:
             raise GaveUp(f"'{said}' is none of the actions that were offered: {', '.join(steps)}")
-        self.say(f"{begun}{said}", Act(said))
+        self.add(step_said(said, f"{begun}{said}"))
         return steps[said], reply
 
 

@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from reactree_ros.agent.turns import kind_said
 from reactree_ros.errors import UserError
 from reactree_ros.lab.dataset import settings
 from reactree_ros.lab.dataset.settings import ABOUT, SCHEMA
@@ -183,4 +184,4 @@ def decision_of(line: Mapping[str, Any]) -> Decision:
 
 def in_agents_words(line: Mapping[str, Any]) -> bool:
     """Whether a line's words are those of a choice or of an agent node; HiAgent's are learnt among all others."""
-    return "options" in (line.get("may_say") or {}) or line["completion"].startswith(("Think: ", "Act: ", "Expand:\n"))
+    return "options" in (line.get("may_say") or {}) or kind_said(line["completion"]) is not None

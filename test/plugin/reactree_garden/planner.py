@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from reactree_ros.agent.decision import DONE, Act
+from reactree_ros.agent.decision import DONE
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.llm.port import Choice

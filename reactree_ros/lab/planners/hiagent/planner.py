@@ -9,17 +9,18 @@ from typing import Any
 
 from pydantic import Field
 
-from reactree_ros.agent.decision import DONE, RECALL, Act, BeginSubgoal, Decision, Summarise
-from reactree_ros.agent.grammar import SubgoalGrammar
+from reactree_ros.agent.decision import OK, RECALL, Decision
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.kinds.summarise import Summarise
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.skill import Offer, apart
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Turn
 from reactree_ros.errors import UserError
 from reactree_ros.lab.planners.hiagent.chunks import ChunkMemory, as_turns, retrievals
 from reactree_ros.lab.planners.hiagent.examples import told_as_subgoals
-from reactree_ros.llm.port import PromptTooLong, Reply
+from reactree_ros.llm.port import PromptTooLong
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.read_back import said_number
 from reactree_ros.tree.context import Call, RunContext
@@ -81,27 +82,21 @@ class HiAgentNode(GoalNode):
             reply = yield from self.ask(lambda: self._grammar(self._skills))
             for said in self.decisions(reply, self._grammar(self._skills)):
                 self.check_budget()
-                if isinstance(said.decision, BeginSubgoal):
-                    yield from self._begin_subgoal(said.decision, reply)
-                elif isinstance(said.decision, Act) and said.decision.ends:
-                    return self._end(said.decision, reply)
-                elif isinstance(said.decision, Act):
-                    observation = yield from self.act(said.decision, reply)
-                    self.memory = self.memory.add(said.decision.skill, observation.text)
+                assert said.decision is not None  # it was read
+                if (reached := (yield from self.taking(said.decision, reply))) is not None:
+                    return reached
                 reply = reply.further()
 
-    def _begin_subgoal(self, begun: BeginSubgoal, reply: Reply) -> Generator[Step, Any, None]:
+    def begin_subgoal(self, subgoal: str) -> Generator[Step, Any, None]:
         """Begin a subgoal, and hide the pairs of the one that has ended."""
-        self.think(begun, reply)
         if self.memory.current is not None:
             yield from self._finish()
-        self.memory = self.memory.begin(begun.subgoal)
+        self.memory = self.memory.begin(subgoal)
 
-    def _end(self, act: Act, reply: Reply) -> bool:
-        self._context.listener.decided(self, act, reply)
-        self.say(str(act), act)
-        self.feedback_message = act.skill
-        return act.skill == DONE
+    def do(self, act: Decision) -> Generator[Step, Any, None]:
+        """Take an act and carry its skill out."""
+        observation = yield from self.act(act)
+        self.memory = self.memory.add(act.skill_asked, observation.text)
 
     def _finish(self) -> Generator[Step, Any, None]:
         """Summarise the current chunk (section 3.3)."""
@@ -112,7 +107,8 @@ class HiAgentNode(GoalNode):
             return
         summary, reply = yield from self.summarise(chunk.trajectory, chunk.subgoal, otherwise=chunk.last_observation)
         if reply is not None:
-            self.think(Summarise(f"Subgoal {len(self.memory.chunks)} came to: {summary}", summary), reply)
+            self.take(Summarise(f"Subgoal {len(self.memory.chunks)} came to: {summary}", summary), reply)
+            self.tell(OK)
         self.memory = self.memory.finish(summary)
 
     def carry_out(self, skill: str) -> Generator[Step, Any, Observation]:

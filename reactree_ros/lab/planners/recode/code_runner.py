@@ -11,9 +11,12 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from reactree_ros.agent.decision import Act
 from reactree_ros.agent.foreign import framed, in_lines
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.kinds.write_code import WriteCode
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.reading.refusal import not_available
 from reactree_ros.agent.reading.skills import Skills
@@ -43,6 +46,7 @@ from reactree_ros.lab.planners.recode.sandbox import (
 from reactree_ros.llm.port import Reply
 from reactree_ros.pending import Pending
 from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode, Program, Step, Wait
 from reactree_ros.world.port import Observation
 
@@ -350,6 +354,22 @@ class CodeRunner(GoalNode):
     def answer(self, call: Called) -> Generator[Step, Any, Pending[Event]]:
         """Do what the code calls for, and let it go on with what comes of that."""
         return self.sandbox.resume((yield from self.act_for_code(call.text)))
+
+    def wrote(self, said: str) -> None:
+        """Count a piece of code, and add it to what the node said."""
+        self._context.budget.count()
+        self.say(said, WriteCode(said))
+
+    def explain(self, thought: str, steps: Sequence[str] | None = None) -> None:
+        """Tell the listener what a piece of code is for, and the steps that it leaves open."""
+        listener = self._context.listener
+        listener.decided(self, Think(thought), self._reply)
+        if steps is not None:
+            listener.decided(self, Expand(SequenceFlow(), tuple(steps)), self._reply)
+
+    def answered(self, said: str, reply: Reply) -> None:
+        """Take an answer to what the code asks, as a thought."""
+        self.take(Think(said), reply, said)
 
     def act_for_code(self, skill: str) -> Generator[Step, Any, str]:
         """Carry out a skill, where it is available, and say what is seen then."""

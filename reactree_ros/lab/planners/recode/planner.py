@@ -28,7 +28,6 @@ from typing import Any
 from py_trees.common import Status
 from pydantic import Field
 
-from reactree_ros.agent.decision import ControlFlow, Expand, Think, WriteCode
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw
@@ -158,9 +157,8 @@ class CodeNode(CodeRunner):
         yield from self._begin_prompt()
         for _ in range(self._shared.corrections + 1):
             self._reply = reply = yield from self.ask(FreeText(_STOPS, thinks=True))
-            self._context.budget.count_decision()
             said = closed(reply.text, cut=reply.cut)
-            self.say(said, WriteCode(said))
+            self.wrote(said)
             try:
                 yield from self._carry_out(read_block(said, reasoning=reply.reasoning, cut=reply.cut))
             except BlockError as error:
@@ -201,10 +199,8 @@ class CodeNode(CodeRunner):
     def _carry_out(self, block: Block) -> Generator[Step, Any, None]:
         self._printed, self._statements, self._set = "", 0, assigned_names(block.statements)
         unknown = yield from self.unknown(ast.Module(body=list(block.statements), type_ignores=[]))
-        listener = self._context.listener
-        listener.decided(self, Think(block.thought or block.code), self._reply)
-        if calls := [_shortened(call) for one in block.statements for call in calls_of(one, unknown)]:
-            listener.decided(self, Expand(ControlFlow.SEQUENCE, tuple(calls)), self._reply)
+        calls = [_shortened(call) for one in block.statements for call in calls_of(one, unknown)]
+        self.explain(block.thought or block.code, calls or None)
         flow = yield from self.run_block(block.statements)
         last = block.statements[-1].lineno
         if flow in (Flow.BREAK, Flow.CONTINUE):
