@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
+from reactree_ros.background.pending import Pending
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.pending import Pending
 from reactree_ros.robot.config import load_robot
 from reactree_ros.robot.map_file import load_map
 from reactree_ros.robot.semantic_map import SemanticMap

@@ -38,7 +38,7 @@ class Limit(enum.Enum):
 
     @property
     def end(self) -> str:
-        """How a run ended that reached it, as a value of :class:`reactree_ros.verdict.EpisodeEnd`."""
+        """How a run ended that reached it, as a value of :class:`reactree_ros.record.verdict.EpisodeEnd`."""
         return self.value.end
 
     @property

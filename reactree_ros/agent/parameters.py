@@ -18,7 +18,7 @@ from typing import Any
 from reactree_ros.agent.notation import GBNF, REGEX, Notation
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.words import typed, without_articles, words
-from reactree_ros.settings import or_nearest
+from reactree_ros.plugins.settings import or_nearest
 
 #: A value of a parameter: a name, an option or a text; a number.
 Value = str | int | float

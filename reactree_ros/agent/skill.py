@@ -16,7 +16,7 @@ from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Value, parameter_of
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.wording import Standing, Wording, key_of
-from reactree_ros.settings import did_you_mean
+from reactree_ros.plugins.settings import did_you_mean
 
 #: What a skill may change of what is known; each but `away` names the parameter that it is about.
 EFFECTS: Mapping[str, str] = {

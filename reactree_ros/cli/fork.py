@@ -11,7 +11,7 @@ import typer
 from reactree_ros.cli.going_on import go_on_from
 from reactree_ros.cli.options import Chosen, ModelAgain, WorldAgain, are_planners, takes
 from reactree_ros.errors import UserError
-from reactree_ros.settings import Harmless
+from reactree_ros.plugins.settings import Harmless
 
 app = typer.Typer(add_completion=False)
 
@@ -39,7 +39,7 @@ def fork(
 
     Exit codes as of `reactree run`.
     """
-    from reactree_ros.record.going_on import decision_of
+    from reactree_ros.episode.going_on import decision_of
     from reactree_ros.record.reader import read_record
 
     if say and planner:

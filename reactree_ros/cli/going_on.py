@@ -59,8 +59,8 @@ def go_on_from(
         says: What is said first.
         planner: Another planner, which begins anew; empty: the recorded one.
     """
+    from reactree_ros.episode.going_on import begin_otherwise, go_on, options_of
     from reactree_ros.memory.examples import EpisodicExamples
-    from reactree_ros.record.going_on import begin_otherwise, go_on, options_of
 
     errors, console = Console(stderr=True), Console(stderr=as_json)
 

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from reactree_ros.memory.episodic import EpisodicMemory
     from reactree_ros.person.desk import Desk
     from reactree_ros.planners.spec import Planner
+    from reactree_ros.plugins.settings import Settings
     from reactree_ros.record.reader import Record
     from reactree_ros.record.schema import Event
     from reactree_ros.record.writer import RecordFile
-    from reactree_ros.settings import Settings
     from reactree_ros.world.port import World
     from reactree_ros.world.skill_policy import SkillPolicy
     from reactree_ros.world.spec import WorldSettings
@@ -191,14 +191,15 @@ class Again:
         Raises:
             UserError: It cannot be made.
         """
-        from reactree_ros.registry import SUITES, WORLDS
-        from reactree_ros.world.spec import Place
+        from reactree_ros.plugins import REGISTRIES
+        from reactree_ros.world.spec import WORLDS, Place
 
         said, task_id = self.record.run["world"], self.record.run["task_id"]
         try:
             if "suite" in said:
-                suite = SUITES.get(said["suite"])
-                return suite.make_world(suite.tasks(self.world_settings)[task_id])
+                suite = REGISTRIES.get("suites").get(said["suite"])
+                made: World = suite.make_world(suite.tasks(self.world_settings)[task_id])
+                return made
             place = Place.of(WORLDS.get(said["name"]), cast("WorldSettings", self.world_settings))
             task = place.choose(self.record.run["instruction"])[0] if task_id is None else place.task(task_id)
             return place.make(task, scored=said["scored"])
@@ -223,11 +224,12 @@ def _no_world(record: Record) -> UserError:
 
 def _world_of(record: Record, said: Mapping[str, Any]) -> Recorded:
     """Return the settings of the world or task suite that a record names."""
-    from reactree_ros.registry import SUITES, WORLDS
+    from reactree_ros.plugins import REGISTRIES
 
     try:
         world = record.run["world"]
-        named = SUITES.get(world["suite"]) if "suite" in world else WORLDS.get(world["name"])
+        kind, key = ("suites", "suite") if "suite" in world else ("worlds", "name")
+        named = REGISTRIES.get(kind).get(world[key])
         values = dict(world["settings"])
     except (KeyError, TypeError, ValueError) as error:
         raise _no_world(record) from error
@@ -236,7 +238,7 @@ def _world_of(record: Record, said: Mapping[str, Any]) -> Recorded:
 
 def _model_of(record: Record, said: Mapping[str, Any]) -> tuple[ModelSpec, Recorded]:
     """Return the language model that a record names, and its settings."""
-    from reactree_ros.registry import MODELS
+    from reactree_ros.llm.spec import MODELS
 
     values = record.run.get("llm")
     if not isinstance(values, Mapping) or not isinstance(values.get("llm"), str):
@@ -338,7 +340,7 @@ def shown_events(
         console: Where to; None: one of its own.
         model: What decides; what it waits for is shown.
     """
-    from reactree_ros.terminal import Terminal
+    from reactree_ros.view.terminal import Terminal
 
     if as_json:
         yield None if record is None else record.write
@@ -351,14 +353,6 @@ def shown_events(
                 one(event)
 
         yield take
-
-
-def no_ros(error: ImportError, what: str = "--ros") -> UserError:
-    """Return the error of a command that was asked for ``--ros``, or for what needs it, where ROS 2 is not there."""
-    return UserError(
-        f"{what} needs ROS 2 and this package's workspace, built and sourced ({error}): source "
-        "/opt/ros/DISTRO/setup.bash, then ros2_ws/install/setup.bash"
-    )
 
 
 def carried_out(episode: Episode, *, as_json: bool) -> EpisodeResult:

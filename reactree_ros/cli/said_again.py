@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli.asking import agreed
 from reactree_ros.cli.defaults import said_by_user
 from reactree_ros.errors import UserError
-from reactree_ros.settings import Settings, reaching, read_settings
-from reactree_ros.view.words import in_one_line
+from reactree_ros.plugins.settings import Settings, reaching, read_settings
 
 if TYPE_CHECKING:
     from reactree_ros.record.reader import Record
@@ -43,7 +43,7 @@ class Recorded:
         return {name: value for name, value in found.items() if name not in self.said and not said_by_user(name, value)}
 
     def read(self, where: str) -> Settings:
-        """Return the settings; see :func:`~reactree_ros.settings.read_settings`."""
+        """Return the settings; see :func:`~reactree_ros.plugins.settings.read_settings`."""
         return read_settings(self.kind, {**self.values, **self.said}, where=where)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from reactree_ros.findings import Finding, Verdict
-from reactree_ros.installation import install_line, lacking
+from reactree_ros.doctor.findings import Finding, Verdict
+from reactree_ros.plugins.installation import install_line, lacking
 
 #: Longest wait for whoever holds it, in seconds.
 PATIENCE = 2.0

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
+from reactree_ros.doctor.findings import Finding, Verdict
 from reactree_ros.doctor.probe import ProbeFailed, in_a_process
-from reactree_ros.findings import Finding, Verdict
 
 #: Where distributions are installed.
 DISTRIBUTIONS = Path("/opt/ros")

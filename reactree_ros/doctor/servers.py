@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reactree_ros.doctor.findings import Finding, Verdict
 from reactree_ros.doctor.probe import all_within
 from reactree_ros.errors import UserError
-from reactree_ros.findings import Finding, Verdict
 from reactree_ros.llm.port import Wait
 from reactree_ros.llm.waiting import SOON, log
 

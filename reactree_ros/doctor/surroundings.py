@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from reactree_ros.findings import Finding, Verdict
+from reactree_ros.doctor.findings import Finding, Verdict
 
 #: Columns below which tables and trees are folded.
 WIDE_ENOUGH = 80

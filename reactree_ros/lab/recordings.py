@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.transcript import Transcript, TranscriptError, parse_transcript
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import read_json
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.lab.worlds.ai2thor.household import ALFRED
-from reactree_ros.read_back import read_json
 
 #: What may have been recorded: without and with expansion, each without and with working memory.
 VARIANTS = ("react", "react_wm", "reactree", "reactree_wm")

@@ -17,6 +17,8 @@ from rclpy.utilities import remove_ros_args
 from rclpy.validate_topic_name import validate_topic_name
 from reactree_interfaces.srv import Hear
 
+from reactree_ros.agent.text import in_one_line
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.answering import Answering
@@ -24,11 +26,9 @@ from reactree_ros.nodes.askers import askers, askers_for, listeners
 from reactree_ros.nodes.calls import settled
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
 from reactree_ros.nodes.waiting import Wake
-from reactree_ros.pending import Pending
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import is_stop
 from reactree_ros.person.terminal import at_the_terminal
-from reactree_ros.view.words import in_one_line
 
 #: How often is looked for who would ask, in seconds.
 LOOK_PERIOD = 0.5

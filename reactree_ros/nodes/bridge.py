@@ -24,6 +24,8 @@ from reactree_interfaces.srv import (
 from sensor_msgs.msg import Image
 
 from reactree_ros.agent.skill import Offered, Skill
+from reactree_ros.background.pending import Pending, asked, mapped
+from reactree_ros.background.worker import Worker
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.action_server import ActionServer
@@ -44,10 +46,8 @@ from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.ros_person import DISCOVERY, HINT, RosPerson
 from reactree_ros.nodes.settings import BridgeSettings
 from reactree_ros.nodes.waiting import Waker
-from reactree_ros.pending import Pending, asked, mapped
 from reactree_ros.person.port import Answer, Question, approves, quoted
-from reactree_ros.settings import or_nearest
-from reactree_ros.worker import Worker
+from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.world.port import Observation, Outcome, World, WorldError
 from reactree_ros.world.skill_policy import SkillPolicy, Verdict, load_policy
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, refusal
@@ -527,7 +527,7 @@ class Bridge(ManagedNode):
 
     async def _aside(self, work: Callable[[], Any], response: Any) -> tuple[Any] | None:
         """Do what may take a while: what a task asks for, its simulator has to tell. Returns as :meth:`_world_says`."""
-        worker = Worker("task")
+        worker = Worker("task", WorldError)
         answer = await self._world_says(lambda: worker.do(work), response)
         worker.close()
         return answer

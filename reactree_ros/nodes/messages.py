@@ -28,6 +28,7 @@ from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
 from reactree_ros.agent.skill import Offer, Offered, apart, offered_of, skill_of
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
@@ -41,7 +42,6 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
-from reactree_ros.secrecy import without_credentials
 from reactree_ros.world.spec import check_prompts
 
 #: Outcomes as the constants of ExecuteSkill.action.

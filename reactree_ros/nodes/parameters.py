@@ -14,7 +14,7 @@ from rclpy.parameter import Parameter
 
 from reactree_ros.errors import UserError
 from reactree_ros.plugins import Registry
-from reactree_ros.settings import Settings, choices, read_settings
+from reactree_ros.plugins.settings import Settings, choices, read_settings
 
 M = TypeVar("M", bound=Settings)
 #: What a parameter can be as it is; whatever else settings hold is a text or a list, which they read themselves.

@@ -19,7 +19,9 @@ from reactree_interfaces.srv import Hear, SayDecision
 from std_srvs.srv import Trigger
 
 from reactree_ros.agent.budget import LIMITS
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.episode.going_on import WayBack, more_than, options_of, stop_of
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModelError
 from reactree_ros.llm.trained import as_trained, strange
@@ -52,16 +54,14 @@ from reactree_ros.nodes.task import (
 )
 from reactree_ros.nodes.task_board import TaskBoard
 from reactree_ros.nodes.waiting import Wake, Waker
-from reactree_ros.pending import Pending
 from reactree_ros.person.port import is_stop
 from reactree_ros.planners.spec import planner
-from reactree_ros.record.going_on import WayBack, more_than, options_of, stop_of
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import household_to_dict
+from reactree_ros.record.verdict import EpisodeEnd, Judgement
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.verdict import EpisodeEnd, Judgement
 from reactree_ros.view.steering import PAUSED, Steering
 from reactree_ros.world.port import Score, WorldError
 

@@ -16,8 +16,8 @@ from rclpy.action import ActionClient, get_action_names_and_types
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 
+from reactree_ros.doctor.findings import Finding, Verdict
 from reactree_ros.errors import UserError
-from reactree_ros.findings import Finding, Verdict
 from reactree_ros.household.household import SKILLS
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls

@@ -16,6 +16,7 @@ from rosidl_runtime_py.convert import message_to_ordereddict
 from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Value
 from reactree_ros.agent.skill import Offered, Skill, SkillCall
 from reactree_ros.agent.text import shortened_line
+from reactree_ros.background.pending import Pending, asked, pass_on
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import ONE_HAND, WAH_NL
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
@@ -44,7 +45,6 @@ from reactree_ros.nodes.robot_looks import Looks
 from reactree_ros.nodes.robot_readings import Battery
 from reactree_ros.nodes.robot_senses import Senses
 from reactree_ros.nodes.waiting import Wake
-from reactree_ros.pending import Pending, asked, pass_on
 from reactree_ros.robot.config import RobotConfig, SkillEntry, error_code
 from reactree_ros.robot.map_file import load_map
 from reactree_ros.robot.poses import Pose

@@ -11,10 +11,10 @@ from rclpy.node import Node
 from reactree_interfaces.srv import ResetWorld
 
 from reactree_ros.agent.skill import Offered
+from reactree_ros.background.pending import Pending, mapped, settle_as
 from reactree_ros.nodes.adapters import RosWorld
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.pending import Pending, mapped, settle_as
 from reactree_ros.world.company import accompanied
 from reactree_ros.world.port import Household, Observation, Score, World
 

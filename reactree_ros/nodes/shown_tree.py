@@ -75,10 +75,10 @@ class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
         self._counted = False  # whether statistics of the tick that goes on are made
         self._sent = self._cost = 0.0  # when a snapshot was sent last, and how long that took, in seconds
 
-    def setup(self, **kwargs: Any) -> None:
+    def setup(self, *given: Any, **kwargs: Any) -> None:
         """Make the endpoints; snapshots are sent from now on, by py_trees_ros 2.5 also at the end of this."""
         self.statistics = Statistics()
-        super().setup(**kwargs)
+        super().setup(*given, **kwargs)
 
     def clear(self) -> None:
         """Stop and remove what is under the root."""

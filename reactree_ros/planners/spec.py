@@ -11,9 +11,8 @@ from pydantic import Field, field_validator
 from reactree_ros.agent.kinds import DECISIONS
 from reactree_ros.errors import UserError
 from reactree_ros.memory.search import SearchMemory
-from reactree_ros.plugins import Spec
-from reactree_ros.registry import PLANNERS
-from reactree_ros.settings import Harmless, Settings, did_you_mean, plain, reaching, read_settings
+from reactree_ros.plugins import Registry, Spec
+from reactree_ros.plugins.settings import Harmless, Settings, did_you_mean, plain, reaching, read_settings
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 
@@ -75,6 +74,9 @@ class PlannerSpec(Spec):
     build: Callable[[str, RunContext, Any], GoalNode]
     settings: type[Settings] = PlannerSettings
     remembers: bool = False
+
+
+PLANNERS: Registry[PlannerSpec] = Registry("planner", "reactree_ros.planners", PlannerSpec, first=("reactree", "react"))
 
 
 @dataclass(frozen=True)

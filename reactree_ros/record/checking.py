@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from reactree_ros.agent.turns import kind_in
-from reactree_ros.read_back import LARGEST_FILE, LONGEST_LINE, check_values, parse_json, problem_of, shown
+from reactree_ros.files.read_back import LARGEST_FILE, LONGEST_LINE, check_values, parse_json, problem_of, shown
 from reactree_ros.record.events import CHECKS, STATUSES
 from reactree_ros.record.schema import SCHEMA, Event
 

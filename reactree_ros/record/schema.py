@@ -23,6 +23,7 @@ from reactree_ros.agent.skill import Offered, offered_of, skill_of
 from reactree_ros.agent.skill import as_data as offers_as_data
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Said, Turn, turn_from_dict, turn_to_dict
+from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
@@ -34,7 +35,6 @@ from reactree_ros.llm.port import (
     Reply,
 )
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.secrecy import redacted
 from reactree_ros.tree.failure import FailureKind, GaveUp, Held, MemoryGone, failure_of
 from reactree_ros.world.port import WorldError
 from reactree_ros.world.spec import check_prompts

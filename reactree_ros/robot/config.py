@@ -12,8 +12,8 @@ from pydantic import BeforeValidator, Field, FiniteFloat, PrivateAttr, model_val
 from reactree_ros.agent.skill import Bounds, Skill, skill_of
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
+from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.robot.map_file import Document, Source, checked, read_yaml
-from reactree_ros.settings import or_nearest
 from reactree_ros.world.port import Outcome
 
 Scalar = bool | int | float | str

@@ -27,8 +27,9 @@ from reactree_ros.llm.port import Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import Failure, FailureKind
-from reactree_ros.tree.goal_node import GoalNode, Grow, Program, Step
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import DEEPEST
+from reactree_ros.tree.program import Grow, Program, Step
 from reactree_ros.tree.skill_leaf import SkillLeaf
 from reactree_ros.tree.tried import tried
 from reactree_ros.world.port import Observation
@@ -125,7 +126,7 @@ class AgentNode(GoalNode):
         reply = yield from self._decide()
         for number, said in enumerate(self._read(reply)):
             if number:  # a thought comes with the act or expansion after it
-                self.check_budget()
+                self.requests.check_budget()
                 reply = reply.further()
             assert said.decision is not None  # it was read
             if (reached := (yield from self.taking(said.decision, reply, said.text))) is not None:
@@ -141,11 +142,11 @@ class AgentNode(GoalNode):
 
     def begin(self) -> Generator[Step, Any, None]:
         """Look around, find examples, learn what may be done."""
-        context, abilities = self._context, self._abilities
+        context, abilities = self.context, self._abilities
         recall = context.working_memory is not None
         seen = yield from self.look_around()
         observation = replace(seen, text=seen.text + context.team.introduce(self.post.robot))
-        found = yield from self.find_examples()
+        found = yield from self.senses.find_examples()
         asks = self._questions_left() is not None
         flows, more = abilities.control_flows, abilities.more
         system = system_text(context.household, control_flows=flows, recall=recall, asks=asks, more=more)
@@ -160,7 +161,7 @@ class AgentNode(GoalNode):
 
     def _learn_skills(self) -> Generator[Step, Any, None]:
         skills, self._offers = apart((yield from self.available_skills()))
-        self._skills = (*self.own_actions(), *skills)
+        self._skills = (*self.senses.own_actions(), *skills)
 
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
         """Take in what is to be seen after a hold, and what may be done now."""
@@ -180,7 +181,7 @@ class AgentNode(GoalNode):
     def act(self, act: Decision, reply: Reply | None = None, said: str = "") -> Generator[Step, Any, Observation]:
         """Carry a skill out, see :meth:`GoalNode.act`; search memory takes it in and tells what was searched."""
         observation = yield from super().act(act, reply, said)
-        context, robot = self._context, self.post.robot.name
+        context, robot = self.context, self.post.robot.name
         memory, search = context.working_memory, context.search
         if memory is None or search is None:
             return observation
@@ -195,7 +196,7 @@ class AgentNode(GoalNode):
 
     def _tell_searched_here(self) -> None:
         """Tell what was searched in the room that the robot is in, where anything was."""
-        robot, search = self.post.robot, self._context.search
+        robot, search = self.post.robot, self.context.search
         if search is not None and (told := search.of_room(robot.room or None, robot=robot.name)) is not None:
             self.add(told)
 
@@ -203,19 +204,19 @@ class AgentNode(GoalNode):
 
     def prompt(self) -> Sequence[Turn]:
         """Return the prompt: all of its turns, or, where they have grown long, a summary of the older ones."""
-        return Prompt(self._prompt_start, self._window.shown(self.turns))
+        return Prompt(self.requests.start, self._window.shown(self.turns))
 
     def _decide(self) -> Generator[Step, Any, Reply]:
         limit = self._abilities.summarise_after
         if limit:
-            until = self._window.excess(self.turns, limit=limit, count=self._context.count_tokens)
+            until = self._window.excess(self.turns, limit=limit, count=self.context.count_tokens)
             if until is not None:
                 yield from self._summarise(until)
-        self.hear()
+        self.dialogue.hear()
         return (yield from self.ask(self._grammar))
 
     def _grammar(self) -> DecisionGrammar:
-        free = self._context.household.free_skills
+        free = self.context.household.free_skills
         abilities, questions = self._abilities, self._questions_left()
         flows, more = abilities.control_flows, abilities.more
         skills, offers = self._offered(), self._offers
@@ -228,31 +229,31 @@ class AgentNode(GoalNode):
 
     def _questions_left(self) -> int | None:
         """Return how many questions may still be asked; None where nobody can be asked."""
-        if self._context.person is None or not self._abilities.questions:
+        if self.context.person is None or not self._abilities.questions:
             return None
-        return max(0, self._abilities.questions - self._context.budget.questions)
+        return max(0, self._abilities.questions - self.context.budget.questions)
 
     def _summarise(self, until: int) -> Generator[Step, Any, None]:
         """Let a summary stand for the older turns in the prompt; it is told as a thought."""
         last = next(turn.text for turn in reversed(self.turns[:until]) if isinstance(turn, Saw))
         trajectory = self._window.trajectory(self.turns, until)
-        summary, reply = yield from self.summarise(trajectory, self.subgoal, otherwise=last)
+        summary, reply = yield from self.requests.summarise(trajectory, self.subgoal, otherwise=last)
         self._window.hide(until, summary)
         if reply is not None:
             told = summarised(f"So far: {summary}", summary)
-            self._context.budget.count(told.counted)
-            self._context.listener.decided(self, told, reply)
+            self.context.budget.count(told.counted)
+            self.context.listener.decided(self, told, reply)
 
     def answer_to(self, thought: str) -> str:
         """Return what follows a thought: ``OK.``, or, where the node has had it since it last did something, that."""
         had = normal(thought)
         again = had in self._thoughts
         self._thoughts.add(had)
-        return REPEATED if again and self._context.options.answer_repeats else OK
+        return REPEATED if again and self.context.options.answer_repeats else OK
 
     def _read(self, reply: Reply) -> Sequence[Said]:
         """Return what a reply is taken for; nothing where it is refused, which the model is told."""
-        if self._context.options.plain_reading:
+        if self.context.options.plain_reading:
             return self._plainly(reply)
         said = self.decisions(reply, self._grammar())
         decision = said[-1].decision if said else None
@@ -274,7 +275,7 @@ class AgentNode(GoalNode):
         if decision is not None:
             objection = decision.objection(self)
             skill = decision.skill_asked
-            listed = self._context.options.refuse_unavailable
+            listed = self.context.options.refuse_unavailable
             if skill and listed and Skills(self._offered(), self._offers).exactly(skill) is None:
                 objection = not_available(skill)
         if objection:
@@ -284,11 +285,11 @@ class AgentNode(GoalNode):
 
     def answered(self, question: str) -> str:
         """Return what a question was answered with before, whichever node asked it; empty if it was not asked."""
-        return self._context.answers.get(question.casefold(), "")
+        return self.context.answers.get(question.casefold(), "")
 
     def objection_to(self, expand: Expand) -> str:
         """Say why an expansion must not grow; empty where it may."""
-        options, allowed = self._context.options, self._abilities.control_flows
+        options, allowed = self.context.options, self._abilities.control_flows
         if type(expand.control_flow) not in allowed:
             names = wordings(allowed) or "none"
             return f"The control flow '{expand.control_flow}' is not allowed here; allowed: {names}."
@@ -307,7 +308,7 @@ class AgentNode(GoalNode):
 
     def put(self, question: str) -> Generator[Step, Any, None]:
         """Put a question to the person; what comes of it is told."""
-        answer = yield from self.ask_person(question)
+        answer = yield from self.dialogue.ask(question)
         self.tell(answer if self._questions_left() else f"{answer} {NO_MORE}", About.PERSON)
         self._thoughts.clear()
 
@@ -322,12 +323,12 @@ class AgentNode(GoalNode):
 
     def child(self, subgoal: str, siblings: Siblings | None = None) -> AgentNode:
         """Make an agent node that can grow under this one."""
-        return AgentNode(subgoal, self._context, self._abilities, siblings=siblings, parent=self)
+        return AgentNode(subgoal, self.context, self._abilities, siblings=siblings, parent=self)
 
     def _decides_again(self, failed: Expand) -> Generator[Step, Any, bool]:
         """Say whether it decides again after an expansion that failed; then it was told of that, and looks around."""
         assert self.failure is not None  # the expansion failed
-        over = self.failure.ends_the_tree or self._context.budget.reached() is not None
+        over = self.failure.ends_the_tree or self.context.budget.reached() is not None
         if over or len(self._failed_expansions) >= self._abilities.re_expand:
             return False
         self._failed_expansions.append(failed)
@@ -335,7 +336,7 @@ class AgentNode(GoalNode):
         self.end, self.failure, self.feedback_message = None, None, ""
         self.add(told_failed([tried(child) for child in expansion.children]))
         told = len(self.turns)
-        yield from self.hold()
+        yield from self.senses.hold()
         if len(self.turns) == told:  # it had not to wait, which has it look around
             self.see((yield from self.look_around()))
         self._tell_searched_here()

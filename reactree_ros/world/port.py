@@ -14,7 +14,7 @@ from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
 from reactree_ros.agent.one_skill import more_than_one, plain_skill
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall
-from reactree_ros.pending import Pending
+from reactree_ros.background.pending import Pending
 
 __all__ = [
     "GONE",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from reactree_ros.agent.skill import Offered
 from reactree_ros.agent.transcript import Transcript
-from reactree_ros.pending import Pending
+from reactree_ros.background.pending import Pending
 from reactree_ros.world.port import Household, Observation, Score, World, WorldError
 
 

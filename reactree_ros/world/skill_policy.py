@@ -20,8 +20,8 @@ from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Value
 from reactree_ros.agent.skill import Offered, Skill, SkillCall
 from reactree_ros.errors import UserError
-from reactree_ros.read_back import read_yaml
-from reactree_ros.settings import did_you_mean, fault_of, nearest
+from reactree_ros.files.read_back import read_yaml
+from reactree_ros.plugins.settings import did_you_mean, fault_of, nearest
 
 #: The number behind a name.
 _INSTANCE = re.compile(r" \(?\d+\)?(?=\s|$)")

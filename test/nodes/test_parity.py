@@ -19,6 +19,7 @@ from record.test_every_replay import GivesUpAtFirst
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import Said
+from reactree_ros.background.pending import Pending
 from reactree_ros.cli.opening import described
 from reactree_ros.cli.options import Chosen
 from reactree_ros.episode import Episode
@@ -30,13 +31,12 @@ from reactree_ros.lab.planners.plan import tidied
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
 from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.llm.small.engine import PACKAGED
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.writer import Recorder, RecordFile
-from reactree_ros.registry import WORLDS
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.world.spec import WORLDS
 
 if importlib.util.find_spec("rclpy"):
     from rclpy.lifecycle import TransitionCallbackReturn

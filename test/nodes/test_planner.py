@@ -14,12 +14,12 @@ from memory.word_hash_embedder import WordHashEmbedder, experience
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Said
+from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import Reply
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.planners.spec import planner_names
-from reactree_ros.record.player import replay
 from reactree_ros.record.reader import read_record
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode

@@ -17,7 +17,7 @@ from reactree_ros.agent.parameters import Value
 from reactree_ros.agent.prompt import system_text
 from reactree_ros.agent.reading import Unreadable, read, read_call, says_exactly
 from reactree_ros.agent.skill import Offer, SkillCall, as_data, skill_of
-from reactree_ros.pending import Pending
+from reactree_ros.background.pending import Pending
 from reactree_ros.record.schema import (
     household_from_dict,
     household_to_dict,

@@ -18,7 +18,7 @@ from reactree_ros.household.expert.policy import Decided
 from reactree_ros.household.expert.reading import Situation
 from reactree_ros.llm.port import DecisionRequest
 from reactree_ros.llm.spec import ModelSpec
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.settings import Settings
 
 _ENDS = tuple(str(Act(skill)) for skill in ("done", FAILURE))
 

@@ -12,7 +12,7 @@ from reactree_ros.household.lexicon import named
 from reactree_ros.household.vocabulary import RECALLABLE
 from reactree_ros.lab.bench.events import Event
 from reactree_ros.lab.bench.goal import Condition, Goal
-from reactree_ros.verdict import EpisodeEnd
+from reactree_ros.record.verdict import EpisodeEnd
 
 
 class Cause(str, enum.Enum):

@@ -22,9 +22,9 @@ from reactree_ros.llm.settings import make_model, model_from_dict
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.schema import Event
+from reactree_ros.record.verdict import EpisodeEnd
 from reactree_ros.record.writer import Recorder, encoded
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.verdict import EpisodeEnd
 from reactree_ros.world.port import WorldError
 from reactree_ros.world.spec import in_house
 

@@ -11,8 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import shown
 from reactree_ros.household.expert.goals import goals_of
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -29,15 +31,13 @@ from reactree_ros.llm.settings import make_model, model_from_dict
 from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
 from reactree_ros.memory.examples import EpisodicExamples
 from reactree_ros.memory.experience import Experience
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
-from reactree_ros.read_back import shown
+from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.reader import Record, RecordError, read_record
 from reactree_ros.record.schema import Event
+from reactree_ros.record.verdict import verdict_of
 from reactree_ros.record.writer import Recorder
-from reactree_ros.settings import read_settings
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.verdict import verdict_of
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.goal_node import Program, Step
+from reactree_ros.tree.program import Program, Step
 from reactree_ros.world.port import Observation
 
 _HEAD, _OBSERVATION = "Task: ", "Observation:"
@@ -57,9 +57,9 @@ class CodeActNode(CodeRunner):
 
     def _solve(self, observation: Observation) -> Program:
         self.tell(f"{_HEAD}{in_lines(self.subgoal, first=False)}\n{_OBSERVATION}\n{observation.text}", About.TASK)
-        found = yield from self.find_examples()
+        found = yield from self.senses.find_examples()
         code = [one.text.rstrip("\n") for one in found if one.text.startswith(_HEAD)]  # not those of other planners
-        fixed = fixed_example(self._context.household, "codeact_example")
+        fixed = fixed_example(self.context.household, "codeact_example")
         self.begin_code_prompt(prompt(PROMPTS, "codeact.txt"), code, fixed)
         while True:
             self._reply = reply = yield from self.ask(FreeText(_STOPS, thinks=True))
@@ -85,7 +85,7 @@ class CodeActNode(CodeRunner):
             if (yield from self.run_block(block.statements)) is not Flow.NEXT:
                 raise BlockError("SyntaxError: 'return', 'break' and 'continue' belong into loops", 1)
         except BlockError as error:
-            self._context.listener.refused(self, Said("code"), str(error))
+            self.context.listener.refused(self, Said("code"), str(error))
             return str(error)
         return ""
 

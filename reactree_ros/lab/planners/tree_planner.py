@@ -18,7 +18,7 @@ from reactree_ros.llm.port import Choice, FreeText, NoAnswerInTime, PromptTooLon
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.tree.failure import GaveUp
-from reactree_ros.tree.goal_node import Program, Step, Wait
+from reactree_ros.tree.program import Program, Step, Wait
 from reactree_ros.world.port import Observation, Outcome
 
 _AMONG = "Among the following actions, which action would you take."
@@ -69,13 +69,11 @@ class TreePlannerNode(PlanNode):
         at: ActionTree | None = ActionTree.merge(plans)
         self.action_tree = at
         near: Observation = yield from self.look_around()
-        self._examples = ()
+        self.requests.examples = ()
         system = Told(prompt(PROMPTS, "tree_planner.txt"), About.SYSTEM)
-        self._prompt_start = (system,) if self._context.system_text else ()
-        self.begin_turns(
-            Saw(f"Currently, {near.text[:1].lower()}{near.text[1:]}", near),
-            task_turn(self.subgoal),
-        )
+        self.requests.start = (system,) if self.context.system_text else ()
+        self.add(Saw(f"Currently, {near.text[:1].lower()}{near.text[1:]}", near), anew=True)
+        self.add(task_turn(self.subgoal))
         objection, reply = "", Reply("")
         lesson: list[Turn] = [Saw(survey.text, survey), task_turn(self.subgoal)]
         while at is not None and at.branches:
@@ -96,9 +94,9 @@ class TreePlannerNode(PlanNode):
 
     def _sample(self, survey: Observation) -> Generator[Step, Any, list[list[str]]]:
         """Ask for all plans at once; together they count as one decision."""
-        yield from self.hold()
-        self.check_budget()
-        self._context.budget.count()
+        yield from self.senses.hold()
+        self.requests.check_budget()
+        self.context.budget.count()
         while True:
             try:
                 return (yield from self._sampled(set(steps_of(survey))))
@@ -106,9 +104,9 @@ class TreePlannerNode(PlanNode):
                 self.shorten(error)
 
     def _sampled(self, known: Collection[str]) -> Generator[Step, Any, list[list[str]]]:
-        context, settings = self._context, self._settings
+        context, settings = self.context, self._settings
         requests = [
-            self.request(
+            self.requests.make(
                 self.prompt(),
                 FreeText((f"\n{DONE}\n",)),
                 temperature=settings.temperature,
@@ -117,7 +115,7 @@ class TreePlannerNode(PlanNode):
             )
             for number in range(settings.plans)
         ]
-        asked = [self.decide(request) for request in requests]
+        asked = [self.requests.send(request) for request in requests]
         plans = []
         try:
             for request, pending in zip(requests, asked, strict=True):
@@ -148,7 +146,7 @@ class TreePlannerNode(PlanNode):
         self.tell("\n".join([f"{objection}{_AMONG}", *steps]), About.REFUSAL if objection else About.ANSWER)
         begun = _CORRECTED if objection else _CHOSEN
         reply = yield from self.ask(Choice(tuple(steps)), begun=begun)
-        self._context.budget.count()
+        self.context.budget.count()
         said = reply.text.strip()
         if said not in steps:
             raise GaveUp(f"'{said}' is none of the actions that were offered: {', '.join(steps)}")

@@ -12,14 +12,14 @@ from pydantic import Field
 from reactree_ros.agent.decision import DONE
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.kinds.think import Think
+from reactree_ros.background.worker import Worker
 from reactree_ros.lab.planners.plan import PlanNode, only_introduces, step_said, steps_of, tidied
 from reactree_ros.llm.port import FreeText, Reply
 from reactree_ros.memory.embedding import Embedder, checked_vectors, default_embedder
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import GaveUp
-from reactree_ros.tree.goal_node import Program, Step, Wait
-from reactree_ros.worker import Worker
+from reactree_ros.tree.program import Program, Step, Wait
 from reactree_ros.world.port import Observation, Outcome
 
 _LINE_TOKENS = 48
@@ -91,7 +91,7 @@ class ZspNode(PlanNode):
         Raises:
             GaveUp: No step was said, or a line of the plan was cut.
         """
-        context = self._context
+        context = self.context
         plan: list[str] = []
         while len(plan) < self._max_plan and plan[-1:] != [DONE]:
             reply = yield from self._line(len(plan) + 1)

@@ -10,10 +10,10 @@ from typing import Any
 
 from reactree_ros.agent.turns import kind_said
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import LONGEST_LINE, parse_json, read_json, shown
 from reactree_ros.lab.dataset import settings
 from reactree_ros.lab.dataset.settings import ABOUT, SCHEMA
 from reactree_ros.lab.training.allowed import ACT, MaySay
-from reactree_ros.read_back import LONGEST_LINE, parse_json, read_json, shown
 
 TRAIN, HELD_OUT = (f"{name}.jsonl" for name in (settings.TRAIN, settings.HELD_OUT))
 

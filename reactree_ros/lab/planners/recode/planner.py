@@ -46,7 +46,8 @@ from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
-from reactree_ros.tree.goal_node import GoalNode, Grow, Program, Step, Wait
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.program import Grow, Program, Step, Wait
 from reactree_ros.world.port import Observation
 
 _MAX_NAME = 80
@@ -164,7 +165,7 @@ class CodeNode(CodeRunner):
             except BlockError as error:
                 self.feedback_message = str(error).rpartition("\n")[2]
                 where = f"code, line {error.line}" if error.line else "code"
-                self._context.listener.refused(self, Said(where), str(error))
+                self.context.listener.refused(self, Said(where), str(error))
                 self.tell((yield from self._correction(error)), About.REFUSAL)
             else:
                 self.feedback_message = "the code ran to its end"
@@ -174,9 +175,9 @@ class CodeNode(CodeRunner):
 
     def _begin_prompt(self) -> Generator[Step, Any, None]:
         """Set what stands before the call in every prompt; with fixed examples it is the same in all of a run."""
-        found = yield from self.find_examples()
+        found = yield from self.senses.find_examples()
         code = [one for one in found if one.text.startswith(_HEAD)]  # not those of other planners
-        fixed = fixed_example(self._context.household, "recode_examples") or (prompt(PROMPTS, "examples.txt"),)
+        fixed = fixed_example(self.context.household, "recode_examples") or (prompt(PROMPTS, "examples.txt"),)
         self.begin_code_prompt(prompt(PROMPTS, "system.txt"), [one.text.rstrip("\n") for one in code], fixed)
 
     def _correction(self, error: BlockError) -> Generator[Step, Any, str]:
@@ -225,7 +226,7 @@ class CodeNode(CodeRunner):
         variables = yield from self.show(seen, line)
         child = CodeNode(
             _shortened(str(call)),
-            self._context,
+            self.context,
             shared=shared,
             call=str(named),
             targets=call.targets,
