@@ -402,7 +402,7 @@ PARTS: Mapping[str, str] = {
 }
 
 
-def check_kind(kind: DecisionKind) -> None:
+def check_kind(kind: type[Decision]) -> None:
     """Look whether a kind declares every part.
 
     Raises:
@@ -412,7 +412,7 @@ def check_kind(kind: DecisionKind) -> None:
     for part, about in PARTS.items():
         if getattr(kind, part, None) is None or part in kind.__abstractmethods__:
             raise UserError(f"{who} does not declare '{part}', {about}; declare it in the class")
-    if not dataclasses.is_dataclass(kind) or not dataclasses.fields(kind):
+    if not getattr(kind, "__dataclass_fields__", None):
         raise UserError(f"{who} has no 'fields', the arguments of a decision; make it a frozen dataclass with fields")
     if re.fullmatch("[a-z][a-z0-9_]*", kind.name) is None:
         raise UserError(f"{who} has the name {kind.name!r}; use small letters, digits and underscores")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import closing, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,7 @@ from reactree_ros.cli.opening import (
 
 if TYPE_CHECKING:
     from reactree_ros.cli.options import Chosen
-    from reactree_ros.episode import Episode
-    from reactree_ros.person.desk import Desk
+    from reactree_ros.memory.spec import NamedMemory
     from reactree_ros.record.reader import Record
 
 
@@ -37,7 +36,7 @@ def go_on_from(
     llm: Chosen | Mapping[str, Any],
     world_option: Mapping[str, Any],
     policy: Path | None,
-    memory: Path | None,
+    memory: NamedMemory | None,
     save: Path | None,
     as_json: bool,
     limits: Mapping[str, int] | None = None,
@@ -60,7 +59,6 @@ def go_on_from(
         planner: Another planner, which begins anew; empty: the recorded one.
     """
     from reactree_ros.episode.going_on import begin_otherwise, go_on, options_of
-    from reactree_ros.memory.examples import EpisodicExamples
 
     errors, console = Console(stderr=True), Console(stderr=as_json)
 
@@ -81,6 +79,7 @@ def go_on_from(
         given: dict[str, Any] = {
             "world": world,
             "model": model,
+            "memory": episodic,
             "person": desk,
             "write": events or _nowhere,
             "flush": flush_of(file),
@@ -88,31 +87,15 @@ def go_on_from(
             "differs": differs,
         }
         if planner:
-            episode = begin_otherwise(record, until, planner, memory=episodic, **given)
-            _let_speak(desk, episode)
-            result = carried_out(episode, as_json=as_json)
+            episode = begin_otherwise(record, until, planner, **given)
         else:
-            options = options_of(record)
-            count, most = _count(model), options.max_examples
-            found = EpisodicExamples(episodic, count_tokens=count, seed=options.seed, most=most) if episodic else None
-            with closing(found) if found else nullcontext():
-                episode = go_on(record, until, limits=limits, says=says, examples=found, **given)
-                _let_speak(desk, episode)
-                result = carried_out(episode, as_json=as_json)
+            episode = go_on(record, until, limits=limits, says=says, **given)
+        if desk is not None:
+            desk.follow(episode.hear)
+        result = carried_out(episode, as_json=as_json)
     if not result.achieved:
         raise typer.Exit(NOT_ACHIEVED)
 
 
-def _let_speak(desk: Desk | None, episode: Episode) -> None:
-    if desk is not None:
-        desk.follow(episode.hear)
-
-
 def _nowhere(event: object) -> None:
     """Take an event of a run that is not recorded."""
-
-
-def _count(model: Any) -> Callable[[str], int]:
-    from reactree_ros.memory.episodic import approximate_tokens
-
-    return lambda text: approximate_tokens(text) if (count := model.count_tokens(text)) is None else count

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from reactree_ros.episode import Episode, EpisodeResult
     from reactree_ros.llm.port import LanguageModel
     from reactree_ros.llm.spec import ModelSpec
-    from reactree_ros.memory.episodic import EpisodicMemory
+    from reactree_ros.memory.port import EpisodicMemory
+    from reactree_ros.memory.spec import NamedMemory
     from reactree_ros.person.desk import Desk
     from reactree_ros.planners.spec import Planner
     from reactree_ros.plugins.settings import Settings
@@ -78,16 +79,11 @@ def chosen_planner(named: str, llm: Chosen) -> Planner:
 
 
 @contextmanager
-def open_memory(path: Path, *, embeds: bool = True) -> Iterator[EpisodicMemory]:
-    """Open an episodic memory; it is made where it is not there."""
-    from reactree_ros.memory.embedding import default_embedder
-    from reactree_ros.memory.episodic import EpisodicMemory
-
-    embedder = default_embedder()
-    if embeds:
-        with Console(stderr=True).status("Loading the sentence embedder"):
-            embedder.encode(["Is the model there?"])
-    with EpisodicMemory(path, embedder) as episodic:
+def open_memory(memory: NamedMemory) -> Iterator[EpisodicMemory]:
+    """Open an episodic memory, ready to find; it is made if it is not there."""
+    with Console(stderr=True).status("Getting the memory ready"):
+        memory.prepare()
+    with memory.open() as episodic:
         yield episodic
 
 

@@ -1,4 +1,4 @@
-"""Python, this package as it is installed, and its extras."""
+"""Python, the installed package, and its extras."""
 
 from __future__ import annotations
 
@@ -13,19 +13,23 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import reactree_ros as here
-from reactree_ros.doctor.findings import Finding, Verdict
 from reactree_ros.plugins import REGISTRIES
+from reactree_ros.plugins.findings import Finding, Verdict
 from reactree_ros.plugins.installation import extras, install_requirements, lacking
 
-#: The oldest and the newest py_trees that the core is tried with: `.ci/compat`, `requirements.lock`.
+#: The oldest and the newest py_trees that the core is tested with: `.ci/compat`, `requirements.lock`.
 TESTED_PY_TREES = "2.2.1", "2.6.0"
 _PACKAGE = Path(here.__file__).resolve().parent
 
 
 def python() -> Iterator[Finding]:
-    """Yield what there is of Python."""
+    """Yield findings about Python."""
     yield Finding("Python", Verdict.RIGHT, f"{platform.python_version()} ({sys.executable})")
-    where = f"virtual environment {sys.prefix}" if sys.prefix != sys.base_prefix else f"no virtual one ({sys.prefix})"
+    where = (
+        f"virtual environment {sys.prefix}"
+        if sys.prefix != sys.base_prefix
+        else f"no virtual environment ({sys.prefix})"
+    )
     yield Finding("environment", Verdict.RIGHT, where)
     if path := os.environ.get("PYTHONPATH"):
         yield Finding("PYTHONPATH", Verdict.RIGHT, path)
@@ -33,11 +37,11 @@ def python() -> Iterator[Finding]:
 
 
 def reactree_ros() -> Iterator[Finding]:
-    """Yield what there is of this package, and of what it cannot do without."""
+    """Yield findings about this package and its requirements."""
     yield Finding("version", Verdict.RIGHT, here.__version__)
     yield _installed()
     for requirement, found in lacking("reactree_ros").items() if extras() else ():
-        said = f"{found} does not do" if found else "is not there"
+        said = f"{found} does not fit" if found else "is missing"
         yield Finding(requirement, Verdict.WRONG, said, install_requirements(requirement))
     yield _py_trees()
 
@@ -47,7 +51,7 @@ def _installed() -> Finding:
     try:
         found = metadata.distribution("reactree_ros")
     except metadata.PackageNotFoundError:
-        said = f"not at all, {source} is on the path: its plug-ins, and what it needs, are not known"
+        said = f"not installed, {source} is on the path: its plug-ins and requirements are unknown"
         return Finding(what, Verdict.NOTE, said, _install(source))
     folder = Path(str(found.locate_file(""))).resolve()
     origin = json.loads(found.read_text("direct_url.json") or "{}")
@@ -57,7 +61,7 @@ def _installed() -> Finding:
     else:
         how = "as a wheel" if found.read_text("WHEEL") else "by setup.py or colcon"
     if folder != source:
-        mend = "leave the other one off PYTHONPATH, or install the one that is meant"
+        mend = "remove the other one from PYTHONPATH, or install the one that you want"
         return Finding(what, Verdict.NOTE, f"{how}, from {folder}, but what runs is {source}", mend)
     if found.version != here.__version__:
         said = f"{how}, from {folder}, when it was version {found.version}"
@@ -74,7 +78,7 @@ def _py_trees() -> Finding:
     try:
         version = metadata.version("py_trees")
     except metadata.PackageNotFoundError:
-        return Finding("py_trees", Verdict.WRONG, "is not there", install_requirements(f"py_trees<={newest}"))
+        return Finding("py_trees", Verdict.WRONG, "is missing", install_requirements(f"py_trees<={newest}"))
     said = f"{version} (tested with {oldest} to {newest})"
     if numbers(oldest) <= numbers(version) <= numbers(newest):
         return Finding("py_trees", Verdict.RIGHT, said)
@@ -83,7 +87,7 @@ def _py_trees() -> Finding:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return the parts of a version, e.g. ``2.6.0``, that can be compared."""
+    """Return the parts of a version, e.g. ``2.6.0``, as comparable numbers."""
     return tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
 
 
@@ -93,27 +97,27 @@ def named(requirement: str) -> str:
 
 
 def installed_extras() -> Iterator[Finding]:
-    """Yield which extras are installed."""
+    """Yield the installed extras."""
     names = extras()
     if not names:
-        said = "not known: reactree_ros is not installed"
+        said = "unknown: reactree_ros is not installed"
         yield Finding("extras", Verdict.NOTE, said, _install(_PACKAGE.parent))
     for name in names:
         lacked = lacking(f"reactree_ros[{name}]")
         if not lacked:
             yield Finding(name, Verdict.RIGHT, "installed")
             continue
-        unfit = all(lacked.values())  # all of it is there, but not as it should be
-        said = ", ".join(f"{one} ({found} is there)" if found else named(one) for one, found in lacked.items())
+        unfit = all(lacked.values())  # all packages exist, but not in fitting versions
+        said = ", ".join(f"{one} ({found} is installed)" if found else named(one) for one, found in lacked.items())
         verdict = Verdict.WRONG if unfit else Verdict.NOTE
         yield Finding(name, verdict, f"lacks {said}", install_requirements(*lacked))
 
 
 def plug_ins() -> Iterator[Finding]:
-    """Say what other packages bring, and what is wrong with it."""
+    """Yield the plug-ins of other packages, and their problems."""
     registries = list(REGISTRIES)
     found = [f"{registry.kind} '{name}' of {by}" for registry in registries for name, by in registry.brought.items()]
     problems = [problem for registry in registries for problem in registry.problems()]
     yield Finding("plug-ins", Verdict.RIGHT if found else Verdict.NOTE, ", ".join(found) or "none")
     for problem in dict.fromkeys(problems):
-        yield Finding("plug-in", Verdict.WRONG, problem, "mend, rename or uninstall it")
+        yield Finding("plug-in", Verdict.WRONG, problem, "repair, rename or uninstall it")

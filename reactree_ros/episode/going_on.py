@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from reactree_ros.agent.budget import LIMITS, Limit
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.background.pending import Pending
-from reactree_ros.episode import Episode
+from reactree_ros.episode import Episode, examples_from
 from reactree_ros.episode.player import (
     Departure,
     Script,
@@ -24,8 +24,7 @@ from reactree_ros.episode.player import (
 )
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.memory.episodic import EpisodicMemory
-from reactree_ros.memory.experience import Experience
+from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.person.port import Person, is_stop
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.moment import Moment
@@ -179,7 +178,7 @@ class WayBack:
         flush: Makes them safe; see :class:`Recorder`.
         about: What the new record says of world and language model; see :class:`Recorder`.
         limits: Options ``max_decisions`` and ``max_steps`` of the run.
-        examples: Finds examples from there on.
+        memory: Where examples come from, from there on.
         says: What is said first, in place of the model's next reply; empty: nothing.
         later: Whether nothing is carried out again.
         given: What else the episode is given, such as the tree in which it grows.
@@ -202,7 +201,7 @@ class WayBack:
         flush: Callable[[], None] = lambda: None,
         about: Mapping[str, Any],
         limits: Mapping[str, int] | None = None,
-        examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None,
+        memory: EpisodicMemory | None = None,
         says: str = "",
         later: bool = False,
         **given: Any,
@@ -219,7 +218,8 @@ class WayBack:
                 Recorder(self._script.write, flush=flush, **about, parent=parent_of(record, until)),
                 world=ScriptedWorld(self._script, record, _no_score, SkillTimeLimit(world, timeout)),
                 model=ScriptedModel(self._script, SaysFirst(says, model) if says else model),
-                examples=examples,
+                examples=examples_from(memory, model, options_of(record)),
+                memory=memory,
                 limits=limits,
                 **given,
             )

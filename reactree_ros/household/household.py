@@ -22,7 +22,7 @@ SKILLS = (
     _skill("turn off", "HAS_SWITCH", off="thing"),
 )
 
-#: VirtualHome's skills, and the prompts and fixed examples that go with them.
+#: VirtualHome's skills, with their prompts and fixed examples.
 WAH_NL = Household(
     name="wah_nl",
     skills=SKILLS[:-1],
@@ -31,5 +31,5 @@ WAH_NL = Household(
     prompts="reactree_ros.household:prompts",
 )
 
-#: What a robot is told that holds one thing at a time, beside its skills.
+#: Extra text about the skills for a robot that holds one thing at a time.
 ONE_HAND = "You have one hand: it must be empty when you pick up, open or close something."

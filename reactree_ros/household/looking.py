@@ -10,24 +10,24 @@ from reactree_ros.world.port import Observation, Seen
 
 
 def look_around(scene: Scene) -> Observation:
-    """Make the full observation an agent node starts with."""
+    """Return the full observation that an agent node starts with."""
     items = room_items(scene)
     rooms = tuple(room.name for room in scene.rooms)
     return Observation(starting_text(scene, items), seen=tuple(sightings(scene, items, None)), rooms=rooms)
 
 
 def room_items(scene: Scene) -> list[Thing]:
-    """List what the quick look around the agent's room shows."""
+    """List the things in the quick look around the agent's room."""
     return [thing for thing in scene.visible() if thing.room_item]
 
 
 def held(scene: Scene) -> Iterator[Thing]:
-    """Yield what the agent holds."""
+    """Yield the held things."""
     return (scene.things[id] for id in scene.held)
 
 
 def sightings(scene: Scene, things: Iterable[Thing], place: Thing | None) -> Iterator[Seen]:
-    """Yield what working memory takes in of things that are seen at a place, and of what is held."""
+    """Yield what working memory stores of things seen at a place, and of held things."""
     room, where = scene.agent_room.name, place.name if place is not None else None
     for thing in things:
         yield Seen(thing.word, thing.number, room, where, states=tuple(sorted(thing.states)))
@@ -36,7 +36,7 @@ def sightings(scene: Scene, things: Iterable[Thing], place: Thing | None) -> Ite
 
 
 def starting_text(scene: Scene, room_items: Iterable[Thing]) -> str:
-    """Word the full observation an agent node starts with."""
+    """Word the full observation that an agent node starts with."""
     room = scene.agent_room
     return (
         f"You are in the house, and there are {len(scene.rooms)} rooms: {merged(scene.rooms)}. "
@@ -50,12 +50,12 @@ def look_text(room_items: Iterable[Thing]) -> str:
 
 
 def see_text(things: Iterable[Thing]) -> str:
-    """Word what is next to the agent; without a period, as recorded."""
+    """Word the things next to the agent; without a period, as recorded."""
     return f"You see {merged(things)}"
 
 
 def holding_text(scene: Scene) -> str:
-    """Word what the agent holds, with a space before it; empty where it holds nothing."""
+    """Word the held things, with a space before; empty if there are none."""
     return f" You hold {merged(held(scene))}." if scene.held else ""
 
 

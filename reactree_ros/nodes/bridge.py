@@ -50,7 +50,8 @@ from reactree_ros.person.port import Answer, Question, approves, quoted
 from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.world.port import Observation, Outcome, World, WorldError
 from reactree_ros.world.skill_policy import SkillPolicy, Verdict, load_policy
-from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, refusal
+from reactree_ros.world.team import team_of
+from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, WorldWrapper, refusal
 
 #: How often it is looked at whether anything may move, in seconds.
 STATUS_LOOK = 0.1
@@ -97,7 +98,7 @@ class Bridge(ManagedNode):
         # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._policy: SkillPolicy | None = None
         self._hosted: World | None = None  # as it was loaded
-        self._world: World | None = None  # the same with policy and time limit around it
+        self._world: WorldWrapper | None = None  # the same with policy and time limit around it
         self._active = False
         self._skill: Pending[Any] | None = None
         self._question: Pending[str] | None = None  # the answer of a person that is to come
@@ -226,7 +227,7 @@ class Bridge(ManagedNode):
 
     def _share_out(self, world: World) -> None:
         """Give the bridge of each other robot what it hosts."""
-        first, *others = world.team().items() or [("", world)]
+        first, *others = team_of(world).items() or [("", world)]
         self._robots = (first[0], *dict(others)) if others else ()
         beside = self.get_namespace().rstrip("/").removesuffix(f"/{first[0]}")
         for name, robot in others:

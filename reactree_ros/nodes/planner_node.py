@@ -21,12 +21,12 @@ from std_srvs.srv import Trigger
 from reactree_ros.agent.budget import LIMITS
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.episode.going_on import WayBack, more_than, options_of, stop_of
+from reactree_ros.episode.going_on import WayBack, more_than, stop_of
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModelError
 from reactree_ros.llm.trained import as_trained, strange
-from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
-from reactree_ros.memory.examples import EpisodicExamples
+from reactree_ros.memory.port import EpisodicMemory
+from reactree_ros.memory.spec import memory
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.action_server import ActionServer
 from reactree_ros.nodes.adapters import Introduction, RosLanguageModel, RosWorld
@@ -61,7 +61,6 @@ from reactree_ros.record.schema import household_to_dict
 from reactree_ros.record.verdict import EpisodeEnd, Judgement
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.growth import Growth
-from reactree_ros.tree.options import TreeOptions
 from reactree_ros.view.steering import PAUSED, Steering
 from reactree_ros.world.port import Score, WorldError
 
@@ -126,7 +125,6 @@ class PlannerNode(Node):
         """
         # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._memory: EpisodicMemory | None = None
-        self._examples: EpisodicExamples | None = None
         self._action: Any = None
         super().__init__(name, **kwargs)
         declare(self, PlannerNodeSettings)
@@ -134,7 +132,9 @@ class PlannerNode(Node):
         self._settings = settings = settings_of(self, PlannerNodeSettings)
         settings_of(self, TaskSettings)  # a planner that there is not is told at the start
         if settings.memory:
-            self._memory = _open_memory(settings.memory)
+            named = memory(settings.memory)
+            named.prepare()
+            self._memory = named.open()
         self.heartbeat = Heartbeat(self)
         self._bridges = [f"{robot}/{settings.bridge}" for robot in settings.names] or [settings.bridge]
         self._lives = Lives(self, namespaces=settings.names)
@@ -330,7 +330,6 @@ class PlannerNode(Node):
                     record=Recorder(**task.writing(self._record, settings.save_to), **with_score(about, task_id >= 0)),
                     task_id=None if task_id < 0 else task_id,
                     task_name=task_name,
-                    examples=self._examples_of(options),
                     **given,
                 )
             self._shown = task
@@ -383,7 +382,6 @@ class PlannerNode(Node):
             about=with_score(about, record.run["task_id"] is not None),
             limits=limits,
             later=True,
-            examples=self._examples_of(options_of(record)),
             **task.writing(self._record, folder),
             **given,
         )
@@ -450,15 +448,6 @@ class PlannerNode(Node):
             message=message,
             saved_to=saved_to,
         )
-
-    def _examples_of(self, options: TreeOptions) -> EpisodicExamples | None:
-        if self._examples is not None:
-            self._examples.close()
-        if self._memory is not None:
-            self._examples = EpisodicExamples(
-                self._memory, count_tokens=approximate_tokens, seed=options.seed, most=options.max_examples
-            )
-        return self._examples
 
     def _keep(self, task: Task, episode: Episode, result: EpisodeResult) -> str:
         """Add an episode to episodic memory; returns where its record is, empty where there is none."""
@@ -650,8 +639,6 @@ class PlannerNode(Node):
 
     def destroy_node(self) -> None:
         """Release memory, tree and endpoints."""
-        if self._examples is not None:
-            self._examples.close()
         if self._memory is not None:
             self._memory.close()
         if self._action is not None:  # it is made last
@@ -660,14 +647,6 @@ class PlannerNode(Node):
             if any(self._lives.has_died(self.resolve_topic_name(bridge)) for bridge in self._bridges):
                 self._world.leave()
         super().destroy_node()
-
-
-def _open_memory(path: str) -> EpisodicMemory:
-    from reactree_ros.memory.embedding import default_embedder
-
-    embedder = default_embedder()
-    embedder.encode(["Is the model there?"])
-    return EpisodicMemory(path, embedder)
 
 
 def main() -> None:

@@ -16,10 +16,11 @@ from reactree_ros.nodes.adapters import RosWorld
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.world.company import accompanied
-from reactree_ros.world.port import Household, Observation, Score, World
+from reactree_ros.world.port import Household, Observation, Score
+from reactree_ros.world.team import SharedWorld
 
 
-class RosTeam(World):
+class RosTeam(SharedWorld):
     """The robots of one planner; what concerns the world as a whole is asked of the first one's bridge.
 
     Args:
@@ -63,7 +64,7 @@ class RosTeam(World):
         for robot in self.robots.values():
             robot.changed = call
 
-    def team(self) -> Mapping[str, World]:
+    def team(self) -> Mapping[str, SharedWorld]:
         """Return the robots; where each is a world of its own, they are told of one another here."""
         return self.robots if self.first.robots else accompanied(self.robots)
 

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.commands import over_ros
-from reactree_ros.doctor.findings import Verdict
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
+from reactree_ros.plugins.findings import Verdict
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after a robot's map and configuration.")
 AFTER = "house"

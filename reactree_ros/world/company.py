@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from reactree_ros.background.pending import Pending, mapped
 from reactree_ros.world.port import Observation, World
+from reactree_ros.world.team import SharedWorld
 from reactree_ros.world.wrappers import WorldWrapper
 
 
@@ -18,7 +19,7 @@ class _Whereabouts:
     holds: tuple[str, ...] = ()
 
 
-def accompanied(robots: Mapping[str, World]) -> dict[str, World]:
+def accompanied(robots: Mapping[str, World]) -> dict[str, SharedWorld]:
     """Return robots that are told of one another: who looks around, or comes into a room, of those that are there.
 
     A robot is taken to be where it observed something last; one that drives has not arrived before it says so.

@@ -439,7 +439,8 @@ def named_in(path: Path) -> set[str]:
     source = path.read_text(encoding="utf-8")
     if path.suffix == ".js":
         code = re.sub(r"//[^\n]*|/\*.*?\*/", "", source, flags=re.DOTALL)
-        return {name for name in kinds() if re.search(rf"""\b{name}\s*:|["'.]{name}\b""", code)}
+        uses = r"""\b{0}\s*:\s*["{{]|[!=]==? ["']{0}["']|\b(?:event|turn|decision)\.{0}\b"""
+        return {name for name in kinds() if re.search(uses.format(name), code)}
     tree, found = ast.parse(source), set[str]()
     prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):

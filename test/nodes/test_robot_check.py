@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reactree_ros.doctor.findings import Finding, Verdict
+from reactree_ros.plugins.findings import Finding, Verdict
 
 NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
 if NAV2:

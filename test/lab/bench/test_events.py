@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from doubles import ScriptedModel, ScriptedWorld
 
+from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.episode import Episode
 from reactree_ros.lab.bench.events import Size, Told, told_by
 from reactree_ros.llm.port import LanguageModel, Reply
-from reactree_ros.memory.episodic import approximate_tokens
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.schema import Event as Recorded
 from reactree_ros.record.writer import Recorder
