@@ -52,7 +52,7 @@ def test_its_memory_is_one_for_every_command(cli: Cli, tmp_path: Path) -> None:
     assert cli("fork", tmp_path / "again", "--at", 2, "--memory", memory, "--json").code == 0
     cli("house", "--seed", 4, "--tasks", 1, "--out", house)
     filled = cli("bootstrap", "--tasks", house, "--memory", f"{memory}2", "--seed-memory", memory)
-    assert (filled.code, "of --seed-memory" in filled.out) == (0, True)
+    assert (filled.code, "from --seed-memory" in filled.out) == (0, True)
     assert (tmp_path / "notebook2.bootstrap.jsonl").exists()
     suite = ("--suite", "gardens", "--gardens", 1, "--llm", "gardener", "--planner", "react", "--limit", 1)
     assert cli("bench", *suite, "--memory", memory, "--out", tmp_path / "bench").code == 0
