@@ -5,29 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.control_flow import ControlFlow, flow_named
+from reactree_ros.agent.decision import DONE, FAILURE
 from reactree_ros.agent.foreign import framed, in_lines
+from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.turns import About, Told
 
 _INTRODUCTION = "You are an advanced robot with ability to {}. You can perform one of the following tasks:"
 _TREE_ABILITIES = "think, act, and expand behavior tree nodes in decision-making process"
 _FLAT_ABILITIES = "think and act"
-_THINK = "1. Think: Use reasoning to satisfy the current goal condition."
-_ACT = (
-    "2. Act: Execute a specific action to accomplish the current goal condition. "
-    "You should use one of actions of this list: [{actions}]"
-)
-_EXPAND = (
-    "3. Expand: Decompose the current goal condition into more detailed subgoals. When expanding, generate "
-    "appropriate control flow and subgoals. Control flow can be "
-)
-_ASK = "{}. Ask: Put a question to a person, where the goal does not say enough."
-_PHRASES = {
-    ControlFlow.SEQUENCE: "in sequence",
-    ControlFlow.FALLBACK: "using a fallback strategy",
-    ControlFlow.PARALLEL: "in parallel",
-}
 
 
 @dataclass(frozen=True)
@@ -42,9 +29,10 @@ class Siblings:
 def system_text(
     household: Household,
     *,
-    control_flows: Sequence[ControlFlow] | None = None,
+    control_flows: Sequence[type[ControlFlow]] | None = None,
     recall: bool = True,
     asks: bool = False,
+    more: Sequence[str] = (),
 ) -> str:
     """Return the system text (paper, listings 1, 2, 5 and 6).
 
@@ -54,17 +42,24 @@ def system_text(
             without the Expand task (ReAct).
         recall: With working memory's ``recall location of`` action or without.
         asks: Whether a person can be asked, which the paper has not.
+        more: The names of further kinds of decision.
     """
-    actions = [*household.actions, *(["recall location of"] if recall else []), "done", "failure"]
-    act = _ACT.format(actions=", ".join(actions))
+    actions = [*household.listed, *(["recall location of"] if recall else []), DONE, FAILURE]
     texts = household.control_flows
-    *first, last = [text for flow, text in texts.items() if control_flows is None or flow in control_flows] or [""]
-    if not last:
-        ask = [_ASK.format(3)] if asks else []
-        return "\n".join([_INTRODUCTION.format(_FLAT_ABILITIES), _THINK, act, *ask])
-    listed = f"{', '.join(first)}{',' if len(first) > 1 else ''} or {last}" if first else last
-    ask = [_ASK.format(4)] if asks else []
-    return "\n".join([_INTRODUCTION.format(_TREE_ABILITIES), _THINK, act, f"{_EXPAND}{listed}.", *ask])
+    if control_flows is not None:
+        given = {flow.name: flow.text for flow in control_flows}
+        texts = {flow: text for flow, text in {**texts, **given, **texts}.items() if flow in given}
+    *first, last = texts.values() or [""]
+    names = {
+        "{actions}": ", ".join(actions),
+        "{control_flows}": f"{', '.join(first)}{',' if len(first) > 1 else ''} or {last}" if first else last,
+    }
+    said = DecisionGrammar((DONE,), tuple(map(flow_named, texts)), questions=0 if asks else None, more=more)
+    rules = [kind.rule for kind in said.kinds if kind.is_told(said)]
+    for name, words in names.items():
+        rules = [rule.replace(name, words) for rule in rules]
+    numbered = [f"{number}. {rule}" for number, rule in enumerate(rules, 1)]
+    return "\n".join([_INTRODUCTION.format(_TREE_ABILITIES if texts else _FLAT_ABILITIES), *numbered])
 
 
 def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:
@@ -75,7 +70,7 @@ def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:
         names = f"{', '.join(first)}, and {last}" if first else last
         lines.append(f"Your primary goal is to: {in_lines(siblings.goal, first=False)}")
         lines.append(
-            f"To achieve this, you should perform your sibling tasks {_PHRASES[siblings.control_flow]}. "
+            f"To achieve this, you should perform your sibling tasks {siblings.control_flow.told}. "
             f"At this level, your sibling tasks are: {in_lines(names, first=False)}."
         )
     return Told("\n".join([*lines, f"Your task is to: {in_lines(subgoal, first=False)}"]), About.TASK)

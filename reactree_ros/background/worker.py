@@ -17,14 +17,14 @@ class Stopped(Exception):
 
 
 class Worker:
-    """Does what it is given in order, in a thread of its own that does not keep the process from ending.
+    """Does its work in order, in a thread of its own that does not keep the process alive.
 
-    What was cancelled before its turn is left out. What is cancelled while it runs is left at the next
-    :meth:`check_wanted`; without one it runs to its end unheard, so that it needs a bound of its own.
+    Work cancelled before its turn is skipped. Work cancelled while it runs stops at the next :meth:`check_wanted`;
+    without one it runs to its end unheard, so it needs its own time limit.
 
     Args:
         name: Name of the thread.
-        error: What it fails with that is given to it after :meth:`close` or :meth:`give_up`.
+        error: Class of the error for work after :meth:`close` or :meth:`give_up`.
     """
 
     def __init__(self, name: str, error: type[Exception] = RuntimeError) -> None:
@@ -38,7 +38,7 @@ class Worker:
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def do(self, work: Callable[[], T]) -> Pending[T]:
-        """Do something when it is its turn; the pending result settles in the worker's thread.
+        """Do something in its turn; the pending result settles in the worker's thread.
 
         After :meth:`close` or :meth:`give_up` it fails with the worker's error.
         """

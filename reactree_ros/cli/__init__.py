@@ -1,4 +1,4 @@
-"""The command line: ``reactree``, a file a command. Commands of other rooms and packages enter by entry points."""
+"""The command line ``reactree``; each command is a file. Commands of other rooms and packages enter by entry points."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Commands(TyperGroup):
         """Return a command; None if there is none of that name.
 
         Raises:
-            UserError: What brings it cannot be loaded.
+            UserError: Its module cannot be loaded.
         """
         if cmd_name not in COMMANDS.names:
             return None
@@ -129,7 +129,7 @@ def main() -> None:
         except BrokenPipeError:
             _stop_writing()
         except (UserError, WorldError, OSError) as error:
-            if ASKED.number:  # typer turns every interrupt into 130
+            if ASKED.number:  # an error of the interrupted work
                 _fail_by(signal.Signals(ASKED.number))
             said = str(error)
             if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reactree_ros.planners.spec import PLANNERS, WM
-from reactree_ros.plugins import REGISTRIES, Registry, Spec
+from reactree_ros.plugins import REGISTRIES, Registry
 
 Named = list[tuple[str, str]]
 
@@ -37,8 +37,8 @@ def planners(incomplete: str) -> Named:
 
 
 def kinds() -> dict[str, Registry[Any]]:
-    """Return the registries of what has settings, by the kinds that `reactree list` knows them as."""
-    return {kind: registry for kind, registry in REGISTRIES.items() if issubclass(registry.base, Spec)}
+    """Return the registries of things with settings, by their kinds in `reactree list`."""
+    return {kind: registry for kind, registry in REGISTRIES.items() if hasattr(registry.base, "settings")}
 
 
 def listed(incomplete: str) -> Named:

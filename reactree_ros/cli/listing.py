@@ -109,7 +109,7 @@ def _list_words(*, markdown: bool) -> None:
 
 
 def _words() -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    """Return the words of every world's things, those of several worlds once."""
+    """Return the words of every world's things, without duplicates."""
     return list(dict.fromkeys(row for spec in WORLDS for row in spec.words()))
 
 

@@ -303,7 +303,7 @@ def guarded(world: World, policy: SkillPolicy | None, person: Desk | None, secon
 
     if policy is None:
         return world
-    policy.check(world.household.actions, world.words, world.free_verbs)
+    policy.check(world.household.actions, world.words, world.free_verbs, world.household.skills)
     if person is None:
         person = Desk()
         person.leave()

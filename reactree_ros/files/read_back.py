@@ -31,9 +31,9 @@ MOST_DIGITS = 300
 
 
 def well_formed(text: str) -> str:
-    """Return a text that every file and every message takes: a server may cut an emoji in half.
+    """Return a text that any file and message accepts: lone surrogates become question marks.
 
-    Half a character (a lone surrogate) becomes a question mark.
+    A server may cut an emoji in half, for example.
     """
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 

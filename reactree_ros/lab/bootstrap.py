@@ -1,4 +1,4 @@
-"""Episodic memory from nothing: runs over training tasks, of which those that reach their goal become examples.
+"""Episodic memory from nothing: successful runs of training tasks become examples.
 
 The paper begins with a few trajectories made by hand and lets a language model add to them (section 5.1).
 """
@@ -26,7 +26,7 @@ from reactree_ros.world.spec import Task
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of a training task: a line of the record beside the memory.
+    """The result of a training task: a line of the record next to the memory.
 
     Attributes:
         task_id: The task.
@@ -44,19 +44,19 @@ class Attempt:
 
     @property
     def broken(self) -> bool:
-        """Whether something failed that is not the planner's; such a run is carried out again."""
+        """Whether the run failed for another reason than the planner; such a run is repeated."""
         return EpisodeEnd(self.end) in BROKEN
 
 
 class Bootstrap:
-    """Fills an episodic memory, task by task; what is done is on disk, so that it can be gone on with at any time.
+    """Fills an episodic memory, task by task; each result is on disk, so that you can resume at any time.
 
     Args:
-        memory: Filled; examples come from it, so that later tasks profit from earlier ones.
+        memory: The memory to fill; it also provides examples, so that later tasks profit from earlier ones.
         model: Decides.
-        planner: Who plans.
+        planner: The planner.
         make_world: Makes the world of a task.
-        options: How the method behaves.
+        options: Options of the method.
     """
 
     def __init__(
@@ -76,17 +76,18 @@ class Bootstrap:
         self._record = memory.path.with_name(f"{memory.path.name}.bootstrap.jsonl")
 
     def begin_with(self, other: EpisodicMemory) -> int:
-        """Take over the experiences of another memory that are not there yet; return how many."""
+        """Copy missing experiences from another memory; return their number."""
         return self._memory.keep(other)
 
     def attempts(self, tasks: Mapping[int, Task]) -> Iterator[Attempt]:
-        """Carry every task out; yield what came of each, first of those that were carried out before.
+        """Carry out every task; yield the results, earlier ones first.
 
-        A run that broke off (the language model or the world was gone, a bug) is yielded, but not recorded: it is
-        carried out again when the bootstrap is gone on with.
+        A run that broke off (the language model or the world was gone, a bug) is yielded but not recorded: a resumed
+        bootstrap repeats it.
 
         Raises:
-            UserError: The record beside the memory cannot be read, or the language model is gone in two tasks in a row.
+            UserError: The record next to the memory cannot be read, or the language model is gone in two tasks in a
+                row.
         """
         done = {one.task_id: one for one in self._recorded() if one.planner == self._planner.name}
         yield from (done[task_id] for task_id in tasks if task_id in done)
@@ -97,11 +98,13 @@ class Bootstrap:
             attempt, message = self._attempt(task_id, task)
             before, gone = gone, attempt.end == EpisodeEnd.MODEL_GONE.value
             if before and gone:
-                raise UserError(f"task {task_id}: the language model is gone: {message}; the same command goes on here")
+                raise UserError(
+                    f"task {task_id}: the language model is gone: {message}; repeat the command to continue here"
+                )
             yield attempt
 
     def _attempt(self, task_id: int, task: Task) -> tuple[Attempt, str]:
-        """Carry a task out; return what came of it, and what went wrong in words."""
+        """Carry out a task; return its result, and its problem in words."""
         moment = Moment()
         with self._make_world(task) as world:
             episode = Episode(
@@ -130,4 +133,4 @@ class Bootstrap:
             return []
         attempts = read_lines(self._record, Attempt)
         known = {end.value for end in EpisodeEnd}
-        return [one for one in attempts if one.end in known]  # "error" of earlier versions was none of the planner's
+        return [one for one in attempts if one.end in known]  # "error" of earlier versions was not the planner's fault

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from reactree_ros.agent.decision import Act
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.episode import Episode
 from reactree_ros.household.household import WAH_NL

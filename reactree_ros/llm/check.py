@@ -30,12 +30,12 @@ class Report:
 
 
 def check(model: LanguageModel, household: Household, show: Callable[[str], object] = lambda words: None) -> Report:
-    """Ask a language model that is ready for the same decision twice, and read its status.
+    """Ask a ready language model for the same decision twice, and read its status.
 
     Args:
         model: The language model.
-        household: In whose words the decision is asked for.
-        show: Shows what is waited for.
+        household: The household of the decision.
+        show: Shows what the check waits for.
     """
     report = Report(dict(model.status()))
     start = Saw(

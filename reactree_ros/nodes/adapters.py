@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -27,9 +28,11 @@ from reactree_interfaces.srv import (
     ResetWorld,
 )
 
+from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.skill import Offered
 from reactree_ros.background.pending import Pending, mapped, settle_as
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, Reply, ServerUnavailable
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, Waiting
 from reactree_ros.nodes.heartbeat import Heartbeat
@@ -38,6 +41,7 @@ from reactree_ros.nodes.messages import (
     error_from_msg,
     household_from_msg,
     observation_from_msg,
+    offers_from,
     reply_from_msg,
     request_to_msg,
     settings_from,
@@ -76,10 +80,11 @@ class RosWorld(SharedWorld):
     def __init__(self, node: Node, bridge: str, calls: Calls, heartbeat: Heartbeat) -> None:
         self._node, self._calls, self._bridge, self._heartbeat = node, calls, bridge, heartbeat
         self._full_name = str(node.resolve_topic_name(bridge))
+        self.household = Household(name=bridge)  # until it is learnt
         self._life: int | None = None  # of the bridge that the task has begun with
         self._skill: Pending[Observation] | None = None
         self.about: dict[str, Any] = {}  # which world it is and its settings, as far as the bridge knows
-        self._now: tuple[str, ...] = ()  # the skills that may be tried, as long as nothing has happened since
+        self._now: tuple[Offered, ...] = ()  # the skills that may be tried, as long as nothing has happened since
         self._last: Pending[None] = Pending.of(None)  # the end of the skill that was cancelled last
         self._cancelled: deque[Callable[[], None]] = deque()
         self._wake = Wake(node, self._stop_cancelled)
@@ -171,14 +176,18 @@ class RosWorld(SharedWorld):
         request = Observe.Request(everything=True)
         return self._asked(self._observe, request, lambda msg: observation_from_msg(msg.observation))
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """Ask which skills may be tried; or know it from the last skill."""
         if self._now:
             return Pending.of(self._now)
         return self._asked(self._available, AvailableSkills.Request(), self._take_skills)
 
-    def _take_skills(self, msg: AvailableSkills.Response) -> Sequence[str]:
-        self._now = tuple(msg.skills)
+    def _take_skills(self, msg: Any) -> Sequence[Offered]:
+        """Take in what may be tried now, of any message that says so."""
+        try:
+            self._now = (*msg.skills, *offers_from(msg.offers))
+        except ValueError as error:
+            raise WorldError(f"{self._bridge}: {error}") from error
         return self._now
 
     def score(self) -> Pending[Score | None]:
@@ -206,6 +215,8 @@ class RosWorld(SharedWorld):
 
     def execute(self, skill: str) -> Pending[Observation]:
         """Send a skill as a goal; a cancel before the goal was accepted is carried out on acceptance."""
+        with suppress(ParameterError):
+            skill = self.household.call(skill)
         goal = SkillGoal(skill)
         self._now = ()
 
@@ -257,7 +268,7 @@ class RosWorld(SharedWorld):
         outcome = OUTCOMES[told.outcome]
         if outcome is Outcome.WORLD_UNAVAILABLE or not told.observation.text:
             raise WorldError(f"{self._bridge}: {told.message or outcome.value}")
-        self._now = tuple(told.skills)
+        self._take_skills(told)
         if outcome is Outcome.HALTED:
             self._halted_by_result = _nanoseconds(told.observation.stamp), steady.now()
             self._note_halted(told.message)
@@ -396,7 +407,10 @@ class RosLanguageModel(LanguageModel):
 
     def _take_reply(self, msg: Generate.Response) -> Reply:
         if msg.error_code == Generate.Response.NONE:
-            return reply_from_msg(msg)
+            try:
+                return reply_from_msg(msg)
+            except ValueError as error:
+                raise LanguageModelError(f"{self._inference}: said: {error}") from error
         kinds = {Generate.Response.NOT_ACTIVE: _NotActive, Generate.Response.ABORTED: _Lost}
         if msg.error_code in kinds:  # a decision that was aborted from here is not waited for
             raise kinds[msg.error_code](f"{self._inference}: {msg.message}")

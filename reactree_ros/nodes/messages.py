@@ -11,7 +11,7 @@ from typing import Any
 
 from builtin_interfaces.msg import Time
 from reactree_interfaces.action import ExecuteSkill
-from reactree_interfaces.msg import ObjectSighting, SpokenDecision
+from reactree_interfaces.msg import Argument, ObjectSighting, SpokenDecision
 from reactree_interfaces.msg import Observation as ObservationMsg
 from reactree_interfaces.msg import Spot as SpotMsg
 from reactree_interfaces.msg import Turn as TurnMsg
@@ -19,10 +19,14 @@ from reactree_interfaces.srv import DescribeHousehold, Generate
 from sensor_msgs.msg import Image
 from std_msgs.msg import Header
 
-from reactree_ros.agent.decision import Act, Ask, BeginSubgoal, ControlFlow, Decision, Expand, Think
-from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.control_flow import ControlFlow, flow_named
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
+from reactree_ros.agent.skill import Offer, Offered, apart, offered_of, skill_of
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.llm.port import (
@@ -68,6 +72,7 @@ def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
         looked_into=observation.looked_into or "",
         spots=list(map(_spot_to_msg, observation.spots)),
         picture=array.array("B", observation.picture or b""),
+        data=json.dumps(dict(observation.data)) if observation.data else "",
     )
 
 
@@ -110,7 +115,24 @@ def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -
         rooms=tuple(msg.rooms),
         picture=bytes(msg.picture) or None,
         spots=tuple(map(_spot_from_msg, msg.spots)),
+        data=settings_from(msg.data),
     )
+
+
+def offered_to_msg(offered: Sequence[Offered]) -> dict[str, list[str]]:
+    """Return what may be tried as the fields of a message."""
+    skills, offers = apart(offered)
+    return {"skills": skills, "offers": [json.dumps(offer.as_data()) for offer in offers]}
+
+
+def offers_from(texts: Sequence[str]) -> list[Offer]:
+    """Return the declared skills that a message offers.
+
+    Raises:
+        ValueError: One is none.
+    """
+    offered = [offered_of(settings_from(text)) for text in texts]
+    return [one for one in offered if isinstance(one, Offer)]
 
 
 def as_json(settings: Mapping[str, Any]) -> str:
@@ -135,10 +157,11 @@ def household_to_msg(
 ) -> DescribeHousehold.Response:
     """Fill a service response with a household and what working memory may be asked about in it."""
     msg.name, msg.actions, msg.recallable = household.name, list(household.actions), list(recallable)
-    msg.control_flows = [flow.value for flow in household.control_flows]
+    msg.control_flows = list(household.control_flows)
     msg.control_flow_texts = list(household.control_flows.values())
     msg.naming, msg.rules, msg.start_line = household.naming, household.rules, household.start_line
     msg.free_skills = household.free_skills
+    msg.skills = [json.dumps(skill.as_data()) for skill in household.skills]
     msg.prompts = household.prompts
     msg.max_decisions, msg.max_steps = household.max_decisions, household.max_steps
     return msg
@@ -150,7 +173,7 @@ def household_from_msg(msg: DescribeHousehold.Response) -> Household:
     Raises:
         ValueError: A field makes no sense; the message names it with its value.
     """
-    flows = _control_flows(msg.control_flows)
+    flows = [flow.name for flow in _control_flows(msg.control_flows)]
     if len(flows) != len(msg.control_flow_texts):
         raise ValueError(f"control_flow_texts has {len(msg.control_flow_texts)} texts for {len(flows)} control_flows")
     household = Household(
@@ -164,6 +187,7 @@ def household_from_msg(msg: DescribeHousehold.Response) -> Household:
         max_decisions=msg.max_decisions,
         max_steps=msg.max_steps,
         prompts=msg.prompts,
+        skills=tuple(skill_of(settings_from(text)) for text in msg.skills),
     )
     return check_prompts(household)
 
@@ -185,12 +209,15 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
     if isinstance(may_say, DecisionGrammar):
         msg.kind, msg.free = Generate.Request.DECISION, may_say.free
         msg.options = list(may_say.skills)
-        msg.control_flows = [flow.value for flow in may_say.control_flows]
+        msg.offers = offered_to_msg(may_say.offers)["offers"]
+        msg.control_flows = [flow.name for flow in may_say.control_flows]
         msg.questions = -1 if may_say.questions is None else may_say.questions
+        msg.more = list(may_say.more)
     elif isinstance(may_say, Choice):
         msg.kind, msg.options = Generate.Request.CHOICE, list(may_say.options)
     elif isinstance(may_say, SubgoalGrammar):
         msg.kind, msg.options, msg.free = Generate.Request.SUBGOAL, list(may_say.skills), may_say.free
+        msg.offers = offered_to_msg(may_say.offers)["offers"]
         msg.number, msg.begins, msg.goes_on = may_say.number, may_say.begins, may_say.goes_on
     else:
         msg.kind, msg.stops, msg.thinks = Generate.Request.TEXT, list(may_say.stops), may_say.thinks
@@ -241,7 +268,8 @@ def _turn(msg: TurnMsg, index: int) -> Turn:
 def _may_say(msg: Generate.Request) -> MaySay:
     if msg.kind == Generate.Request.DECISION:
         flows, questions = _control_flows(msg.control_flows), None if msg.questions < 0 else msg.questions
-        return DecisionGrammar(tuple(msg.options), flows, free=msg.free, questions=questions)
+        skills, more, offers = tuple(msg.options), _more(msg), offers_from(msg.offers)
+        return DecisionGrammar(skills, flows, free=msg.free, questions=questions, more=more, offers=offers)
     if msg.kind == Generate.Request.CHOICE:
         if not msg.options:
             raise ValueError("options is empty; a choice needs at least one")
@@ -251,16 +279,24 @@ def _may_say(msg: Generate.Request) -> MaySay:
     if msg.kind == Generate.Request.SUBGOAL:
         if not (msg.begins or msg.goes_on):
             raise ValueError("begins and goes_on are both false; one of them must be true")
-        return SubgoalGrammar(tuple(msg.options), msg.number, msg.begins, msg.goes_on, free=msg.free)
+        return SubgoalGrammar(
+            tuple(msg.options), msg.number, msg.begins, msg.goes_on, free=msg.free, offers=offers_from(msg.offers)
+        )
     raise ValueError(f"kind is {msg.kind}; it must be DECISION (0), CHOICE (1), TEXT (2) or SUBGOAL (3)")
 
 
-def _control_flows(names: Sequence[str]) -> tuple[ControlFlow, ...]:
-    known = {flow.value: flow for flow in ControlFlow}
-    for name in names:
-        if name not in known:
-            raise ValueError(f"control_flows has '{name}'; it must be one of {', '.join(known)}")
-    return tuple(known[name] for name in names)
+def _control_flows(names: Sequence[str]) -> tuple[type[ControlFlow], ...]:
+    try:
+        return tuple(map(flow_named, names))
+    except ValueError as error:
+        raise ValueError(f"control_flows: {error}") from error
+
+
+def _more(msg: Generate.Request) -> tuple[str, ...]:
+    for name in msg.more:
+        if name not in kinds():
+            raise ValueError(f"more has '{name}'; it must be one of {', '.join(kinds())}")
+    return tuple(msg.more)
 
 
 def _positive(name: str, number: float) -> float:
@@ -270,7 +306,11 @@ def _positive(name: str, number: float) -> float:
 
 
 def reply_from_msg(msg: Generate.Response) -> Reply:
-    """Return the reply that a service response stands for."""
+    """Return the reply that a service response stands for.
+
+    Raises:
+        ValueError: One of its decisions is none.
+    """
     return Reply(
         text=msg.text,
         said=tuple(_said_from_msg(said) for said in msg.said),
@@ -302,35 +342,25 @@ def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
     return msg
 
 
+def decision_to_msg(decision: Decision) -> dict[str, Any]:
+    """Return the fields of a message that say what a decision is."""
+    values = {name: value if isinstance(value, list) else [value] for name, value in decision.as_dict().items()}
+    arguments = [Argument(name=name, values=list(map(str, said))) for name, said in values.items()]
+    return {"kind": decision.name, "arguments": arguments}
+
+
 def _said_to_msg(said: Said) -> SpokenDecision:
-    decision = said.decision
-    if isinstance(decision, BeginSubgoal):
-        more = {"thought": decision.thought, "subgoals": [decision.subgoal]}
-        return SpokenDecision(kind=SpokenDecision.BEGIN_SUBGOAL, text=said.text, **more)
-    if isinstance(decision, Expand):
-        more = {"control_flow": decision.control_flow.value, "subgoals": list(decision.subgoals)}
-        return SpokenDecision(kind=SpokenDecision.EXPAND, text=said.text, **more)
-    if isinstance(decision, Act):
-        return SpokenDecision(kind=SpokenDecision.ACT, text=said.text, skill=decision.skill)
-    if isinstance(decision, Ask):
-        return SpokenDecision(kind=SpokenDecision.ASK, text=said.text, question=decision.question)
-    assert decision is not None  # it was read
-    return SpokenDecision(kind=SpokenDecision.THINK, text=said.text, thought=decision.thought)
+    assert said.decision is not None  # it was read
+    return SpokenDecision(text=said.text, **decision_to_msg(said.decision))
 
 
 def _said_from_msg(msg: SpokenDecision) -> Said:
-    decision: Decision
-    if msg.kind == SpokenDecision.BEGIN_SUBGOAL:
-        decision = BeginSubgoal(msg.thought, msg.subgoals[0])
-    elif msg.kind == SpokenDecision.EXPAND:
-        decision = Expand(ControlFlow(msg.control_flow), tuple(msg.subgoals))
-    elif msg.kind == SpokenDecision.ACT:
-        decision = Act(msg.skill)
-    elif msg.kind == SpokenDecision.ASK:
-        decision = Ask(msg.question)
-    else:
-        decision = Think(msg.thought)
-    return Said(msg.text, decision)
+    if (kind := kinds().get(msg.kind)) is None:
+        raise ValueError(f"kind is '{msg.kind[:60]}'; it must be one of {', '.join(kinds())}")
+    values = {one.name: list(one.values) if one.name in kind.many else "".join(one.values) for one in msg.arguments}
+    if missing := [name for name in kind.recorded_fields() if name not in values]:
+        raise ValueError(f"arguments of {kind.name} lack '{missing[0]}'")
+    return Said(msg.text, kind.from_dict(values))
 
 
 #: Error codes of Generate.srv by the errors of the port; the first that fits.

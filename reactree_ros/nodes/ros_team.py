@@ -10,6 +10,7 @@ from typing import Any
 from rclpy.node import Node
 from reactree_interfaces.srv import ResetWorld
 
+from reactree_ros.agent.skill import Offered
 from reactree_ros.background.pending import Pending, mapped, settle_as
 from reactree_ros.nodes.adapters import RosWorld
 from reactree_ros.nodes.calls import Calls
@@ -83,7 +84,7 @@ class RosTeam(SharedWorld):
         """Look around as the first robot."""
         return self.first.observe()
 
-    def available_skills(self) -> Pending[Sequence[str]]:
+    def available_skills(self) -> Pending[Sequence[Offered]]:
         """See :meth:`World.available_skills`; of the first robot."""
         return self.first.available_skills()
 

@@ -22,6 +22,7 @@ from rclpy.clock import Clock
 
 from reactree_ros.nodes import steady
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.growth import GrowingTree
 from reactree_ros.tree.names import telling_names
 
 #: Of snapshots that tell nothing but a decision, those that take longer than QUICK (in seconds) get at most this share
@@ -38,7 +39,7 @@ ANGLE = "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}"
 CLOSE_ENOUGH = 0.98
 
 
-class ShownTree(py_trees_ros.trees.BehaviourTree):
+class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
     """Sends snapshots that people understand.
 
     They are sent from the start, and also where nothing has changed but what an agent node has decided last, which is
@@ -74,30 +75,10 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
         self._counted = False  # whether statistics of the tick that goes on are made
         self._sent = self._cost = 0.0  # when a snapshot was sent last, and how long that took, in seconds
 
-    def setup(self, **kwargs: Any) -> None:
+    def setup(self, *given: Any, **kwargs: Any) -> None:
         """Make the endpoints; snapshots are sent from now on, by py_trees_ros 2.5 also at the end of this."""
         self.statistics = Statistics()
-        super().setup(**kwargs)
-
-    def tick(self, pre_tick_handler: Any = None, post_tick_handler: Any = None) -> None:
-        """Tick as py_trees does, without its walk through the whole tree for visitors of which there are none."""
-        if any(visitor.full for visitor in self.visitors):
-            super().tick(pre_tick_handler, post_tick_handler)
-            return
-        for handler in (pre_tick_handler, *self.pre_tick_handlers):
-            if handler is not None:
-                handler(self)
-        for visitor in self.visitors:
-            visitor.initialise()
-        for behaviour in self.root.tick():
-            for visitor in self.visitors:
-                behaviour.visit(visitor)
-        for visitor in self.visitors:
-            visitor.finalise()
-        for handler in (*self.post_tick_handlers, post_tick_handler):
-            if handler is not None:
-                handler(self)
-        self.count += 1
+        super().setup(*given, **kwargs)
 
     def clear(self) -> None:
         """Stop and remove what is under the root."""

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, ControlFlow
+from reactree_ros.agent.control_flow import CONTROL_FLOWS, PAPER, flow_named
 from reactree_ros.planners.fixed_example import fixed_example
-from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
+from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec, joined, known_in
+from reactree_ros.plugins.settings import Harmless, plain
 from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import RunContext
 
-#: What an expansion may use, by the names of the paper's ablation (section 5.4).
-CONTROL_FLOWS = {
-    "all": ALL_CONTROL_FLOWS,
-    "seq+fb": (ControlFlow.SEQUENCE, ControlFlow.FALLBACK),
-    "seq": (ControlFlow.SEQUENCE,),
+#: Control flows of an expansion, by the names of the paper's ablation (section 5.4).
+_OF_THE_PAPER = {
+    "all": PAPER,
+    "seq+fb": ("sequence", "fallback"),
+    "seq": ("sequence",),
 }
 
 
@@ -24,7 +25,10 @@ class ReactreeSettings(AgentNodeSettings):
     """Options of ReAcTree."""
 
     control_flow: Literal["all", "seq+fb", "seq"] = Field(
-        default="all", description="what an expansion may use (section 5.4)"
+        default="all", description="control flows of an expansion (section 5.4)"
+    )
+    more_control_flows: Annotated[str, Harmless(plain), known_in(CONTROL_FLOWS)] = Field(
+        default="", description="further control flows of an expansion, by name, joined by +, e.g. of a plug-in"
     )
     summarise_after: int = Field(
         default=0,
@@ -32,24 +36,27 @@ class ReactreeSettings(AgentNodeSettings):
         description="tokens of a node's own turns above which the older half is summarised in its prompt; 0: never",
     )
     re_expand: int = Field(
-        default=0, ge=0, description="after how many failed expansions a node decides again, told what failed and why"
+        default=0,
+        ge=0,
+        description="after how many failed expansions a node decides again, knowing what failed and why",
     )
 
 
 def reactree(instruction: str, context: RunContext, settings: ReactreeSettings) -> AgentNode:
     """Build the tree for an instruction: one agent node; the rest grows."""
     household = context.household
-    flows = tuple(flow for flow in CONTROL_FLOWS[settings.control_flow] if flow in household.control_flows)
-    few = "" if flows == tuple(household.control_flows) else f"_{settings.control_flow.replace('+', '_')}"
+    flows = [flow for flow in _OF_THE_PAPER[settings.control_flow] if flow in household.control_flows]
+    few = "" if flows == list(household.control_flows) else f"_{settings.control_flow.replace('+', '_')}"
     names = [f"reactree_wm{few}"] if context.working_memory is not None else []
-    examples = fixed_example(household, *names, f"reactree{few}")  # without recalls it is an example, too
+    examples = fixed_example(household, *names, f"reactree{few}")  # this is an example without recalls, too
     abilities = Abilities(
-        flows,
+        tuple(map(flow_named, dict.fromkeys([*flows, *joined(settings.more_control_flows)]))),
         settings.summarise_after,
         examples,
         settings.break_rounds,
         questions=settings.questions,
         re_expand=settings.re_expand,
+        more=settings.kinds,
     )
     return AgentNode(instruction, context, abilities)
 

@@ -15,10 +15,13 @@ from itertools import compress, count
 from operator import ne
 from typing import Any
 
-from reactree_ros.agent.decision import ControlFlow
-from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar
+from reactree_ros.agent.control_flow import ControlFlow
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
+from reactree_ros.agent.skill import Offered, offered_of, skill_of
+from reactree_ros.agent.skill import as_data as offers_as_data
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Said, Turn, turn_from_dict, turn_to_dict
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.port import (
@@ -64,8 +67,9 @@ def turns_to_list(turns: Sequence[Turn]) -> list[dict[str, Any]]:
 def may_say_to_dict(may_say: MaySay) -> Event:
     """Return what a reply is held to; of the skills, which ``skills`` events tell, only how many there are."""
     if isinstance(may_say, DecisionGrammar):
-        questions = {} if may_say.questions is None else {"questions": may_say.questions}
-        return {**_skills("decision", may_say), "control_flows": _flows(may_say.control_flows), **questions}
+        more: Event = {} if may_say.questions is None else {"questions": may_say.questions}
+        more |= {"more": list(may_say.more)} if may_say.more else {}
+        return {**_skills("decision", may_say), "control_flows": _flows(may_say.control_flows), **more}
     if isinstance(may_say, SubgoalGrammar):
         return _skills("subgoal", may_say)
     if isinstance(may_say, Choice):
@@ -75,12 +79,12 @@ def may_say_to_dict(may_say: MaySay) -> Event:
 
 
 def _skills(kind: str, grammar: Grammar) -> Event:
-    return {"kind": kind, "skills": len(grammar.skills), **({"free": True} if grammar.free else {})}
+    return {"kind": kind, "skills": len(grammar.longest_skills), **({"free": True} if grammar.free else {})}
 
 
 @cache
-def _flows(control_flows: tuple[ControlFlow, ...]) -> tuple[str, ...]:
-    return tuple(flow.value for flow in control_flows)
+def _flows(control_flows: tuple[type[ControlFlow], ...]) -> tuple[str, ...]:
+    return tuple(flow.name for flow in control_flows)
 
 
 def sampling_of(request: DecisionRequest, options: Mapping[str, Any]) -> Event:
@@ -131,6 +135,8 @@ def observation_to_dict(observation: Observation) -> Event:
         values["picture"] = base64.b64encode(observation.picture).decode()
     if observation.spots:
         values["spots"] = [_spot_to_dict(spot) for spot in observation.spots]
+    if observation.data:
+        values["data"] = dict(observation.data)
     return values
 
 
@@ -191,13 +197,15 @@ def observation_from_dict(values: Event) -> Observation:
         tuple(values.get("rooms", ())),
         picture,
         tuple(map(_spot_from_dict, values.get("spots", ()))),
+        dict(values.get("data", {})),
     )
 
 
 def household_to_dict(household: Household) -> Event:
     """Return a household."""
-    flows = {flow.value: words for flow, words in household.control_flows.items()}
-    return dataclasses.asdict(dataclasses.replace(household, control_flows={})) | {"control_flows": flows}
+    values = dataclasses.asdict(dataclasses.replace(household, skills=()))
+    declared = {"skills": [skill.as_data() for skill in household.skills]} if household.skills else {}
+    return {name: value for name, value in values.items() if name != "skills"} | declared
 
 
 #: Where prompts were in records that were written before the worlds moved.
@@ -209,33 +217,33 @@ def household_from_dict(values: Event) -> Household:
     """Read a household back.
 
     Raises:
-        ValueError: One of its control flows is unknown, or its naming or prompts may not be used.
+        ValueError: Its naming or prompts may not be used.
         TypeError: Something of it is missing or unknown.
     """
-    flows = {ControlFlow(flow): words for flow, words in values["control_flows"].items()}
     actions = tuple(values["actions"])
     prompts = _MOVED.sub(
         r"reactree_ros.lab.worlds.\1:", str(values["prompts"]).replace(_HOUSE, "reactree_ros.household:")
     )
-    return check_prompts(Household(**{**values, "actions": actions, "control_flows": flows, "prompts": prompts}))
+    skills = tuple(map(skill_of, values.get("skills", ())))
+    return check_prompts(Household(**{**values, "actions": actions, "prompts": prompts, "skills": skills}))
 
 
-def skills_difference(old: Sequence[str], new: Sequence[str]) -> Event:
+def skills_difference(old: Sequence[Offered], new: Sequence[Offered]) -> Event:
     """Return how a list of skills became another: ``old[:at] + added + old[at + len(removed):]``."""
     if old == new:
         return {}
     most = min(len(old), len(new))
     at = next(compress(count(), map(ne, old, new)), most)
     same = min(next(compress(count(), map(ne, reversed(old), reversed(new))), most), most - at)
-    changed = {"added": list(new[at : len(new) - same]), "removed": list(old[at : len(old) - same])}
-    changes: Event = {name: skills for name, skills in changed.items() if skills}
+    changed = {"added": new[at : len(new) - same], "removed": old[at : len(old) - same]}
+    changes: Event = {name: offers_as_data(skills) for name, skills in changed.items() if skills}
     return {"at": at, **changes} if changes else {}
 
 
-def skills_after(old: Sequence[str], event: Event) -> list[str]:
+def skills_after(old: Sequence[Offered], event: Event) -> list[Offered]:
     """Return the skills after a ``skills`` event."""
     at, removed = event.get("at", 0), len(event.get("removed", ()))
-    return [*old[:at], *event.get("added", ()), *old[at + removed :]]
+    return [*old[:at], *map(offered_of, event.get("added", ())), *old[at + removed :]]
 
 
 # ---------------------------------------------------------------------- memory and failures

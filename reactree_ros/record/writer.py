@@ -19,13 +19,13 @@ from typing import Any, Protocol
 
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
-from py_trees.composites import Selector
-from py_trees.composites import Sequence as SequenceComposite
 from py_trees.trees import BehaviourTree
 
+from reactree_ros.agent.control_flow import flow_over
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.observation import Observation
-from reactree_ros.agent.turns import About, Prompt, Said, Told, Turn, decision_to_dict, turn_to_dict
+from reactree_ros.agent.skill import Offered
+from reactree_ros.agent.turns import About, Prompt, Said, Told, Turn, turn_to_dict
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.llm.port import DecisionRequest, Reply
@@ -46,8 +46,8 @@ from reactree_ros.record.schema import (
 )
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import Call, Listener, RunContext
-from reactree_ros.tree.control_flow import Parallel
 from reactree_ros.tree.failure import Failure
+from reactree_ros.tree.flows.parallel import Parallel
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.skill_leaf import SkillLeaf
 
@@ -179,7 +179,7 @@ class Recorder(Listener):
         self._texts: dict[tuple[Turn, ...], int] = {}
         self._turns: dict[GoalNode, int] = {}  # how many of its turns are written
         self._last_text: tuple[tuple[Turn, ...], int] = (), -1
-        self._skills: dict[str, Sequence[str]] = {}  # what each robot could do when that was said last
+        self._skills: dict[str, Sequence[Offered]] = {}  # what each robot could do when that was said last
         self._counted: list[int] = []
         self._pictures = 0  # bytes of those that are recorded
         self._leaves_out = False
@@ -337,7 +337,7 @@ class Recorder(Listener):
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         """See :meth:`Listener.decided`."""
-        self._write({"e": "decided", "node": self._numbers[node], **decision_to_dict(decision), **self._counts(node)})
+        self._write({"e": "decided", "node": self._numbers[node], **decision.as_dict(), **self._counts(node)})
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
         """See :meth:`Listener.refused`."""
@@ -502,8 +502,8 @@ def _node_to_dict(behaviour: Behaviour, number: int, parent: int | None) -> Even
 def _kind(behaviour: Behaviour) -> str:
     if isinstance(behaviour, GoalNode):
         return "agent" if isinstance(behaviour, AgentNode) else "goal"
-    kinds = ((SkillLeaf, "skill"), (SequenceComposite, "sequence"), (Selector, "fallback"), (Parallel, "parallel"))
-    return next((kind for one, kind in kinds if isinstance(behaviour, one)), _OTHER)
+    flow = flow_over(behaviour)
+    return flow.name if flow is not None else "skill" if isinstance(behaviour, SkillLeaf) else _OTHER
 
 
 def _planner_to_dict(planner: object) -> Event:

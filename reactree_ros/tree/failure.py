@@ -46,6 +46,14 @@ class Held(Exception):
     """The run is held, which broke off what a goal node waited for, or lasts too long; the message says why."""
 
 
+class BrokenOff(Held):
+    """What a program waits for was cancelled, because the run is held."""
+
+
+class RobotLost(BrokenOff):
+    """The robot that was to do what a program waits for is gone; another one goes on."""
+
+
 class LimitReached(Exception):
     """The budget forbids a further decision.
 

@@ -16,9 +16,8 @@ from rich.live import Live
 from rich.padding import Padding
 from rich.text import Text
 
-from reactree_ros.agent.decision import Act, Ask, Expand
 from reactree_ros.agent.text import in_one_line
-from reactree_ros.agent.turns import decision_from_dict
+from reactree_ros.agent.turns import decision_from_dict, kind_in
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.waiting import kept_out_of_the_log, words_of
@@ -26,7 +25,7 @@ from reactree_ros.record.moment import Moment, Node
 from reactree_ros.record.reader import RecordError, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import BROKEN, LIMITED, SCORES, EpisodeEnd
-from reactree_ros.view.words import COUNTS, FLOWS, STATUSES
+from reactree_ros.view.words import COUNTS, STATUSES, sign_of
 from reactree_ros.world.port import Outcome
 
 #: How often the live tree is drawn, a second.
@@ -46,7 +45,6 @@ _STYLES = {
     "": "dim",
 }
 _MARKS = {status: mark for status, (mark, _) in STATUSES.items()}
-_FLOWS = {kind: f"{sign} " for kind, (sign, _) in FLOWS.items()}
 _ENDED = ("success", "failure")
 
 
@@ -226,7 +224,8 @@ def _indented(depth: int) -> str:
 
 def _told(node: Node, status: str) -> str:
     why = f": {node.failure['message']}" if node.failure else ""
-    return f"{_MARKS[status]} {_FLOWS.get(node.kind, '')}{_by(node.robot)}{_cut(node.name + why)}"
+    sign = f"{sign} " if (sign := sign_of(node.kind)) else ""
+    return f"{_MARKS[status]} {sign}{_by(node.robot)}{_cut(node.name + why)}"
 
 
 def _by(robot: str) -> str:
@@ -257,7 +256,8 @@ def _cut(text: str) -> str:
 
 
 def _asks(event: Event) -> bool:
-    return event["e"] == "decided" and "ask" in event
+    kind = kind_in(event) if event["e"] == "decided" else None
+    return kind is not None and kind.counts.questions > 0
 
 
 def _answers(event: Event) -> bool:
@@ -285,14 +285,12 @@ def _started(moment: Moment, event: Event) -> Iterator[Line]:
 
 def _decided(moment: Moment, event: Event) -> Iterator[Line]:
     decision = decision_from_dict(event)
-    if isinstance(decision, Expand):
-        yield Line(f"⊕ {decision.control_flow.value}", "magenta")
-        yield from (Line(f"○ {subgoal}", "magenta", indent=2) for subgoal in decision.subgoals)
-    elif isinstance(decision, Ask):
-        yield Line(str(decision), "bold magenta")
-    elif decision is not None:
-        by = _by(moment.robot_of(event["node"])) if isinstance(decision, Act) else ""
-        yield Line(f"{by}{decision}", "cyan" if isinstance(decision, Act) else "")
+    if decision is None:
+        return
+    by = _by(moment.robot_of(event["node"])) if decision.counts.steps else ""
+    first, *more = decision.lines()
+    yield Line(f"{by}{first}", decision.look.style)
+    yield from (Line(line, decision.look.style, indent=2) for line in more)
 
 
 def _answer(moment: Moment, event: Event) -> Iterator[Line]:

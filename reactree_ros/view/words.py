@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
+from reactree_ros.agent.control_flow import known_flows
+from reactree_ros.agent.kinds import kinds
 from reactree_ros.record.verdict import SCORES, Judgement
 
 #: Mark and name of each status of a behaviour.
@@ -14,12 +17,6 @@ STATUSES = {
     "failure": ("✗", "failure"),
     "interrupted": ("◌", "interrupted"),
     "": ("○", "not reached"),
-}
-#: Sign and meaning of each control flow.
-FLOWS = {
-    "sequence": ("→", "one after the other, until one fails"),
-    "fallback": ("?", "one after the other, until one succeeds"),
-    "parallel": ("⇉", "each to its end; with several robots at the same time"),
 }
 #: Marks on the time line: sign, name for one, name for several.
 MARKS = {
@@ -33,7 +30,29 @@ MARKS = {
 COUNTS = {"decisions": "decisions", "steps": "steps", "agent_nodes": "agent nodes"}
 
 
+def flows() -> Mapping[str, tuple[str, str]]:
+    """Return the sign and the meaning of each control flow, by name."""
+    return {flow.name: (flow.sign, flow.summary) for flow in known_flows()}
+
+
+def sign_of(kind: str) -> str:
+    """Return the sign of a kind of behaviour; empty if it is no control flow."""
+    return flows().get(kind, ("", ""))[0]
+
+
+def decisions() -> dict[str, dict[str, str]]:
+    """Return the page's display of each kind of decision, by its field name in a record."""
+    return {name: kind.look._asdict() for name, kind in kinds().items()}
+
+
 def as_script() -> str:
     """Return the shared words as a module of the page."""
-    shared = {"STATUSES": STATUSES, "FLOWS": FLOWS, "MARKS": MARKS, "COUNTS": COUNTS, "SCORES": SCORES}
+    shared = {
+        "STATUSES": STATUSES,
+        "FLOWS": flows(),
+        "MARKS": MARKS,
+        "COUNTS": COUNTS,
+        "SCORES": SCORES,
+        "KINDS": decisions(),
+    }
     return "".join(f"export const {name} = {json.dumps(value)};\n" for name, value in shared.items())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from llm.talker import Talker
 
-from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.expert import decide

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from reactree_ros.agent.decision import Expand
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.parser import parse_decision
 from reactree_ros.llm.engine import ConstraintKind
 
@@ -476,7 +476,7 @@ def fields_of(text: str) -> tuple[str, Any]:
     """Return a decision as data: its kind, and what stands in JSON for the rest of it."""
     decision = parse_decision(text)
     if isinstance(decision, Expand):
-        return "Expand", {"control_flow": decision.control_flow.value, "subgoals": list(decision.subgoals)}
+        return "Expand", {"control_flow": str(decision.control_flow), "subgoals": list(decision.subgoals)}
     return type(decision).__name__, text.partition(": ")[2]
 
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from word_hash_embedder import WordHashEmbedder, experience
 
-from reactree_ros.agent.decision import BeginSubgoal, ControlFlow, Expand
+from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.memory.embedding import EmbeddingError
@@ -25,6 +26,7 @@ from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.recorded import export_experiences, import_experiences
 from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.tree.flows.fallback import FallbackFlow
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 WORDS = ["find", "pick", "up", "apple", "juice", "fridge", "open", "kitchen", "table", "move"]
@@ -169,7 +171,7 @@ def test_the_turns_come_back_as_they_were_added(memory: SqliteMemory) -> None:
         Saw("You are in the house."),
         Said("Think: It is in the kitchen.", BeginSubgoal("It is in the kitchen.", "find it")),
         Told("OK.", About.ANSWER),
-        Said("expand!", Expand(ControlFlow.FALLBACK, ("öffne ihn", "rufe an"))),
+        Said("expand!", Expand(FallbackFlow(), ("öffne ihn", "rufe an"))),
         Said("Act: done"),
         Told("Max steps", About.LIMIT),
     )

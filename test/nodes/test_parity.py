@@ -17,7 +17,7 @@ from lab.planners.test_recode_example import REPLIES
 from recode_doubles import Writes
 from record.test_every_replay import GivesUpAtFirst
 
-from reactree_ros.agent.decision import Act, Decision, Think
+from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import Said
 from reactree_ros.background.pending import Pending
 from reactree_ros.cli.opening import described
@@ -41,9 +41,6 @@ from reactree_ros.world.spec import WORLDS
 if importlib.util.find_spec("rclpy"):
     from rclpy.lifecycle import TransitionCallbackReturn
     from reactree_interfaces.action import ExecuteTask
-    from reactree_interfaces.msg import Decision as DecisionMsg
-
-    KINDS = {DecisionMsg.THINK: "think", DecisionMsg.ACT: "act", DecisionMsg.EXPAND: "expand"}
 
 if TYPE_CHECKING:
     from ros_graph import Graph
@@ -64,8 +61,7 @@ class Decisions(Listener):
         self.episode: Any = None
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        kind = "think" if isinstance(decision, Think) else "act" if isinstance(decision, Act) else "expand"
-        self._add(node, kind, str(decision))
+        self._add(node, decision.name, str(decision))
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
         self._add(node, reason, said.text)
@@ -175,7 +171,7 @@ class Comparison:
         result: ExecuteTask.Result = self._graph.task("", task_id=task.task_id, **goal).result
         self._graph.until(lambda: len(self._heard) >= len(decisions), "every decision was heard")
         over_ros = [
-            _line(msg.node_id, msg.subgoal, msg.depth, msg.count, msg.reason or KINDS[msg.kind], msg.text)
+            _line(msg.node_id, msg.subgoal, msg.depth, msg.count, msg.reason or msg.kind, msg.text)
             for msg in self._heard
         ]
         assert over_ros == decisions, task.instruction

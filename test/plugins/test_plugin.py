@@ -308,8 +308,8 @@ def test_a_command_is_called_like_ours_and_stands_in_the_help_where_it_says(
         ("import sys; sys.exit(3)", "command 'weed' of weeding cannot be loaded: SystemExit 3"),
         ("import no_such_module", "command 'weed' of weeding cannot be loaded: No module named 'no_such_module'"),
         ("def", "command 'weed' of weeding cannot be loaded: invalid syntax (weeding.py, line 1)"),
-        ("app = None", "command 'weed': weeding has no typer.Typer by the name of 'app'"),
-        ("", "command 'weed': weeding has no typer.Typer by the name of 'app'"),
+        ("app = None", "command 'weed': weeding has no typer.Typer named 'app'"),
+        ("", "command 'weed': weeding has no typer.Typer named 'app'"),
     ],
 )
 def test_a_broken_command_is_told_where_it_is_called_and_breaks_no_other(tmp_path: Path, code: str, said: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from doubles import Clock, ScriptedModel, ScriptedWorld, expand
 
-from reactree_ros.agent.decision import Ask
+from reactree_ros.agent.kinds.ask import Ask
 from reactree_ros.agent.turns import About, Said, Told, turn_from_dict, turn_to_dict
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
-_PLAIN: dict[int, str | None] = {
-    **{0xFF01 + code: chr(0x21 + code) for code in range(94)},  # full width
-    **dict.fromkeys(map(ord, "“”„‟«»"), '"'),
-    **dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B), "'"),
-    **dict.fromkeys((0xA0, 0x2007, 0x2009, 0x200A, 0x202F, 0x3000), " "),
-    **dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFE0F, 0xFEFF), None),  # invisible
-    **dict.fromkeys((0x2010, 0x2011), "-"),
-    **dict.fromkeys((0x2014, 0x2015), "–"),
-    **dict.fromkeys((0x0B, 0x0C, 0x85, 0x2028, 0x2029), "\n"),
-}
+from reactree_ros.agent.kinds import kinds
+from reactree_ros.agent.words import typed
+
 _TOOLS = re.compile(r"<\|python_tag\|>|\[TOOL_CALLS\]")
 #: Tags around a decision; those that name its kind become a label.
 _TAG = re.compile(
     r"</?(?:answer|final_answer|output|response|reply|decision|result|final|tool_call|function_call)>", re.IGNORECASE
 )
-_KIND_TAG = re.compile(r"<(?P<end>/?)(?P<kind>act|action|thoughts?|reasoning|analysis|expand|subgoal)>", re.IGNORECASE)
 _FENCE = re.compile(r"(?:```|~~~)(?:[a-z]{1,12}(?=[\s{]))?")
 _LIST_MARK = re.compile(
     r"(?:\s|#{1,6}\s|[-*+•‣▪]\s|\(?\d{1,2}[.)]\s?(?=\D)|\d{1,2}\s(?=sub-?goal\b)|[→►▶])+", re.IGNORECASE
@@ -31,16 +24,17 @@ _QUOTES = ('"', "'", "**", "__", "*", "_")
 _BRACKETS = (("[", "]"), ("(", ")"))
 
 
-def typed(text: str) -> str:
-    """Return a text in the characters that a keyboard has, as far as they differ in looks alone."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_PLAIN)
+@cache
+def _kind_tag() -> re.Pattern[str]:
+    tags = "|".join(kind.tags for kind in kinds().values() if kind.tags)
+    return re.compile(rf"<(?P<end>/?)(?P<kind>{tags})>", re.IGNORECASE)
 
 
 def plain(text: str) -> str:
     """Return a text without typography, pictures, tags, fences, and the marks of a quotation that is all of it."""
     text = _PICTURE.sub("", typed(text))
     text = _FENCE.sub("\n", _TAG.sub("\n", _TOOLS.sub("", text)))
-    text = _KIND_TAG.sub(lambda tag: "\n" if tag["end"] else f"\n{tag['kind']}: ", text)
+    text = _kind_tag().sub(lambda tag: "\n" if tag["end"] else f"\n{tag['kind']}: ", text)
     lines = text.split("\n")
     if all(line.lstrip().startswith(">") for line in lines if line.strip()):
         return "\n".join(line.lstrip().removeprefix(">") for line in lines)

@@ -10,8 +10,9 @@ import random
 
 from pydantic import Field
 
-from reactree_ros.agent.decision import FAILURE, Act
+from reactree_ros.agent.decision import FAILURE
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.expert.policy import Decided
 from reactree_ros.household.expert.reading import Situation

@@ -10,8 +10,9 @@ from types import MappingProxyType
 from pydantic import Field
 
 from reactree_ros.agent.decision import RECALL
-from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.prompt import system_text
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert import subgoals
 from reactree_ros.household.expert.goals import Goal

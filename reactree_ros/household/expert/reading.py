@@ -10,7 +10,9 @@ from functools import lru_cache
 
 from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.told import EXPANSION_FAILED
+from reactree_ros.agent.turns import kind_said
 from reactree_ros.household.household import ONE_HAND
+from reactree_ros.household.rules import FULL
 from reactree_ros.household.scene import HANDS
 
 _TARGET = "Target_domain:\n"
@@ -37,7 +39,6 @@ _SEEN = re.compile(
     r" [^.,\s]+ saw (?P<instance>[A-Za-z ]{1,100} \d+) near (?P<near>[A-Za-z ]{1,100} \d+)"
     r" in (?P<room>[a-z ]{1,100} \d+)\."
 )
-_FULL = "You do not have an empty hand."
 #: A report that a robot tried something without success.
 _FAILED = ("You could not ", "You tried to ")
 #: A report of the subgoals that succeeded in a failed expansion.
@@ -47,7 +48,6 @@ _SEARCHED = re.compile(r"(?:^| )Searched(?: in [a-z ]{1,100} \d+)?: (?P<places>[
 #: Number of tries for a skill without success on a robot.
 TRIES = 3
 _CONTROL_FLOWS = ("sequence", "fallback", "parallel")
-_DECISIONS = ("Think: ", "Act: ", "Expand:", "Ask: ")
 _ANSWER = re.compile(r'(?:The person answers: |That was asked already; the answer was )"(?P<words>.*)"')
 
 
@@ -168,7 +168,7 @@ class Situation:
             self._look_up(seen)
             return
         verb, thing = split_skill(skill, _VERBS)
-        if line.startswith(_FULL) and self.held:
+        if line.startswith(FULL) and self.held:
             self.hands = min(self.hands, len(self.held))
         held_before, had_a_chance = self.held, self._has_a_chance(verb, thing)
         self._feel(line)
@@ -402,17 +402,21 @@ def _read_trajectory(situation: Situation, lines: list[str]) -> None:
     flow = ""
     for index, line in enumerate(lines):
         after = lines[index + 1] if index + 1 < len(lines) else ""
-        if line.startswith("Think: "):
-            situation.thoughts.add(line.removeprefix("Think: "))
-        elif line.startswith("Act: "):
-            situation.act(line.removeprefix("Act: "), "" if after.startswith(_DECISIONS) else after)
-        elif line.startswith("Ask: "):
+        kind = kind_said(line)
+        if kind is None:
+            if line.startswith(EXPANSION_FAILED):
+                situation.fell(flow, line, after)
+            elif _SEARCHED.search(line) and kind_said(lines[index - 1]) is None:
+                situation.remind(line)
+            continue
+        what = line.removeprefix(kind.opening)
+        if kind.accompanies:
+            situation.thoughts.add(what)
+        elif kind.counts.steps:
+            situation.act(what, after if kind_said(after) is None else "")
+        elif kind.counts.questions:
             answer = _ANSWER.match(after)
-            situation.answers[line.removeprefix("Ask: ")] = answer["words"] if answer else ""
-        elif line.startswith("Expand:"):
+            situation.answers[what] = answer["words"] if answer else ""
+        elif kind.of_lines:
             situation.control_flows, situation.expansions = (), situation.expansions + 1
             flow = after.removeprefix("- control flow: ")
-        elif line.startswith(EXPANSION_FAILED):
-            situation.fell(flow, line, after)
-        elif _SEARCHED.search(line) and not lines[index - 1].startswith(_DECISIONS):
-            situation.remind(line)

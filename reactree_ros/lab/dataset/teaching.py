@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
-from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.reading import Unreadable, read
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import render
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.goals import Goal

@@ -9,7 +9,7 @@ the last one left the robot. An unreadable plan is asked for again.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,9 @@ from py_trees.behaviour import Behaviour
 from py_trees.composites import Composite
 from pydantic import Field
 
-from reactree_ros.agent.decision import ControlFlow, Expand
+from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.text import said_number
 from reactree_ros.agent.turns import About, Told
@@ -28,14 +29,16 @@ from reactree_ros.planners.react import flat_abilities
 from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.goal_node import Program, Step
+from reactree_ros.tree.flows.fallback import FallbackFlow
+from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.program import Program, Step
 
 #: How often a plan is asked for if it cannot be read.
 PLANS = 3
 _STEP = re.compile(r"^[^\w\n]*Step +(\d{1,9})[^\w\n:]*:[^\w\n]*(\w.*\S|\w)", re.IGNORECASE | re.MULTILINE)
 _ORDER = re.compile(r"^[^\w\n]*Execution Order[^\w:]*:[^\w(]*(.*)", re.IGNORECASE | re.MULTILINE)
 _TOKEN = re.compile(r"\s*(?:(\()|(\))|(AND|OR)\b|Step\s+(\d{1,9}))", re.IGNORECASE)
-_FLOWS = {"AND": ControlFlow.SEQUENCE, "OR": ControlFlow.FALLBACK}
+_FLOWS: Mapping[str, ControlFlow] = {"AND": SequenceFlow(), "OR": FallbackFlow()}
 #: Where a base model continues after its plan.
 _STOPS = ("\nTask:",)
 
@@ -96,7 +99,7 @@ def read_plan(text: str, *, cut: bool = False) -> StepPlan:
     orders = _ORDER.findall(text)
     if len(orders) > 1:
         raise ValueError("There are several lines 'Execution Order: …'; write one.")
-    order = _read_order(orders[0].strip(" .*_`")) if orders else Order(ControlFlow.SEQUENCE, tuple(steps))
+    order = _read_order(orders[0].strip(" .*_`")) if orders else Order(SequenceFlow(), tuple(steps))
     named = _numbers(order)
     if sorted(named) != sorted(steps):
         raise ValueError(
@@ -119,7 +122,7 @@ def _read_order(text: str) -> Order:
         raise ValueError("The execution order has too many parentheses.") from None
     if rest:
         raise ValueError(f"The execution order has '{rest[0]}' too many.")
-    return order if isinstance(order, Order) else Order(ControlFlow.SEQUENCE, (order,))
+    return order if isinstance(order, Order) else Order(SequenceFlow(), (order,))
 
 
 def _group(tokens: Sequence[str]) -> tuple[int | Order, Sequence[str]]:
@@ -184,7 +187,7 @@ class AdaptNode(AgentNode):
             self.feedback_message = "no plan that could be read"
             return False
         expand = Expand(plan.order.flow, tuple(plan.steps[number] for number in _numbers(plan.order)))
-        return (yield from self.expand(str(expand), expand, reply, self._composite(plan, plan.order)))
+        return (yield from self.expand(expand, self._composite(plan, plan.order), reply))
 
     def _try(self) -> Generator[Step, Any, bool]:
         """Work on the goal by itself; return whether it says that it is done."""
@@ -198,13 +201,13 @@ class AdaptNode(AgentNode):
 
     def _plan(self) -> Generator[Step, Any, tuple[StepPlan | None, Reply]]:
         """Ask for steps; each unreadable plan counts as a refused decision."""
-        household = self._context.household
-        skills = f"The robot can: {', '.join(household.actions)}.\n{household.rules}".strip()
+        household = self.context.household
+        skills = f"The robot can: {', '.join(household.listed)}.\n{household.told}".strip()
         asked = f"{prompt(PROMPTS, 'adapt.txt')}\n\n{skills}"
         corrections = ""
         for _ in range(PLANS):
             turn = Told(f"{asked}\n\nTask: {in_lines(self.subgoal, first=False)}\n{corrections}Plan:", About.TASK)
-            reply = yield from self.ask_of([turn], FreeText(_STOPS))
+            reply = yield from self.requests.ask_of([turn], FreeText(_STOPS))
             try:
                 return read_plan(reply.text, cut=reply.cut), reply
             except ValueError as error:
@@ -216,9 +219,9 @@ class AdaptNode(AgentNode):
         def behaviour(part: int | Order) -> Behaviour:
             if isinstance(part, Order):
                 return self._composite(plan, part)
-            return AdaptNode(plan.steps[part], self._context, self._settings, parent=self)
+            return AdaptNode(plan.steps[part], self.context, self._settings, parent=self)
 
-        return self.composite(order.flow, [behaviour(part) for part in order.parts])
+        return order.flow.over(self, [behaviour(part) for part in order.parts])
 
 
 def adapt(instruction: str, context: RunContext, settings: AdaptSettings) -> AdaptNode:

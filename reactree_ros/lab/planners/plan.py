@@ -10,15 +10,18 @@ import re
 from collections.abc import Generator, Iterable
 from typing import Any
 
-from reactree_ros.agent.decision import DONE, Act
+from reactree_ros.agent.decision import DONE
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.skill import lines_of
 from reactree_ros.agent.turns import Said, Saw
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
 from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.goal_node import GoalNode, Step
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.program import Step
 from reactree_ros.world.port import Observation, Outcome
 
 #: Folder of the prompts of planners that plan first.
@@ -114,15 +117,16 @@ class PlanNode(GoalNode):
         Returns:
             The description of the whole world.
         """
-        context = self._context
-        survey = yield from self.survey()
-        found = yield from self.find_examples()
+        context = self.context
+        survey = yield from self.senses.survey()
+        found = yield from self.senses.find_examples()
         fixed = fixed_example(context.household, "plan") if context.fixed_example else ()
         self.begin_prompt(prompt(PROMPTS, "plan.txt"), [experience.text for experience in found] or fixed)
-        self.begin_turns(Saw(survey.text, survey), task_turn(self.subgoal))
+        self.add(Saw(survey.text, survey), anew=True)
+        self.add(task_turn(self.subgoal))
         return survey
 
-    def take(self, step: str, reply: Reply, near: Observation) -> Generator[Step, Any, Observation]:
+    def take_step(self, step: str, reply: Reply, near: Observation) -> Generator[Step, Any, Observation]:
         """Carry out a step; if no available skill fits, do nothing and return a result that says so.
 
         Args:
@@ -130,14 +134,20 @@ class PlanNode(GoalNode):
             reply: The reply with the step.
             near: The last observation.
         """
-        context = self._context
-        available = yield from self.available_skills()
+        context = self.context
+        available = lines_of((yield from self.available_skills()))
         skill = skill_for(step, available, near)
         if skill is None:
             reason = f"'{step}' is not executable now."
-            context.listener.refused(self, Said(str(Act(step)), Act(step)), reason)
+            context.listener.refused(self, step_said(step), reason)
             return Observation(reason, Outcome.PRECONDITION)
-        self.check_budget()
+        self.requests.check_budget()
         context.budget.steps += 1
         context.listener.decided(self, Act(skill), reply)
         return (yield from self.carry_out(skill))
+
+
+def step_said(step: str, words: str = "") -> Said:
+    """Return a step of a plan as a turn, in these words or in those of an act."""
+    act = Act(step)
+    return Said(words or str(act), act)

@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from reactree_ros.agent.decision import ALL_CONTROL_FLOWS
+from reactree_ros.agent.control_flow import flow_named
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.kinds.act import Act
 
 #: Beginning of a decision to use a skill.
-ACT = "Act: "
+ACT = Act.opening
 #: Most rests of allowed texts whose first tokens are kept.
 _KEPT = 1 << 18
 
@@ -48,11 +51,22 @@ class MaySay:
             return cls(tuple(map(str, options)))
         if "skills" not in values:
             return None
-        flows, known = tuple(values.get("control_flows", ())), [flow.value for flow in ALL_CONTROL_FLOWS]
-        if unknown := [flow for flow in flows if flow not in known]:
-            raise ValueError(f"the control flow {unknown[0]!r} is none of {', '.join(known)}")
-        acts = tuple(f"{ACT}{skill}" for skill in values["skills"])
-        return cls(acts, ("Think: ", *(f"Expand:\n- control flow: {flow}\n- subgoals: " for flow in flows)))
+        flows = tuple(map(flow_named, values.get("control_flows", ())))
+        more = tuple(values.get("more", ()))
+        grammar = DecisionGrammar(values["skills"], flows, questions=values.get("questions"), more=more)
+        texts = [_texts(kind, grammar) for kind in grammar.allowed]
+        return cls(tuple(one for whole, _ in texts for one in whole), tuple(one for _, begun in texts for one in begun))
+
+
+def _texts(kind: type[Decision], grammar: DecisionGrammar) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the allowed decisions of a kind if they can be listed, otherwise their beginnings."""
+    texts = [""]
+    for begin, options in kind.rounds(grammar):
+        texts = [f"{text}{begin} " for text in texts]
+        if options is None:
+            return (), texts
+        texts = [f"{text}{option}" for text in texts for option in options]
+    return texts, ()
 
 
 class Vocabulary:

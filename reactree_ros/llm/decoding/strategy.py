@@ -9,8 +9,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar, choice_schema, chosen_of_json
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar, choice_schema, chosen_of_json
 from reactree_ros.agent.reading import says_exactly
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.llm.decoding.checking import Utterance
 from reactree_ros.llm.decoding.usage import Usage
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generation, chosen
@@ -86,7 +87,7 @@ async def ask(usage: Usage, generation: Generation, may_say: MaySay, method: Met
         return await _rounds(usage, generation, may_say)
     if method is Method.ONE_SCHEMA:
         held = Constraint(ConstraintKind.JSON_SCHEMA, may_say.one_schema())
-        held_one = _with_room(generation, may_say.skills, held)
+        held_one = _with_room(generation, may_say.longest_skills, held)
         return await _uttered(usage, held_one, partial(says_exactly, grammar=may_say))
     return await _one_request(usage, generation, may_say)
 
@@ -117,7 +118,8 @@ async def _one_request(usage: Usage, generation: Generation, grammar: Grammar) -
         ConstraintKind.JSON_SCHEMA: grammar.json_schema,
     }
     held = Constraint(kind, render[kind]())
-    return await _uttered(usage, _with_room(generation, grammar.skills, held), partial(says_exactly, grammar=grammar))
+    held_one = _with_room(generation, grammar.longest_skills, held)
+    return await _uttered(usage, held_one, partial(says_exactly, grammar=grammar))
 
 
 async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar) -> Utterance:
@@ -128,19 +130,20 @@ async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar
         selected = await _select(usage, after(said), options, Method.ROUNDS)
         return replace(selected, text=said + selected.text)
 
-    kinds = ["Think:", *(["Act:"] if grammar.skills else []), *(["Expand:"] if grammar.control_flows else [])]
-    kinds += ["Ask:"] if grammar.questions else []
-    kind = await select("", kinds)
-    if kind.text not in kinds:
-        return kind
-    if kind.text == "Act:" and not grammar.free:
-        return await select(kind.text, [f" {skill}" for skill in grammar.skills])
-    said = kind.text
-    if said == "Expand:":
-        flow = await select(f"{said}\n- control flow:", [f" {flow.value}" for flow in grammar.control_flows])
-        said = f"{flow.text}\n- subgoals:"
-    rest = await _free(usage, after(said), FreeText())
-    return replace(rest, text=said + rest.text)
+    kinds = {kind.opening.rstrip(): kind for kind in grammar.allowed}
+    chosen_kind = await select("", list(kinds))
+    if chosen_kind.text not in kinds:
+        return chosen_kind
+    said = ""
+    for begin, options in kinds[chosen_kind.text].rounds(grammar):
+        said += begin
+        if options is None:
+            rest = await _free(usage, after(said), FreeText())
+            uttered = replace(rest, text=said + rest.text)
+        else:
+            uttered = await select(said, [f" {option}" for option in options])
+        said = uttered.text
+    return uttered
 
 
 async def _select(usage: Usage, generation: Generation, options: Sequence[str], method: Method) -> Utterance:

@@ -14,8 +14,8 @@ from doubles import START, Clock, Heard, ScriptedWorld
 from py_trees.common import Status
 
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.grammar import SubgoalGrammar
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.summary import summary_request
 from reactree_ros.agent.turns import Said, Told
 from reactree_ros.background.pending import Pending

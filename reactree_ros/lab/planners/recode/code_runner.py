@@ -11,10 +11,16 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from reactree_ros.agent.decision import Act
 from reactree_ros.agent.foreign import framed, in_lines
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.kinds.write_code import WriteCode
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.reading.refusal import not_available
+from reactree_ros.agent.reading.skills import Skills
+from reactree_ros.agent.skill import apart
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
@@ -40,7 +46,9 @@ from reactree_ros.lab.planners.recode.sandbox import (
 )
 from reactree_ros.llm.port import Reply
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.goal_node import GoalNode, Program, Step, Wait
+from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.program import Program, Step, Wait
 from reactree_ros.world.port import Observation
 
 #: Most statements of a block that run, counting each round of a loop; a loop without placeholders counts as one.
@@ -90,7 +98,7 @@ def _skills_for_code(household: Household) -> str:
     """Describe a household's skills for code: from its own file, or its verbs and rules; otherwise return nothing."""
     with contextlib.suppress(FileNotFoundError):
         return prompt(household.prompts, _SKILLS)
-    return f"  {', '.join(household.actions)}" if household.rules else ""
+    return f"  {', '.join(household.listed)}" if household.rules else ""
 
 
 def closed(said: str, *, cut: bool) -> str:
@@ -159,7 +167,7 @@ class CodeRunner(GoalNode):
     def in_sandbox(self, solve: Callable[[Observation], Program]) -> Program:
         """Look around, work in a sandbox that knows ``instruction`` and ``observation``, then end the sandbox."""
         shared = self._shared
-        sandbox = Sandbox(limits=shared.limits, seed=self._context.options.seed, functions=shared.functions)
+        sandbox = Sandbox(limits=shared.limits, seed=self.context.options.seed, functions=shared.functions)
         shared.sandbox = sandbox
         try:
             observation = yield from self.look_around()
@@ -171,7 +179,7 @@ class CodeRunner(GoalNode):
 
     def prompt(self) -> Sequence[Turn]:
         """Return the prompt: the node's replies and messages, without the code's actions and observations."""
-        return (*self._prompt_start, *(turn for turn in self.turns if not isinstance(turn, Saw)))
+        return (*self.requests.start, *(turn for turn in self.turns if not isinstance(turn, Saw)))
 
     def begin_code_prompt(self, system: str, examples: Sequence[str], fixed: Sequence[str]) -> None:
         """Set the part before the node's turns: its role, the skills for code, and examples.
@@ -181,7 +189,7 @@ class CodeRunner(GoalNode):
             examples: Examples from memory.
             fixed: Examples if memory has none.
         """
-        context = self._context
+        context = self.context
         described = system.replace("{skills}", _skills_for_code(context.household))
         self.begin_prompt(described, examples or (fixed if context.fixed_example else ()))
 
@@ -348,14 +356,30 @@ class CodeRunner(GoalNode):
         """Carry out the code's call, and return the result to the code."""
         return self.sandbox.resume((yield from self.act_for_code(call.text)))
 
+    def wrote(self, said: str) -> None:
+        """Count a piece of code, and add it to what the node said."""
+        self.context.budget.count()
+        self.say(said, WriteCode(said))
+
+    def explain(self, thought: str, steps: Sequence[str] | None = None) -> None:
+        """Tell the listener what a piece of code is for, and the steps that it leaves open."""
+        listener = self.context.listener
+        listener.decided(self, Think(thought), self._reply)
+        if steps is not None:
+            listener.decided(self, Expand(SequenceFlow(), tuple(steps)), self._reply)
+
+    def answered(self, said: str, reply: Reply) -> None:
+        """Take an answer to what the code asks, as a thought."""
+        self.take(Think(said), reply, said)
+
     def act_for_code(self, skill: str) -> Generator[Step, Any, str]:
         """Carry out a skill if it is available, and return the observation."""
-        context = self._context
-        self.check_budget()
+        context = self.context
+        self.requests.check_budget()
         context.budget.steps += 1
         listed = context.options.refuse_unavailable and not context.household.free_skills
-        if listed and skill not in (yield from self.available_skills()):
-            reason = f"'{skill}' is not among the skills that are available now."
+        if listed and Skills(*apart((yield from self.available_skills()))).exactly(skill) is None:
+            reason = not_available(skill)
             context.listener.refused(self, Said(str(Act(skill)), Act(skill)), reason)
             self.add(Saw(f"run: {skill}\n{reason}"))
             return reason

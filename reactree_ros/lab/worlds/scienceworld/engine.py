@@ -155,7 +155,7 @@ class Engine:
             raise WorldError(self.lost)
         try:
             return call()
-        except Exception as error:  # a Java that is too old ends before it tells its port
+        except Exception as error:  # any error of py4j and sockets; the result of the call is unknown
             self.lost = f"ScienceWorld's Java process does not answer: {_line(error)}"
             self._process.kill()
             raise WorldError(self.lost) from None
