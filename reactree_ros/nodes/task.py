@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactree_interfaces.action import ExecuteTask
 
 from reactree_ros.agent.budget import LIMITS
-from reactree_ros.episode import Episode
+from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
+from reactree_ros.nodes import steady
 from reactree_ros.nodes.record_topic import RecordTopic
 from reactree_ros.nodes.settings import TaskSettings
 from reactree_ros.nodes.waiting import Awaited
@@ -24,9 +25,6 @@ from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.verdict import EpisodeEnd, verdict_of
 from reactree_ros.view.steering import Steering
 
-if TYPE_CHECKING:
-    from reactree_ros.nodes.reporter import Reporter
-
 #: Error codes of ExecuteTask.action by how an episode ended; what is not here is a result, not an error.
 ERROR_CODES = {
     EpisodeEnd.MODEL_GONE.value: ExecuteTask.Result.MODEL_GONE,
@@ -35,6 +33,15 @@ ERROR_CODES = {
     EpisodeEnd.HELD.value: ExecuteTask.Result.HELD,
     EpisodeEnd.BUG.value: ExecuteTask.Result.BUG,
 }
+#: Error code and message of tasks that are stopped before their end.
+CANCELED = (ExecuteTask.Result.CANCELED, "canceled")
+STOPPED = (ExecuteTask.Result.CANCELED, "a person has stopped it")
+SHUTDOWN = (ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
+#: Fields of a goal's result that are the episode's.
+_OF_AN_EPISODE = (
+    *("end", "gsr", "ssr", "decisions", "steps", "agent_nodes", "questions", "max_depth", "seconds", "model_seconds"),
+    *("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost"),
+)
 #: What a goal may say itself, where it is not 0.
 _OF_A_GOAL = (*LIMITS, "max_depth", "seed")
 
@@ -47,7 +54,6 @@ class Task:
         episode: What it comes to; None before it has begun.
         way: How a run that is gone on with comes to where it was; None: it begins anew.
         steering: Lets a person decide when it goes on, and what is decided; None before it has begun.
-        reporter: Tells what happens in it; None before it has begun.
         ended: Set when the episode has ended.
         stopped: Error code and message, where it is to stop before its end.
         asked: What the bridge is asked for outside of the episode; None: nothing.
@@ -61,7 +67,6 @@ class Task:
         self.episode: Episode | None = None
         self.way: WayBack | None = None
         self.steering: Steering | None = None
-        self.reporter: Reporter | None = None
         self.ended = Awaited()
         self.stopped: tuple[int, str] | tuple[()] = ()
         self.asked: Pending[Any] | None = None
@@ -107,6 +112,21 @@ class Task:
         self.stopped = self.stopped or (code, message)
         self.asked_until = 0.0
 
+    def give_up_late_question(self) -> None:
+        """Give up what the bridge is asked for, if its time is over."""
+        if self.asked is not None and steady.now() > self.asked_until:
+            self.asked.cancel()
+
+    def saved_to(self) -> str:
+        """Return where the record is; empty: there is none.
+
+        Raises:
+            UserError: It could not be begun, or not be written to its end.
+        """
+        if problem := self.unsaved or (self.record.problem if self.record is not None else ""):
+            raise UserError(problem)
+        return "" if self.record is None else str(self.record.path)
+
     def counts(self) -> dict[str, object]:
         """Say how far it is, for diagnostics."""
         if self.episode is None:
@@ -126,6 +146,20 @@ class Task:
         code, message = self.stopped or (code, message)
         verdict = verdict_of({"end": end}).judgement.word
         return ExecuteTask.Result(verdict=verdict, end=end, gsr=-1.0, ssr=-1.0, error_code=code, message=message)
+
+
+def result_of(result: EpisodeResult, **more: Any) -> ExecuteTask.Result:
+    """Return what came of an episode as a goal's result; what is unknown is -1.
+
+    Args:
+        result: The episode's.
+        more: Fields that are the goal's own.
+    """
+    msg = ExecuteTask.Result(success=result.achieved, verdict=result.verdict.judgement.word, **more)
+    for name in _OF_AN_EPISODE:
+        value = getattr(result, name)
+        setattr(msg, name, type(getattr(msg, name))(-1 if value is None else value))
+    return msg
 
 
 def asked_for(goal: ExecuteTask.Goal) -> str:

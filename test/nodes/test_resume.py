@@ -167,12 +167,12 @@ def test_a_run_of_a_household_goes_on_to_its_goal(graph: Graph, tmp_path: Path) 
 
 
 def test_a_run_is_stopped_on_its_way_back(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from reactree_ros.nodes import planner_node
+    from reactree_ros.nodes import task_runner
 
     world = HeldWorld()
     graph.household(SCRIPT, world=world, save_to=str(tmp_path))
     before = broken_off(graph, world)
-    monkeypatch.setattr(planner_node, "SLICE", -1.0)  # it never gets on
+    monkeypatch.setattr(task_runner, "SLICE", -1.0)  # it never gets on
     goal = graph.task("", resume=before.saved_to)
     goal.cancel()
     assert goal.status == GoalStatus.STATUS_CANCELED

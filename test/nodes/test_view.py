@@ -137,7 +137,7 @@ def test_the_planner_keeps_no_more_than_the_last_records(graph: Graph) -> None:
     planner = graph.household({"root": [*THREE["root"]] * 5})
     for _ in range(5):
         assert graph.task().result.success
-    assert len(planner._record._records) == record_topic.KEPT
+    assert len(planner._runner._record._records) == record_topic.KEPT
 
 
 def test_a_planner_that_is_started_again_is_followed_on(graph: Graph, tmp_path: Path) -> None:

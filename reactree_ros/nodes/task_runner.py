@@ -1,0 +1,264 @@
+"""Carries a task out: from its goal to an episode that is ticked, and from the episode's end to the goal's result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from py_trees.common import Status
+from rclpy.node import Node
+from reactree_interfaces.action import ExecuteTask
+
+from reactree_ros.agent.budget import LIMITS
+from reactree_ros.episode import Episode
+from reactree_ros.errors import UserError
+from reactree_ros.llm.port import LanguageModelError
+from reactree_ros.llm.trained import as_trained, strange
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.adapters import Introduction, RosLanguageModel, RosWorld
+from reactree_ros.nodes.parameters import settings_of
+from reactree_ros.nodes.record_topic import RecordTopic
+from reactree_ros.nodes.reporter import id_of
+from reactree_ros.nodes.ros_person import RosPerson
+from reactree_ros.nodes.ros_team import RosTeam
+from reactree_ros.nodes.settings import PLANNER, TaskSettings
+from reactree_ros.nodes.task import (
+    ERROR_CODES,
+    STOPPED,
+    Task,
+    asks,
+    options_of_goal,
+    record_of,
+    remembers,
+    result_of,
+    with_score,
+)
+from reactree_ros.nodes.task_control import TaskControl
+from reactree_ros.nodes.task_display import TaskDisplay
+from reactree_ros.nodes.task_memory import TaskMemory
+from reactree_ros.nodes.task_queue import TaskQueue
+from reactree_ros.nodes.waiting import Waker
+from reactree_ros.pending import Pending
+from reactree_ros.planners.spec import planner
+from reactree_ros.record.going_on import WayBack, more_than, options_of, stop_of
+from reactree_ros.record.reader import Record
+from reactree_ros.record.schema import household_to_dict
+from reactree_ros.record.writer import Recorder
+from reactree_ros.verdict import EpisodeEnd
+from reactree_ros.view.steering import Steering
+from reactree_ros.world.port import WorldError
+
+#: Longest wait for the inference node to say which language model it has, in seconds; a run begins without it, too.
+INTRODUCTION = 2.0
+#: How long a resumed run is brought back to where its record was before others have their turn, in seconds.
+SLICE = 0.02
+#: Longest wait for the score of a task that was stopped, in seconds.
+LAST_SCORE = 1.0
+
+
+class TaskRunner:
+    """Carries one task out at a time.
+
+    Args:
+        node: The planner, whose parameters are read for each task.
+        queue: The tasks.
+        world: Where they are carried out.
+        model: Decides.
+        person: Whom goal nodes may ask.
+        memory: Where examples come from.
+        control: Knows whether a task begins paused.
+        display: Shows the task.
+        wake: Has the planner tick soon.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        queue: TaskQueue,
+        *,
+        world: RosWorld | RosTeam,
+        model: RosLanguageModel,
+        person: RosPerson,
+        memory: TaskMemory,
+        control: TaskControl,
+        display: TaskDisplay,
+        wake: Callable[[], None],
+    ) -> None:
+        self._node, self._queue, self._world, self._model, self._person = node, queue, world, model, person
+        self._memory, self._control, self._display, self._wake = memory, control, display, wake
+        self._record = RecordTopic(node)
+        self._waker = Waker(node)
+
+    async def carry_out(self, task: Task) -> ExecuteTask.Result:
+        """Carry a task out; returns its result.
+
+        Raises:
+            UserError: What the goal asks for makes no sense.
+            WorldError: The bridge does not answer.
+        """
+        goal, settings = task.goal_handle.request, settings_of(self._node, TaskSettings)
+        named, options = goal.planner or settings.planner, options_of_goal(goal, settings)
+        chosen = planner(named or PLANNER)
+        record = record_of(goal) if goal.resume else None
+        instruction, task_id, task_name = goal.instruction, goal.task_id, "instruction"
+        with suppress(WorldError):  # a bridge that is gone, or still busy, says so when it is asked for something
+            await self._answered(task, self._world.at_rest(), settings.decision_timeout)
+        if not task.stopped and record is None and (task_id >= 0 or not instruction.strip()):
+            reset = await self._answered(task, self._world.reset_to(task_id), settings.skill_timeout)
+            instruction = instruction if instruction.strip() else reset.instruction
+            task_id, task_name = reset.task_id, reset.task_name or task_name
+        model = await self._introduced(task) if not task.stopped else Introduction()
+        if record is None and (meant := as_trained(named, model.trained_for)):
+            chosen = planner(meant)
+            if said := strange(meant, model.trained_for):
+                self._node.get_logger().warning(f"planner {said}")
+        if not task.stopped:
+            await self._answered(task, self._world.learn(), settings.decision_timeout)
+        if not task.stopped:
+            about = {"world": self._world.about, "llm": dict(model.settings)}
+            task.steering = Steering(self._model, paused=bool(self._control.paused))
+            given: dict[str, Any] = {
+                "world": self._world,
+                "model": task.steering,
+                "person": self._person if record is not None or asks(chosen) else None,
+                "memory": self._memory.store,
+                "listener": self._display.clear(task),
+                "tree": self._display.tree,
+                "growth": self._display.growth,
+            }
+            if record is not None:
+                task.way = self._way_back(task, record, about, settings.save_to, given)
+                task.episode = task.way.episode
+            else:
+                task.episode = Episode(
+                    instruction.strip(),
+                    planner=chosen,
+                    options=options,
+                    working_memory=remembers(goal, settings, chosen),
+                    record=Recorder(**task.writing(self._record, settings.save_to), **with_score(about, task_id >= 0)),
+                    task_id=None if task_id < 0 else task_id,
+                    task_name=task_name,
+                    examples=self._memory.examples(options),
+                    **given,
+                )
+            self._display.begin(task)
+            task.episode.context.wake = self._wake
+            if task.way is None:
+                task.steering.follow(task.episode)
+            self._wake()
+            await task.ended
+        return await self._conclude(task, settings)
+
+    def tick(self, task: Task) -> None:
+        """Tick a task; ends it when its tree has ended or it is to stop."""
+        task.give_up_late_question()
+        if task.episode is None or task.ended.done():
+            return
+        if task.episode.canceled:
+            task.stop(*STOPPED)
+        if task.returning and not task.stopped:
+            self._return(task)
+        if task.stopped:
+            task.interrupt()
+        elif not task.returning:
+            task.episode.tick()
+        self._record.publish()
+        if task.episode.finished:
+            task.ended.set_result(None)
+            self._waker.wake()
+
+    async def _introduced(self, task: Task) -> Introduction:
+        """Wait a moment for what the language model is; nothing if the inference node does not say it."""
+        asked = self._model.introduction()
+        try:
+            found: Introduction = await self._answered(task, asked, INTRODUCTION)
+            return found
+        except (LanguageModelError, WorldError, ValueError) as error:
+            why = f"no answer within {INTRODUCTION:g} s" if asked.cancelled() else error
+            self._node.get_logger().warning(f"neither record nor planner follow from the language model: {why}")
+            return Introduction()
+
+    def _way_back(
+        self, task: Task, record: Record, about: dict[str, Any], folder: str, given: dict[str, Any]
+    ) -> WayBack:
+        """Begin to bring a run to where its record ends; no skill of it is carried out again.
+
+        Raises:
+            UserError: The run cannot be resumed, or was in another household.
+        """
+        goal, household = task.goal_handle.request, self._world.household
+        if json.loads(json.dumps(household_to_dict(household))) != record.run["household"]:
+            raise UserError(f"{goal.resume}: was in another household than '{household.name}' of this bridge")
+        limits = more_than(record, {name: getattr(goal, name) for name in LIMITS if getattr(goal, name)})
+        told = f"goal {id_of(task.goal_handle)} goes on with the run {record.run['id']}; no skill is carried out again"
+        self._node.get_logger().info(told)
+        return WayBack(
+            record,
+            stop_of(record),
+            about=with_score(about, record.run["task_id"] is not None),
+            limits=limits,
+            later=True,
+            examples=self._memory.examples(options_of(record)),
+            **task.writing(self._record, folder),
+            **given,
+        )
+
+    def _return(self, task: Task) -> None:
+        """Bring a resumed run nearer to where it was."""
+        assert task.way is not None  # it is on it
+        assert task.steering is not None
+        until = steady.now() + SLICE
+        try:
+            while steady.now() < until:
+                if task.way.step():
+                    task.steering.follow(task.way.episode)
+                    task.steering.pause() if self._control.paused else task.steering.go_on()
+                    break
+        except UserError as error:
+            task.stop(ExecuteTask.Result.INVALID_GOAL, str(error))
+        self._wake()
+
+    async def _answered(self, task: Task, answer: Pending[Any], limit: float) -> Any:
+        """Wait for the bridge, at most so many seconds, and no longer once the task is to stop.
+
+        Raises:
+            WorldError: It did not answer in time, or cannot.
+        """
+        task.asked, task.asked_until = answer, steady.now() + limit
+        await self._waker.settled(answer)
+        task.asked = None
+        if answer.cancelled():
+            raise WorldError(f"the bridge did not answer within {limit:g} s")
+        return answer.take()
+
+    async def _conclude(self, task: Task, settings: TaskSettings) -> ExecuteTask.Result:
+        """Ask for the score, close the record, remember the run; returns the goal's result."""
+        episode = task.episode
+        if episode is None or task.steering is None:
+            return task.failed()
+        task.steering.ended()
+        if episode.finished and episode.root.status == Status.INVALID:
+            self._display.tree.show()  # so that followers see the interruption
+        goal, score, problem = task.goal_handle.request, None, ""
+        if not self._queue.closed and episode.result().end != EpisodeEnd.WORLD_GONE.value:
+            limit = LAST_SCORE if task.stopped else settings.decision_timeout
+            own = "" if goal.task_id >= 0 else goal.instruction.strip()  # a task's goal is its own in any words
+            try:
+                asked = self._world.score_of(episode.instruction if goal.resume else own)
+                score = await self._answered(task, asked, limit)
+            except WorldError as error:
+                problem = f"no score: {error}"
+        result = episode.conclude(score, problem)
+        self._record.publish()
+        code, message = task.stopped or (ERROR_CODES.get(result.end, ExecuteTask.Result.NONE), result.verdict.because)
+        saved_to = ""
+        try:
+            if task.record is not None:
+                task.record.close()
+            episode.remember(result)
+            saved_to = task.saved_to()
+        except (OSError, UserError, RuntimeError) as error:
+            code, message = ExecuteTask.Result.SAVE_FAILED, str(error)
+        return result_of(result, error_code=code, message=message, saved_to=saved_to)
