@@ -71,7 +71,7 @@ test-games: .venv-games/.ready
 	$(GAMES)/python -m pytest -n auto -m worlds test/worlds/test_alfworld.py test/worlds/test_jericho.py $(ARGS)
 
 test-bench: .venv-bench/.ready
-	$(BENCH)/python -m pytest -m bench test/bench $(ARGS)
+	$(BENCH)/python -m pytest -m bench test/lab/bench $(ARGS)
 
 test-view: .venv-view/.ready
 	$(VIEW)/python -m pytest test/view $(ARGS)
@@ -88,7 +88,7 @@ test-llm: .venv-llm/.ready
 
 # Two processes with a thread each: for models this small, threads are of little use.
 test-train: .venv-torch/.ready
-	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(TORCH)/python -m pytest -n 2 -m train test/training $(ARGS)
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(TORCH)/python -m pytest -n 2 -m train test/lab/training $(ARGS)
 	@du -sh .venv-torch
 
 test-docs: .venv-test-docs/.ready

@@ -33,9 +33,9 @@ from pathlib import Path
 
 from reactree_ros.agent.transcript import Transcript
 from reactree_ros.agent.turns import Said, Turn
+from reactree_ros.lab.planners.hiagent.chunks import Chunk, Element, Pair, Subgoal, as_turns, chunked, last_observation
+from reactree_ros.lab.recordings import RecordedRun, load_recording
 from reactree_ros.memory.episodic import approximate_tokens
-from reactree_ros.planners.hiagent.chunks import Chunk, Element, Pair, Subgoal, as_turns, chunked, last_observation
-from reactree_ros.record.recordings import RecordedRun, load_recording
 
 VARIANTS = (("react", "reactree"), ("react_wm", "reactree_wm"))
 CLAIM = "HiAgent, table 1: 64.98% of STANDARD's context, 35.02% less (49.99% to 73.58% by task; decomposition: 112.8%)"

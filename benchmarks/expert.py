@@ -11,11 +11,11 @@ import statistics
 from collections.abc import Iterator
 
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import Task, load_tasks, parse_tasks
 from reactree_ros.planners.spec import planner
-from reactree_ros.world.virtualhome.generator import generate_house
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import Task, load_tasks, parse_tasks
 
 
 def run_task(task: Task, *, recall: bool, flat: bool) -> EpisodeResult:

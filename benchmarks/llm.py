@@ -47,6 +47,9 @@ from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.prompt import start_turn, system_text
 from reactree_ros.agent.transcript import parse_transcript
 from reactree_ros.agent.turns import About, Said, Told, Turn
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generated, Generation
 from reactree_ros.llm.engine_model import EngineModel
@@ -55,9 +58,6 @@ from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import Choice, DecisionRequest, prompt_text
 from reactree_ros.llm.transformers_engine import TransformersEngine
 from reactree_ros.memory.episodic import TOKEN_LIMIT, approximate_tokens
-from reactree_ros.world.virtualhome.household import WAH_NL
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import load_tasks
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "test" / "llm"))
 from tiny import TinyServer, make_tiny_model

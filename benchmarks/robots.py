@@ -19,17 +19,17 @@ from functools import partial
 from pathlib import Path
 
 from reactree_ros.episode import Episode
-from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import Task, parse_tasks
+from reactree_ros.lab.worlds.pyrobosim.export import tasks_as_pyrobosim
+from reactree_ros.lab.worlds.pyrobosim.world import PyrobosimSettings
 from reactree_ros.planners.spec import planner
 from reactree_ros.registry import WORLDS
 from reactree_ros.tree.control_flow import Parallel
 from reactree_ros.world.port import World
-from reactree_ros.world.pyrobosim.export import tasks_as_pyrobosim
-from reactree_ros.world.pyrobosim.world import PyrobosimSettings
 from reactree_ros.world.spec import Place
-from reactree_ros.world.virtualhome.generator import generate_house
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import Task, parse_tasks
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "test"))
 from failing_robots import FailingTeam

@@ -42,7 +42,11 @@ from std_srvs.srv import Trigger
 import reactree_ros
 from reactree_ros.agent.decision import Decision
 from reactree_ros.episode import Episode
-from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.nodes.bridge_node import BridgeNode
 from reactree_ros.nodes.inference_node import InferenceNode
@@ -52,10 +56,6 @@ from reactree_ros.planners.spec import planner
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.port import Observation, Score, World
-from reactree_ros.world.virtualhome.generator import generate_house
-from reactree_ros.world.virtualhome.household import WAH_NL
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import parse_tasks
 
 BOUND = 60.0  # longest wait for anything, in seconds
 GENERATION = 5.0  # seconds that the slow model takes

@@ -35,9 +35,9 @@ from typing import Any
 from reactree_ros.agent.decision import ControlFlow
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Told
+from reactree_ros.lab.training.dataset import HELD_OUT, read_lines
 from reactree_ros.llm.port import DecisionRequest, LanguageModel
 from reactree_ros.llm.settings import make_model, model_settings
-from reactree_ros.training.dataset import HELD_OUT, read_lines
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "test" / "llm"))
 AT_ONCE = 32

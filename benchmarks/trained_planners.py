@@ -29,8 +29,8 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import Field
 
-from reactree_ros.dataset.lines import bare
 from reactree_ros.errors import UserError
+from reactree_ros.lab.dataset.lines import bare
 from reactree_ros.planners import spec
 from reactree_ros.settings import Settings, read_settings
 

@@ -17,6 +17,7 @@ from sphinx.ext.autodoc.mock import mock
 from reactree_ros.cli import COMMANDS, app
 from reactree_ros.cli.listing import markdown_table, words_table
 from reactree_ros.cli.options import allowed_text, default_text
+from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.nodes.settings import (
     BridgeSettings,
     HouseholdBridgeSettings,
@@ -28,7 +29,6 @@ from reactree_ros.nodes.settings import (
 )
 from reactree_ros.registry import REGISTRIES
 from reactree_ros.settings import Settings
-from reactree_ros.world.virtualhome.vocabulary import CLASSES
 
 INTERFACES = Path(__file__).parents[1] / "ros2_ws/src/reactree_interfaces"
 ROS = [

@@ -24,7 +24,7 @@ from reactree_ros.installation import check_modules
 from reactree_ros.settings import NoSettings, Settings, did_you_mean
 
 if TYPE_CHECKING:
-    from reactree_ros.bench.spec import SuiteSpec
+    from reactree_ros.lab.bench.spec import SuiteSpec
     from reactree_ros.llm.spec import ModelSpec
     from reactree_ros.planners.spec import PlannerSpec
     from reactree_ros.world.spec import WorldSpec
@@ -200,56 +200,56 @@ PLANNERS: Registry[PlannerSpec] = Registry(
     {
         "reactree": "reactree_ros.planners.reactree:SPEC",
         "react": "reactree_ros.planners.react:SPEC",
-        "hiagent": "reactree_ros.planners.hiagent.planner:SPEC",
-        "recode": "reactree_ros.planners.recode.planner:SPEC",
-        "codeact": "reactree_ros.planners.codeact:SPEC",
-        "adaplanner": "reactree_ros.planners.adaplanner:SPEC",
-        "adapt": "reactree_ros.planners.adapt:SPEC",
-        "zsp": "reactree_ros.planners.zsp:SPEC",
-        "tree_planner": "reactree_ros.planners.tree_planner:SPEC",
+        "hiagent": "reactree_ros.lab.planners.hiagent.planner:SPEC",
+        "recode": "reactree_ros.lab.planners.recode.planner:SPEC",
+        "codeact": "reactree_ros.lab.planners.codeact:SPEC",
+        "adaplanner": "reactree_ros.lab.planners.adaplanner:SPEC",
+        "adapt": "reactree_ros.lab.planners.adapt:SPEC",
+        "zsp": "reactree_ros.lab.planners.zsp:SPEC",
+        "tree_planner": "reactree_ros.lab.planners.tree_planner:SPEC",
     },
 )
 WORLDS: Registry[WorldSpec] = Registry(
     "world",
     "reactree_ros.worlds",
     {
-        "virtualhome": "reactree_ros.world.virtualhome.symbolic:SPEC",
-        "virtualhome_unity": "reactree_ros.world.virtualhome.unity:SPEC",
-        "ai2thor": "reactree_ros.world.ai2thor.world:SPEC",
-        "pddl": "reactree_ros.world.pddl.world:SPEC",
-        "scienceworld": "reactree_ros.world.scienceworld.world:SPEC",
-        "jericho": "reactree_ros.world.jericho.world:SPEC",
-        "webshop": "reactree_ros.world.webshop.world:SPEC",
-        "alfworld": "reactree_ros.world.alfworld.world:SPEC",
-        "pyrobosim": "reactree_ros.world.pyrobosim.world:SPEC",
+        "virtualhome": "reactree_ros.household.symbolic:SPEC",
+        "virtualhome_unity": "reactree_ros.household.unity:SPEC",
+        "ai2thor": "reactree_ros.lab.worlds.ai2thor.world:SPEC",
+        "pddl": "reactree_ros.lab.worlds.pddl.world:SPEC",
+        "scienceworld": "reactree_ros.lab.worlds.scienceworld.world:SPEC",
+        "jericho": "reactree_ros.lab.worlds.jericho.world:SPEC",
+        "webshop": "reactree_ros.lab.worlds.webshop.world:SPEC",
+        "alfworld": "reactree_ros.lab.worlds.alfworld.world:SPEC",
+        "pyrobosim": "reactree_ros.lab.worlds.pyrobosim.world:SPEC",
     },
 )
 MODELS: Registry[ModelSpec] = Registry(
     "language model",
     "reactree_ros.models",
     {
-        "expert": "reactree_ros.llm.expert.model:SPEC",
+        "expert": "reactree_ros.household.expert.model:SPEC",
         "openai": "reactree_ros.llm.openai.settings:SPEC",
         "vllm": "reactree_ros.llm.vllm_engine:SPEC",
         "transformers": "reactree_ros.llm.transformers_engine:SPEC",
         "small": "reactree_ros.llm.small.engine:SPEC",
         "fallback": "reactree_ros.llm.fallback:SPEC",
-        "lapsing": "reactree_ros.llm.expert.lapses:SPEC",
+        "lapsing": "reactree_ros.household.expert.lapses:SPEC",
     },
 )
 SUITES: Registry[SuiteSpec] = Registry(
     "task suite",
     "reactree_ros.suites",
     {
-        "wah_nl": "reactree_ros.bench.suites:WAH_NL",
-        "generated": "reactree_ros.bench.suites:GENERATED",
-        "vague": "reactree_ros.bench.suites:VAGUE",
-        "pddl": "reactree_ros.bench.pddl:SPEC",
-        "scienceworld": "reactree_ros.bench.scienceworld:SPEC",
-        "jericho": "reactree_ros.bench.jericho:SPEC",
-        "webshop": "reactree_ros.bench.webshop:SPEC",
-        "alfworld": "reactree_ros.bench.alfworld:SPEC",
-        "pyrobosim": "reactree_ros.bench.pyrobosim:SPEC",
+        "wah_nl": "reactree_ros.lab.bench.suites:WAH_NL",
+        "generated": "reactree_ros.lab.bench.suites:GENERATED",
+        "vague": "reactree_ros.lab.bench.suites:VAGUE",
+        "pddl": "reactree_ros.lab.bench.pddl:SPEC",
+        "scienceworld": "reactree_ros.lab.bench.scienceworld:SPEC",
+        "jericho": "reactree_ros.lab.bench.jericho:SPEC",
+        "webshop": "reactree_ros.lab.bench.webshop:SPEC",
+        "alfworld": "reactree_ros.lab.bench.alfworld:SPEC",
+        "pyrobosim": "reactree_ros.lab.bench.pyrobosim:SPEC",
     },
 )
 #: Everything that can be named, as `reactree list` calls it.

@@ -10,6 +10,7 @@ from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, Decision
 from reactree_ros.agent.prompt import Siblings
 from reactree_ros.agent.turns import Said
 from reactree_ros.episode import Episode
+from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.tree.agent_node import Abilities, AgentNode
@@ -17,7 +18,6 @@ from reactree_ros.tree.context import Listener, RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, Score, World
-from reactree_ros.world.virtualhome.household import WAH_NL
 
 START = "You are in the house, and there are 1 rooms: kitchen (1)."
 SKILLS = ("go to kitchen 1", "pick up apple 1", "open fridge 1")

@@ -13,7 +13,10 @@ from memory.word_hash_embedder import WordHashEmbedder
 
 from reactree_ros.bootstrap import Attempt, Bootstrap
 from reactree_ros.errors import UserError
-from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, Reply, ServerUnavailable
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.pending import Pending
@@ -21,9 +24,6 @@ from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, World, WorldError
 from reactree_ros.world.spec import Task
-from reactree_ros.world.virtualhome.generator import generate_house
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import parse_tasks
 
 TASKS = {task.task_id: task for task in parse_tasks(generate_house(seed=5, tasks=5))}
 FIRST, SECOND, THIRD, *_ = TASKS.values()

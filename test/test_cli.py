@@ -12,14 +12,14 @@ import pytest
 from command_line import Cli
 from openai_peer import Exchange, Peer, fails
 
+from reactree_ros.household.expert.policy import decide
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.tasks import load_tasks
 from reactree_ros.installation import install_line
-from reactree_ros.llm.expert.policy import decide
+from reactree_ros.lab.recordings import load_recording
 from reactree_ros.record.reader import read_record
-from reactree_ros.record.recordings import load_recording
 from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry, Spec
 from reactree_ros.tree.options import RunOptions
-from reactree_ros.world.virtualhome.houses import HOUSES
-from reactree_ros.world.virtualhome.tasks import load_tasks
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 HAS_EMBEDDER = importlib.util.find_spec("sentence_transformers") is not None

@@ -13,8 +13,8 @@ import pytest
 from command_line import Cli
 
 import reactree_ros
-from reactree_ros.bench.suites import GENERATED
 from reactree_ros.cli import NOBODY_READS
+from reactree_ros.lab.bench.suites import GENERATED
 from reactree_ros.planners.spec import planner_names
 from reactree_ros.registry import MODELS, SUITES, WORLDS
 

@@ -16,13 +16,13 @@ from py_trees.trees import BehaviourTree
 
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
+from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, Reply, ServerUnavailable
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.pending import Pending
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Score, WorldError
-from reactree_ros.world.virtualhome.household import WAH_NL
 
 
 @pytest.mark.parametrize("instruction", ["", " ", "\n"])

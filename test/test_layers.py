@@ -27,7 +27,7 @@ HEAVY = {
 def core_modules() -> list[str]:
     paths = (path.relative_to(PACKAGE.parent).with_suffix("") for path in sorted(PACKAGE.rglob("*.py")))
     modules = (path.parent if path.name == "__init__" else path for path in paths)
-    return [".".join(path.parts) for path in modules if path.parts[1:2] == () or path.parts[1] not in BEYOND_CORE]
+    return [".".join(path.parts) for path in modules if not BEYOND_CORE & set(path.parts)]
 
 
 def loaded_by_importing(*modules: str) -> set[str]:

@@ -24,13 +24,13 @@ from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.reading import Unreadable, read, read_call, read_choice
 from reactree_ros.agent.summary import read_summary
 from reactree_ros.agent.transcript import TranscriptError, parse_transcript
+from reactree_ros.lab.planners.adapt import read_plan
+from reactree_ros.lab.planners.codeact import _apart
+from reactree_ros.lab.planners.plan import tidied
+from reactree_ros.lab.planners.recode.code_block import BlockError, read_block
 from reactree_ros.llm.markers import broken
 from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.person.port import approves, is_stop, quoted
-from reactree_ros.planners.adapt import read_plan
-from reactree_ros.planners.codeact import _apart
-from reactree_ros.planners.plan import tidied
-from reactree_ros.planners.recode.code_block import BlockError, read_block
 from reactree_ros.secrecy import redacted
 from reactree_ros.world.skill_policy import policy_from_list
 
@@ -38,7 +38,7 @@ parser: Any = importlib.import_module("re._parser" if hasattr(re, "_parser") els
 #: Folders whose patterns read what others have said.
 READING = (
     *("agent", "llm", "memory", "person", "planners", "tree", "world"),
-    *("bench", "cli", "dataset", "record", "view"),
+    *("cli", "household", "lab", "record", "robot", "view"),
     *("secrecy", "settings", "terminal"),
 )
 METHODS = {"match": "match", "fullmatch": "fullmatch"} | dict.fromkeys(
@@ -246,5 +246,5 @@ def test_what_is_square_is_found(square: str) -> None:
 
 
 def test_there_are_patterns_of_every_folder() -> None:
-    assert {name.split(".")[1] for name in USES} >= {"agent", "llm", "planners", "world", "person"}
+    assert {name.split(".")[1] for name in USES} >= {"agent", "lab", "llm", "world", "person"}
     assert len(USES) > 100

@@ -141,7 +141,7 @@ def distribution(folder: Path, name: str, entry_points: str, **modules: str) -> 
 
 A_WORLD = """
 import dataclasses
-from reactree_ros.world.virtualhome.symbolic import SPEC as OTHER
+from reactree_ros.household.symbolic import SPEC as OTHER
 SPEC = dataclasses.replace(OTHER, name="{name}", summary="{summary}")
 """
 WRONG = {

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from reactree_ros.record.recordings import VARIANTS, RecordedRun, ReplayError, load_outcomes, load_recording
-from reactree_ros.record.replay_recordings import Replay, WorldKind
-from reactree_ros.world.virtualhome.tasks import Task, load_tasks
+from reactree_ros.household.tasks import Task, load_tasks
+from reactree_ros.lab.recordings import VARIANTS, RecordedRun, ReplayError, load_outcomes, load_recording
+from reactree_ros.lab.replay_recordings import Replay, WorldKind
 
 TREES = ("reactree", "reactree_wm")
 

@@ -259,8 +259,8 @@ def test_a_records_own_policy_holds_where_the_user_has_none(cli: Cli, record: Pa
     [
         {"household.prompts": "os:system"},
         {"household.prompts": "antigravity:x"},
-        {"household.prompts": "reactree_ros.world.virtualhome:../../../.."},
-        {"household.prompts": "reactree_ros.world.virtualhome:/etc"},
+        {"household.prompts": "reactree_ros.household:../../../.."},
+        {"household.prompts": "reactree_ros.household:/etc"},
         {"household.prompts": "pytest:prompts"},
         {"household.prompts": "test.hostile:prompts"},
         {"household.prompts": ["os"]},

@@ -11,7 +11,7 @@ import pytest
 from command_line import Cli
 from openai_peer import Peer, fails
 
-from reactree_ros.bench.jobs import BenchSettings
+from reactree_ros.lab.bench.jobs import BenchSettings
 from reactree_ros.record.schema import error_to_dict
 from reactree_ros.secrecy import harmless_arguments, is_key_name, redacted, shown, shown_address, without_credentials
 from reactree_ros.tree.failure import failure_of

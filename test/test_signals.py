@@ -28,7 +28,7 @@ RUN = """
 import os, subprocess, sys
 from reactree_ros.cli import main
 from reactree_ros.pending import Pending
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
+from reactree_ros.household.symbolic import SymbolicWorld
 
 begin, alive = SymbolicWorld.__init__, int(os.environ["ALIVE"])
 
@@ -54,9 +54,9 @@ main()
 WORK = """
 import os, signal
 from reactree_ros import bootstrap
-from reactree_ros.bench import folder
+from reactree_ros.lab.bench import folder
 from reactree_ros.cli import main
-from reactree_ros.dataset import workers
+from reactree_ros.lab.dataset import workers
 from reactree_ros.memory import embedding
 from word_hash_embedder import WordHashEmbedder
 

@@ -16,18 +16,18 @@ import yaml
 from command_line import Cli
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from reactree_ros.bench.jobs import read_contenders
 from reactree_ros.cli import COMMANDS
 from reactree_ros.errors import UserError
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.tasks import Task, load_tasks
+from reactree_ros.lab.bench.jobs import read_contenders
+from reactree_ros.lab.training.settings import TrainSettings, read_recipe
 from reactree_ros.llm.settings import load_models_file
 from reactree_ros.registry import REGISTRIES
+from reactree_ros.robot.config import RobotConfig, load_robot
+from reactree_ros.robot.map_file import MapDocument, load_map
 from reactree_ros.settings import Settings, choices, fault_of, names_at, read_settings
-from reactree_ros.training.settings import TrainSettings, read_recipe
-from reactree_ros.world.robot.config import RobotConfig, load_robot
-from reactree_ros.world.robot.map_file import MapDocument, load_map
 from reactree_ros.world.skill_policy import load_policy
-from reactree_ros.world.virtualhome.generator import generate_house
-from reactree_ros.world.virtualhome.tasks import Task, load_tasks
 
 CONFIG = Path(__file__).parents[1] / "config"
 
@@ -208,7 +208,7 @@ def few(annotation: Any) -> list[str]:
 def options_of_few() -> Iterator[tuple[tuple[str, ...], str, list[str]]]:
     """Yield every option and argument of every command that is one of a few values, and those."""
     for command, module in COMMANDS.items():
-        infos = importlib.import_module(f"reactree_ros.cli.{module}").app.registered_commands
+        infos = importlib.import_module(module).app.registered_commands
         for info in infos:
             path = (command,) if len(infos) == 1 else (command, info.name or info.callback.__name__)
             for name, one in inspect.signature(info.callback, eval_str=True).parameters.items():

@@ -30,27 +30,27 @@ BY_SIGNAL = 128
 LONGEST_MESSAGE = 2000
 #: The commands, each with the module that it is in.
 COMMANDS = {
-    "run": "run",
-    "list": "listing",
-    "replay": "replay",
-    "resume": "resume",
-    "fork": "fork",
-    "export": "export",
-    "import": "importing",
-    "bootstrap": "bootstrap",
-    "dataset": "dataset",
-    "bench": "bench",
-    "report": "report",
-    "train": "train",
-    "eval": "evaluating",
-    "view": "view",
-    "answer": "answer",
-    "house": "house",
-    "robot": "robot",
-    "llm": "llm",
-    "memory": "memory",
-    "config": "config",
-    "doctor": "doctor",
+    "run": "reactree_ros.cli.run",
+    "list": "reactree_ros.cli.listing",
+    "replay": "reactree_ros.cli.replay",
+    "resume": "reactree_ros.cli.resume",
+    "fork": "reactree_ros.cli.fork",
+    "export": "reactree_ros.cli.export",
+    "import": "reactree_ros.cli.importing",
+    "bootstrap": "reactree_ros.cli.bootstrap",
+    "dataset": "reactree_ros.lab.cli.dataset",
+    "bench": "reactree_ros.lab.cli.bench",
+    "report": "reactree_ros.lab.cli.report",
+    "train": "reactree_ros.lab.cli.train",
+    "eval": "reactree_ros.lab.cli.evaluating",
+    "view": "reactree_ros.cli.view",
+    "answer": "reactree_ros.cli.answer",
+    "house": "reactree_ros.lab.cli.house",
+    "robot": "reactree_ros.robot.command",
+    "llm": "reactree_ros.cli.llm",
+    "memory": "reactree_ros.cli.memory",
+    "config": "reactree_ros.cli.config",
+    "doctor": "reactree_ros.cli.doctor",
 }
 EXIT_CODES = (
     "Exit codes: 0 all is well; 1 a goal was not reached, or something is wrong, as the command's own help says; 2 bad "
@@ -72,7 +72,7 @@ class Commands(TyperGroup):
         """Return a command; None where there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        command: Any = typer.main.get_command(importlib.import_module(f"{__name__}.{COMMANDS[cmd_name]}").app)
+        command: Any = typer.main.get_command(importlib.import_module(COMMANDS[cmd_name]).app)
         command.name = cmd_name
         return command
 

@@ -28,8 +28,8 @@ def import_(
     ] = None,
 ) -> None:
     """Convert recorded trajectories to records, one a run, by carrying each out again in the recorded world."""
-    from reactree_ros.record.recordings import VARIANTS, load_recording
-    from reactree_ros.record.replay_recordings import episode_of
+    from reactree_ros.lab.recordings import VARIANTS, load_recording
+    from reactree_ros.lab.replay_recordings import episode_of
     from reactree_ros.record.writer import Recorder, RecordFile
 
     if out.exists():

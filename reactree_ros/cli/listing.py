@@ -14,10 +14,10 @@ from rich.text import Text
 from reactree_ros.cli import completion
 from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.errors import UserError
+from reactree_ros.household.vocabulary import word_groups
 from reactree_ros.installation import install_line
 from reactree_ros.registry import REGISTRIES, Registry, Spec
 from reactree_ros.settings import choices, or_nearest
-from reactree_ros.world.virtualhome.vocabulary import word_groups
 
 app = typer.Typer(add_completion=False)
 #: What is listed beside what is registered.

@@ -62,9 +62,9 @@ def replay(
     if trajectories is None:
         _replay_records(runs or [], as_json=as_json)
         return
-    from reactree_ros.record.recordings import VARIANTS, load_outcomes, load_recording
-    from reactree_ros.record.replay_recordings import Replay, WorldKind
-    from reactree_ros.world.virtualhome.tasks import load_tasks
+    from reactree_ros.household.tasks import load_tasks
+    from reactree_ros.lab.recordings import VARIANTS, load_outcomes, load_recording
+    from reactree_ros.lab.replay_recordings import Replay, WorldKind
 
     variant = variant or trajectories.stem
     if variant not in VARIANTS:

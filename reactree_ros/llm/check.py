@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.prompt import start_turn, system_text, task_turn
 from reactree_ros.agent.turns import Saw
+from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.llm.waiting import shown_while
 from reactree_ros.pending import give_up_after
-from reactree_ros.world.virtualhome.household import WAH_NL
 
 #: Longest wait for one decision, in seconds.
 PATIENCE = 300.0

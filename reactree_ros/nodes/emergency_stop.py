@@ -12,7 +12,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.executors import WithInfo
 from reactree_ros.nodes.goal_templates import check_name, constant, reader, resolve
 from reactree_ros.nodes.offered import topic_unlike
-from reactree_ros.world.robot.config import StopEntry
+from reactree_ros.robot.config import StopEntry
 
 try:
     from rclpy.event_handler import SubscriptionEventCallbacks

@@ -21,7 +21,7 @@ from rosidl_runtime_py.import_message import import_message_from_namespaced_type
 from rosidl_runtime_py.utilities import get_action, get_message, get_service
 
 from reactree_ros.errors import UserError
-from reactree_ros.world.robot.poses import Pose
+from reactree_ros.robot.poses import Pose
 
 #: What a template may name, with what that is: text, a whole number, a number or a pose.
 NAMES: Mapping[str, type] = {

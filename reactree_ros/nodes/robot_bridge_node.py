@@ -10,8 +10,8 @@ from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.robot_world import RobotWorld
 from reactree_ros.nodes.settings import RobotBridgeSettings
 from reactree_ros.nodes.spinning import run_node
+from reactree_ros.robot.config import load_robot
 from reactree_ros.world.port import World
-from reactree_ros.world.robot.config import load_robot
 from reactree_ros.world.spec import ROBOT
 
 

@@ -18,6 +18,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profi
 
 from reactree_ros.errors import UserError
 from reactree_ros.findings import Finding, Verdict
+from reactree_ros.household.rules import Skill
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.emergency_stop import EmergencyStop
@@ -27,10 +28,9 @@ from reactree_ros.nodes.robot_readings import Battery, Detector, frame_of
 from reactree_ros.nodes.robot_senses import Senses
 from reactree_ros.nodes.robot_world import MappedSkill, values_of
 from reactree_ros.nodes.spinning import Spinner, interruptible
-from reactree_ros.world.robot.config import RobotConfig, SkillEntry, StopEntry, load_robot
-from reactree_ros.world.robot.map_file import MapDocument, map_of, notes_of, read_yaml
-from reactree_ros.world.robot.semantic_map import SemanticMap
-from reactree_ros.world.virtualhome.rules import Skill
+from reactree_ros.robot.config import RobotConfig, SkillEntry, StopEntry, load_robot
+from reactree_ros.robot.map_file import MapDocument, map_of, notes_of, read_yaml
+from reactree_ros.robot.semantic_map import SemanticMap
 
 #: Lets the node run until something is so, at most for some seconds; returns whether it is.
 Until = Callable[[Callable[[], bool], float], bool]

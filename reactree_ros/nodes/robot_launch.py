@@ -14,7 +14,7 @@ from rclpy.validate_namespace import validate_namespace
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.launching import Arguments, NodeArguments, Robots, before_others
-from reactree_ros.world.robot.config import StartEntry, load_robot
+from reactree_ros.robot.config import StartEntry, load_robot
 
 #: Arguments that name the robot, or several.
 ROBOT = ("robot", "", "a robot that comes with the package, e.g. pyrobosim, instead of a robot_config", ())

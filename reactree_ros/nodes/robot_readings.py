@@ -27,9 +27,9 @@ from reactree_ros.nodes.goal_templates import (
     type_name,
 )
 from reactree_ros.nodes.offered import topic_unlike
-from reactree_ros.world.robot.config import DETECTION_ARRAY, BatteryTopic, DetectionEntry, PoseTopic
-from reactree_ros.world.robot.map_file import TrackingEntry
-from reactree_ros.world.robot.poses import Pose
+from reactree_ros.robot.config import DETECTION_ARRAY, BatteryTopic, DetectionEntry, PoseTopic
+from reactree_ros.robot.map_file import TrackingEntry
+from reactree_ros.robot.poses import Pose
 
 #: Reads a pose; with the frame of one that names none. None: it is no pose.
 PoseReader = Callable[[Any, str], Pose | None]

@@ -17,11 +17,11 @@ from reactree_ros.nodes.goal_templates import check_name, type_name
 from reactree_ros.nodes.offered import topic_unlike
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.robot_readings import Detector, Whereabouts
-from reactree_ros.world.robot.config import RobotConfig
-from reactree_ros.world.robot.map_file import MapDocument, map_of, parse_yaml
-from reactree_ros.world.robot.poses import Pose
-from reactree_ros.world.robot.semantic_map import Detection, SemanticMap
-from reactree_ros.world.robot.stamps import Stamps
+from reactree_ros.robot.config import RobotConfig
+from reactree_ros.robot.map_file import MapDocument, map_of, parse_yaml
+from reactree_ros.robot.poses import Pose
+from reactree_ros.robot.semantic_map import Detection, SemanticMap
+from reactree_ros.robot.stamps import Stamps
 
 #: How long the transform of a detection may be late, in seconds.
 LATE = 1.0

@@ -14,6 +14,9 @@ from rclpy.node import Node
 from rosidl_runtime_py.convert import message_to_ordereddict
 
 from reactree_ros.errors import UserError
+from reactree_ros.household.household import ONE_HAND, WAH_NL
+from reactree_ros.household.rules import Skill
+from reactree_ros.household.vocabulary import RECALLABLE, WORDS
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, ServerGone, ServerLost
 from reactree_ros.nodes.emergency_stop import EmergencyStop
@@ -37,14 +40,11 @@ from reactree_ros.nodes.robot_readings import Battery
 from reactree_ros.nodes.robot_senses import Senses
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.pending import Pending, asked, pass_on
+from reactree_ros.robot.config import RobotConfig, SkillEntry, Verb, error_code
+from reactree_ros.robot.map_file import load_map
+from reactree_ros.robot.poses import Pose
+from reactree_ros.robot.semantic_map import MapThing, SemanticMap
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
-from reactree_ros.world.robot.config import RobotConfig, SkillEntry, Verb, error_code
-from reactree_ros.world.robot.map_file import load_map
-from reactree_ros.world.robot.poses import Pose
-from reactree_ros.world.robot.semantic_map import MapThing, SemanticMap
-from reactree_ros.world.virtualhome.household import ONE_HAND, WAH_NL
-from reactree_ros.world.virtualhome.rules import Skill
-from reactree_ros.world.virtualhome.vocabulary import RECALLABLE, WORDS
 
 #: How often what is under way is looked after, in seconds.
 PERIOD = 0.05

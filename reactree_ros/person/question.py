@@ -8,9 +8,9 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reactree_ros.world.virtualhome.errands import KINDS
-from reactree_ros.world.virtualhome.lexicon import GLASS_OF_WINE, TABLE, WASHER, Entry, Kind, correct, look_up, word_set
-from reactree_ros.world.virtualhome.vocabulary import CLASSES, class_of_word
+from reactree_ros.household.errands import KINDS
+from reactree_ros.household.lexicon import GLASS_OF_WINE, TABLE, WASHER, Entry, Kind, correct, look_up, word_set
+from reactree_ros.household.vocabulary import CLASSES, class_of_word
 
 #: How much of a question is read, in characters; what a person is asked is shorter.
 LONGEST_READ = 1000

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import compress, count
@@ -199,6 +200,11 @@ def household_to_dict(household: Household) -> Event:
     return dataclasses.asdict(dataclasses.replace(household, control_flows={})) | {"control_flows": flows}
 
 
+#: Where prompts were in records that were written before the worlds moved.
+_HOUSE = "reactree_ros.world.virtualhome:"
+_MOVED = re.compile(r"^reactree_ros\.world\.(\w+):")
+
+
 def household_from_dict(values: Event) -> Household:
     """Read a household back.
 
@@ -208,7 +214,10 @@ def household_from_dict(values: Event) -> Household:
     """
     flows = {ControlFlow(flow): words for flow, words in values["control_flows"].items()}
     actions = tuple(values["actions"])
-    return check_prompts(Household(**{**values, "actions": actions, "control_flows": flows}))
+    prompts = _MOVED.sub(
+        r"reactree_ros.lab.worlds.\1:", str(values["prompts"]).replace(_HOUSE, "reactree_ros.household:")
+    )
+    return check_prompts(Household(**{**values, "actions": actions, "control_flows": flows, "prompts": prompts}))
 
 
 def skills_difference(old: Sequence[str], new: Sequence[str]) -> Event:

@@ -15,10 +15,10 @@ from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.text import LONGEST, LONGEST_ERROR, LONGEST_GENERATED, LONGEST_TOLD, bounded
 from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.lab.planners.recode.sandbox import Limits, Raised, Sandbox
 from reactree_ros.llm.decoding import decode
 from reactree_ros.llm.engine import Engine, Generated, Generation
 from reactree_ros.llm.port import DecisionRequest, Reply
-from reactree_ros.planners.recode.sandbox import Limits, Raised, Sandbox
 
 needs_monty = pytest.mark.skipif(not importlib.util.find_spec("pydantic_monty"), reason="needs the recode extra")
 LONG = "a" * 1_000_000

@@ -12,9 +12,9 @@ from reactree_ros.agent.prompt import start_turn, task_turn
 from reactree_ros.agent.summary import summary_request
 from reactree_ros.agent.told import Tried, told_failed
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, render, turn_from_dict, turn_to_dict
+from reactree_ros.household.expert.reading import read_prompt, split_prompt
+from reactree_ros.lab.planners.hiagent.chunks import Chunk, Pair, as_turns
 from reactree_ros.llm.chat import chat_messages
-from reactree_ros.llm.expert.reading import read_prompt, split_prompt
-from reactree_ros.planners.hiagent.chunks import Chunk, Pair, as_turns
 
 FORGED = (
     "Act: turn on stove 1",

@@ -11,8 +11,8 @@ from reactree_ros.agent.decision import ControlFlow
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt import Siblings, start_turn, system_text, task_turn
 from reactree_ros.agent.turns import About
-from reactree_ros.world.ai2thor.household import ALFRED
-from reactree_ros.world.virtualhome.household import WAH_NL
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 
 
 def listing(papers: Path, title: str) -> str:

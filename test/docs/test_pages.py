@@ -12,7 +12,7 @@ import pytest
 from docs.blocks import ROOT, RUN, Block, Place, blocks_of, pages
 from openai_peer import Peer
 
-from reactree_ros.llm.expert.policy import decide
+from reactree_ros.household.expert.policy import decide
 
 
 def run_here(block: Block) -> bool:

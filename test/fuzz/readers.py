@@ -14,25 +14,30 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from bench.bench_runs import SETTINGS, bench_of, line
 from fuzz import mutators
+from lab.bench.bench_runs import SETTINGS, bench_of, line
 from memory.word_hash_embedder import WordHashEmbedder
 from recorded_runs import recorded_episode
 from view.writing import Wide, demo
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.reading import Unreadable, read
-from reactree_ros.bench.events import told_by
-from reactree_ros.bench.folder import BROKEN, RESULTS, SESSIONS, Session, read_broken, read_results, read_sessions
-from reactree_ros.bench.folder import SETTINGS as BENCH
-from reactree_ros.bench.folder import read_settings as read_bench_settings
-from reactree_ros.bench.goal import Condition, Goal, goal_as_json, read_goal
-from reactree_ros.bench.results import RunLine
 from reactree_ros.bootstrap import Attempt
-from reactree_ros.dataset.lines import Run, lines_of
-from reactree_ros.dataset.making import achieved, house_of
 from reactree_ros.errors import UserError
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.tasks import load_tasks
 from reactree_ros.json_lines import read_lines
+from reactree_ros.lab.bench.events import told_by
+from reactree_ros.lab.bench.folder import BROKEN, RESULTS, SESSIONS, Session, read_broken, read_results, read_sessions
+from reactree_ros.lab.bench.folder import SETTINGS as BENCH
+from reactree_ros.lab.bench.folder import read_settings as read_bench_settings
+from reactree_ros.lab.bench.goal import Condition, Goal, goal_as_json, read_goal
+from reactree_ros.lab.bench.results import RunLine
+from reactree_ros.lab.dataset.lines import Run, lines_of
+from reactree_ros.lab.dataset.making import achieved, house_of
+from reactree_ros.lab.recordings import load_outcomes, load_recording
+from reactree_ros.lab.training import dataset
+from reactree_ros.lab.training.settings import TrainSettings, read_recipe
 from reactree_ros.llm.settings import load_models_file
 from reactree_ros.llm.trained import trained_for
 from reactree_ros.memory.episodic import EpisodicMemory
@@ -43,17 +48,12 @@ from reactree_ros.record.going_on import decision_of, more_than, options_of, sto
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.player import replay
 from reactree_ros.record.reader import follow, read_record
-from reactree_ros.record.recordings import load_outcomes, load_recording
+from reactree_ros.robot.config import RobotConfig, load_robot
+from reactree_ros.robot.map_file import MapDocument, load_map
 from reactree_ros.terminal import tree_rows
-from reactree_ros.training import dataset
-from reactree_ros.training.settings import TrainSettings, read_recipe
 from reactree_ros.view.exports import export
 from reactree_ros.view.runs import Runs
-from reactree_ros.world.robot.config import RobotConfig, load_robot
-from reactree_ros.world.robot.map_file import MapDocument, load_map
 from reactree_ros.world.skill_policy import load_policy
-from reactree_ros.world.virtualhome.generator import generate_house
-from reactree_ros.world.virtualhome.tasks import load_tasks
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 Damage = Callable[[bytes, random.Random], bytes]

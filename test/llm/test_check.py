@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from reactree_ros.agent.turns import About, Saw, Told
+from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.llm.check import check
-from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
 from reactree_ros.pending import Pending
 

@@ -11,14 +11,14 @@ from openai_peer import Exchange, Peer, answers
 
 from reactree_ros.agent.turns import Told
 from reactree_ros.episode import Episode
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.decoding import Noticed
 from reactree_ros.llm.engine import Generated
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.virtualhome.houses import HOUSES
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import load_tasks
 
 SENTENCE = "You are in the kitchen, and you see a table and a chair. "
 THOUGHT = "Think: well"

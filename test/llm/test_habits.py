@@ -13,13 +13,13 @@ from habits import AS_ASKED, HABITS, Habit, Plain
 from openai_peer import Peer, says
 
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.llm.expert.policy import decide
+from reactree_ros.household.expert.policy import decide
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import Task, load_tasks, parse_tasks
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.planners.spec import planner
-from reactree_ros.world.virtualhome.generator import generate_house
-from reactree_ros.world.virtualhome.houses import HOUSES
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import Task, load_tasks, parse_tasks
 
 TASKS: tuple[tuple[Task, str], ...] = (
     (load_tasks(HOUSES["apartment"])[0], "reactree_wm"),

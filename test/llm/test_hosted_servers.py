@@ -20,15 +20,15 @@ from hosted_peers import (
 from openai_peer import JSON_SCHEMA, Peer
 
 from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.expert.policy import decide
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.check import check
-from reactree_ros.llm.expert.model import ExpertModel
-from reactree_ros.llm.expert.policy import decide
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
-from reactree_ros.world.virtualhome.houses import HOUSES
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import load_tasks
 
 OWN = "the system text is a message of its own"
 JOINED = "the system text is part of the user's first message"

@@ -11,11 +11,11 @@ from openai_peer import GRAMMAR, JSON_SCHEMA, THOUGHT, Behaviour, Peer, Request,
 
 from reactree_ros.agent.turns import Said, Told
 from reactree_ros.episode import Episode
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.port import Choice, FreeText, ServerUnavailable
 from reactree_ros.planners.spec import planner
-from reactree_ros.world.virtualhome.houses import HOUSES
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import load_tasks
 
 ACT = "Act: go to kitchen 1"
 WORDS = len(THOUGHT.split())

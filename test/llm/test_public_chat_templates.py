@@ -23,19 +23,19 @@ from numpy.typing import NDArray
 
 from reactree_ros.agent.turns import Told, Turn
 from reactree_ros.episode import Episode
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.generator import generate_house, solution
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import parse_tasks
+from reactree_ros.lab.planners.plan import tidied
+from reactree_ros.lab.planners.zsp import ZspNode
 from reactree_ros.llm.chat import Message, chat_messages
 from reactree_ros.llm.chat_template import ChatTemplate
-from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.pending import Pending
-from reactree_ros.planners.plan import tidied
 from reactree_ros.planners.spec import planner
-from reactree_ros.planners.zsp import ZspNode
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.virtualhome.generator import generate_house, solution
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import parse_tasks
 
 pytestmark = pytest.mark.llm
 

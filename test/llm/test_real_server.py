@@ -18,6 +18,9 @@ from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generation
 from reactree_ros.llm.markers import spoken_to_server
@@ -37,9 +40,6 @@ from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.virtualhome.houses import HOUSES
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import load_tasks
 
 pytestmark = pytest.mark.llm
 

@@ -13,10 +13,10 @@ from openai_peer import Peer, fails
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Saw, Told
 from reactree_ros.errors import UserError
+from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.installation import install_line
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import ConstraintKind
-from reactree_ros.llm.expert.model import ExpertModel
 from reactree_ros.llm.fallback import FallbackModel, FallbackSettings
 from reactree_ros.llm.openai.settings import OpenAISettings
 from reactree_ros.llm.port import DecisionRequest, LanguageModel

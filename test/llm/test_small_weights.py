@@ -9,16 +9,16 @@ import pytest
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.episode import Episode
-from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.llm.small.engine import PACKAGED
 from reactree_ros.llm.trained import trained_for
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
-from reactree_ros.world.virtualhome.generator import generate_house
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import parse_tasks
 
 pytestmark = pytest.mark.llm
 

@@ -17,6 +17,9 @@ from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.turns import About, Saw, Told
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import Generation
 from reactree_ros.llm.engine_model import EngineModel
@@ -24,9 +27,6 @@ from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, PromptTooLo
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.virtualhome.houses import HOUSES
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import load_tasks
 
 pytestmark = pytest.mark.llm
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from word_hash_embedder import experience
 
+from reactree_ros.lab.planners.zsp import Mapping
 from reactree_ros.memory import embedding
 from reactree_ros.memory.embedding import EmbeddingError, EmbeddingUnavailable, SentenceTransformerEmbedder
 from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
-from reactree_ros.planners.zsp import Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 

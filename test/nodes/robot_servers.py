@@ -49,7 +49,7 @@ from vision_msgs.msg import Detection3D, Detection3DArray, ObjectHypothesisWithP
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.spinning import run_node
-from reactree_ros.world.robot.map_file import load_map
+from reactree_ros.robot.map_file import load_map
 
 MAP = Path(__file__).parents[2] / "config/semantic_map.yaml"
 PERIOD = 0.05

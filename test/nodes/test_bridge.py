@@ -13,10 +13,10 @@ import pytest
 from doubles import START, ScriptedWorld
 
 from reactree_ros.errors import UserError
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
-from reactree_ros.world.virtualhome.generator import generate_house
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 
 if importlib.util.find_spec("rclpy"):
     from action_msgs.msg import GoalStatus
@@ -370,7 +370,7 @@ def test_configuring_with_a_bad_file_fails_and_can_be_repeated(
     assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
     good = Path(__file__).parents[2] / "config/skill_policy.yaml"
     if parameter != "policy":
-        good = Path(__file__).parents[2] / "reactree_ros/world/virtualhome/houses/apartment.json"
+        good = Path(__file__).parents[2] / "reactree_ros/household/houses/apartment.json"
     file.write_text(good.read_text())
     assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
     assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS

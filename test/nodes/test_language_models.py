@@ -13,8 +13,8 @@ from processes import Process, Processes, need_in_nodes
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.household.expert.policy import decide
 from reactree_ros.installation import install_line
-from reactree_ros.llm.expert.policy import decide
 from reactree_ros.llm.port import (
     DecisionRequest,
     InvalidReply,

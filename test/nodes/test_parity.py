@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from planners.test_adaplanner import EXAMPLE as REFINED
-from planners.test_codeact import EXAMPLE
-from planners.test_recode_example import REPLIES
+from lab.planners.test_adaplanner import EXAMPLE as REFINED
+from lab.planners.test_codeact import EXAMPLE
+from lab.planners.test_recode_example import REPLIES
 from recode_doubles import Writes
 from record.test_every_replay import GivesUpAtFirst
 
@@ -22,21 +22,21 @@ from reactree_ros.agent.turns import Said
 from reactree_ros.cli.opening import described
 from reactree_ros.cli.options import Chosen
 from reactree_ros.episode import Episode
-from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.generator import generate_house, solution
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import Task, load_tasks
+from reactree_ros.lab.planners.plan import tidied
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
 from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.llm.small.engine import PACKAGED
 from reactree_ros.pending import Pending
-from reactree_ros.planners.plan import tidied
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.registry import WORLDS
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.world.virtualhome.generator import generate_house, solution
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import Task, load_tasks
 
 if importlib.util.find_spec("rclpy"):
     from rclpy.lifecycle import TransitionCallbackReturn

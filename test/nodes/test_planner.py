@@ -15,6 +15,7 @@ from reactree_ros.agent.decision import Act, Decision, Expand, Think
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Said
 from reactree_ros.errors import UserError
+from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import Reply
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.planners.spec import planner_names
@@ -24,7 +25,6 @@ from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.port import Score
-from reactree_ros.world.virtualhome.household import WAH_NL
 
 if importlib.util.find_spec("rclpy"):
     import py_trees

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reactree_ros.errors import UserError
-from reactree_ros.world.robot.config import load_robot
+from reactree_ros.robot.config import load_robot
 
 NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
 if NAV2:

@@ -35,8 +35,8 @@ def free_port() -> int:
 def test_a_task_is_carried_out_in_unity_with_pictures(processes: Processes) -> None:
     from virtualhome_peer import VirtualHomePeer
 
-    from reactree_ros.world.virtualhome.houses import HOUSES
-    from reactree_ros.world.virtualhome.tasks import load_tasks
+    from reactree_ros.household.houses import HOUSES
+    from reactree_ros.household.tasks import load_tasks
 
     with VirtualHomePeer([load_tasks(HOUSES["apartment"])[0]]) as peer:
         topic = ("/household_bridge/image", "sensor_msgs/msg/Image")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
 
-from reactree_ros.llm.expert.model import ExpertModel
-from reactree_ros.world.virtualhome.generator import generate_house
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import parse_tasks
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import parse_tasks
 
 if importlib.util.find_spec("rclpy"):
     from people import Answerer, told

@@ -12,11 +12,17 @@ from typing import Any
 
 import pytest
 from doubles import Builds, Clock, ScriptedWorld
-from planners.test_zsp import WordEmbedder
+from lab.planners.test_zsp import WordEmbedder
 from recode_doubles import Coder
 from recorded_runs import Kept, assert_replays, recorded_episode
 
-from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.generator import generate_house, solution
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import parse_tasks
+from reactree_ros.lab.planners.plan import tidied
+from reactree_ros.lab.planners.recode.sandbox import Limits
+from reactree_ros.lab.planners.zsp import ZspNode
 from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
@@ -28,15 +34,9 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
 )
 from reactree_ros.pending import Pending
-from reactree_ros.planners.plan import tidied
-from reactree_ros.planners.recode.sandbox import Limits
 from reactree_ros.planners.spec import planner
-from reactree_ros.planners.zsp import ZspNode
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, World, WorldError
-from reactree_ros.world.virtualhome.generator import generate_house, solution
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import parse_tasks
 from reactree_ros.world.wrappers import WorldWrapper
 
 HOUSES = range(int(os.environ.get("REPLAYED_HOUSES", "2")))

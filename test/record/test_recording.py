@@ -26,7 +26,10 @@ from recorded_runs import Kept, assert_replays, recorded_episode
 from reactree_ros.agent.turns import Told
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
-from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, FreeText, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
@@ -43,9 +46,6 @@ from reactree_ros.tree.goal_node import GoalNode, Program
 from reactree_ros.tree.options import DEEPEST, TreeOptions
 from reactree_ros.view.exports import write_exports
 from reactree_ros.world.port import Observation, World
-from reactree_ros.world.virtualhome.generator import generate_house
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import parse_tasks
 from reactree_ros.world.wrappers import WorldWrapper
 
 TASK = parse_tasks(generate_house(seed=5, tasks=1))[0]

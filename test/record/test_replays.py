@@ -15,7 +15,13 @@ from recorded_runs import Kept, assert_replays, recorded_episode
 from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.turns import Told
 from reactree_ros.episode import Episode
-from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.generator import generate_house, solution
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import parse_tasks
+from reactree_ros.lab.planners.plan import tidied
+from reactree_ros.lab.recordings import load_recording
+from reactree_ros.lab.replay_recordings import episode_of
 from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
@@ -29,19 +35,13 @@ from reactree_ros.llm.port import (
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.pending import Pending
-from reactree_ros.planners.plan import tidied
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.player import replay
 from reactree_ros.record.reader import Record
-from reactree_ros.record.recordings import load_recording
-from reactree_ros.record.replay_recordings import episode_of
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.goal_node import GoalNode, Program
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, Score, Seen, World, WorldError
-from reactree_ros.world.virtualhome.generator import generate_house, solution
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import parse_tasks
 from reactree_ros.world.wrappers import WorldWrapper
 
 HOUSES = range(20)

@@ -13,12 +13,12 @@ from reactree_ros.agent.told import ToldSearched
 from reactree_ros.agent.turns import Said, Saw
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
-from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.world.virtualhome.generator import generate_house
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import Task, parse_tasks
 
 SEARCHING = "reactree_wm:search_memory=true"
 TASKS = [parse_tasks(generate_house(seed=seed, tasks=1))[0] for seed in (5, 6)]

@@ -12,7 +12,11 @@ from failing_robots import Failing, FailingTeam
 from recorded_runs import assert_replays, recorded_episode
 
 from reactree_ros.episode import Episode
-from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.llm.port import DecisionRequest, LanguageModelError, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
@@ -20,10 +24,6 @@ from reactree_ros.record.moment import Moment
 from reactree_ros.tree.control_flow import Concurrent
 from reactree_ros.tree.options import ParallelPolicy, TreeOptions
 from reactree_ros.world.port import Observation, RightOfWay, RobotGone, Seen, World, WorldError
-from reactree_ros.world.virtualhome.generator import generate_house
-from reactree_ros.world.virtualhome.household import WAH_NL
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import Task, parse_tasks
 from reactree_ros.world.wrappers import SkillTimeLimit
 
 

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from reactree_ros.agent.transcript import parse_transcript
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import load_tasks
 from reactree_ros.pending import Pending
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.recorded import RecordedWorld
 from reactree_ros.world.skill_policy import Rule, SkillPolicy, Verdict
-from reactree_ros.world.virtualhome.household import WAH_NL
-from reactree_ros.world.virtualhome.houses import HOUSES
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import load_tasks
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, WorldWrapper
 
 SHORT = 0.2  # for what never comes, in seconds

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from reactree_ros.agent.observation import Seen
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.pending import Pending
 from reactree_ros.world.company import accompanied
 from reactree_ros.world.port import Observation, WorldError
-from reactree_ros.world.virtualhome.generator import generate_house
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import parse_tasks
 
 
 def pair() -> tuple[SymbolicWorld, SymbolicWorld]:

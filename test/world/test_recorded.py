@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reactree_ros.agent.transcript import parse_transcript
-from reactree_ros.world.ai2thor.household import ALFRED
+from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.world.port import WorldError
 from reactree_ros.world.recorded import RecordedWorld
 

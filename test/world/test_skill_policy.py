@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from reactree_ros.world.robot.config import load_robot
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.household.vocabulary import WORDS
+from reactree_ros.robot.config import load_robot
 from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict, load_policy, policy_from_list
-from reactree_ros.world.virtualhome.household import WAH_NL
-from reactree_ros.world.virtualhome.vocabulary import WORDS
 
 CONFIG = Path(__file__).parents[2] / "config"
 SHIPPED = CONFIG / "skill_policy.yaml"

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from reactree_ros.errors import UserError
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.symbolic import SPEC as VIRTUALHOME
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.lab.worlds.ai2thor.world import SPEC as AI2THOR
 from reactree_ros.registry import WORLDS
 from reactree_ros.settings import read_settings
-from reactree_ros.world.ai2thor.world import SPEC as AI2THOR
 from reactree_ros.world.spec import Place, WorldSettings
-from reactree_ros.world.virtualhome.houses import HOUSES
-from reactree_ros.world.virtualhome.symbolic import SPEC as VIRTUALHOME
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
 
 HOUSE = json.loads(HOUSES["apartment"].read_text(encoding="utf-8"))[0]
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from plans import example_of
 
-import reactree_ros.world.alfworld
+import reactree_ros.lab.worlds.alfworld
 from reactree_ros.episode import EpisodeResult
-from reactree_ros.world.alfworld.games import AlfworldTask, made_up
-from reactree_ros.world.alfworld.world import AlfworldWorld
+from reactree_ros.lab.worlds.alfworld.games import AlfworldTask, made_up
+from reactree_ros.lab.worlds.alfworld.world import AlfworldWorld
 
 #: What ends a part of a way.
 ENDS = ("take", "clean", "heat", "cool", "move", "use")
@@ -260,6 +260,6 @@ def told(name: str) -> tuple[EpisodeResult, str]:
 EXAMPLES = ("react", "reactree", "hiagent_example", "codeact_example", "recode_examples", "adaplanner_example")
 
 if __name__ == "__main__":
-    prompts = Path(reactree_ros.world.alfworld.__file__).parent / "prompts"
+    prompts = Path(reactree_ros.lab.worlds.alfworld.__file__).parent / "prompts"
     for name in EXAMPLES:
         (prompts / f"{name}.txt").write_text(told(name)[1], encoding="utf-8")

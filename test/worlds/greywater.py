@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from reactree_ros.world.jericho.story import StoryTask, story_task
+from reactree_ros.lab.worlds.jericho.story import StoryTask, story_task
 
 SOURCE = Path(__file__).with_suffix(".inf")
 

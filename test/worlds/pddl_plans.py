@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reactree_ros.world.pddl.domain import wording_of
-from reactree_ros.world.pddl.engine import Engine, read_problem
-from reactree_ros.world.pddl.world import PddlTask
+from reactree_ros.lab.worlds.pddl.domain import wording_of
+from reactree_ros.lab.worlds.pddl.engine import Engine, read_problem
+from reactree_ros.lab.worlds.pddl.world import PddlTask
 
 
 def plan_of(task: PddlTask) -> list[str]:

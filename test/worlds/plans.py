@@ -10,8 +10,8 @@ from recode_doubles import Writes, function_of, lesson_of, own_text
 
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.planners.hiagent.examples import told_as_subgoals
-from reactree_ros.planners.recode.planner import CodeNode
+from reactree_ros.lab.planners.hiagent.examples import told_as_subgoals
+from reactree_ros.lab.planners.recode.planner import CodeNode
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.export import experiences_of
 from reactree_ros.record.moment import Moment

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from reactree_ros.world.scienceworld.engine import borrowed
-from reactree_ros.world.scienceworld.tasks import ScienceTask
+from reactree_ros.lab.worlds.scienceworld.engine import borrowed
+from reactree_ros.lab.worlds.scienceworld.tasks import ScienceTask
 
 #: The task that the examples are of; a variation for training.
 EXAMPLE = ("find-plant", 0, "")

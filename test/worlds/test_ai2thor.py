@@ -18,9 +18,9 @@ from thor_trials import setup_of, trial_of
 
 from reactree_ros.agent.observation import Spot
 from reactree_ros.errors import UserError
-from reactree_ros.world.ai2thor.alfred import Trial, load_trials, split_score
-from reactree_ros.world.ai2thor.skills import Agent
-from reactree_ros.world.ai2thor.world import Ai2ThorWorld
+from reactree_ros.lab.worlds.ai2thor.alfred import Trial, load_trials, split_score
+from reactree_ros.lab.worlds.ai2thor.skills import Agent
+from reactree_ros.lab.worlds.ai2thor.world import Ai2ThorWorld
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import GONE, Observation, Outcome, Score, WorldError
 

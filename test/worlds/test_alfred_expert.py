@@ -15,11 +15,11 @@ from thor_trials import trial_of
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import node_text
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.lab.worlds.ai2thor.alfred import Trial
+from reactree_ros.lab.worlds.ai2thor.household import ALFRED
+from reactree_ros.lab.worlds.ai2thor.world import Ai2ThorWorld
 from reactree_ros.planners.spec import planner
-from reactree_ros.world.ai2thor.alfred import Trial
-from reactree_ros.world.ai2thor.household import ALFRED
-from reactree_ros.world.ai2thor.world import Ai2ThorWorld
 
 pytestmark = pytest.mark.worlds
 pytest.importorskip("ai2thor", reason="needs the package ai2thor")

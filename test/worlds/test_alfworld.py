@@ -19,25 +19,34 @@ from doubles import ScriptedModel
 from plans import BARE, carried_out
 
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.bench.alfworld import SPEC as SUITE
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
-from reactree_ros.planners.spec import planner
-from reactree_ros.settings import read_settings
-from reactree_ros.world.ai2thor.alfred import load_trials
-from reactree_ros.world.alfworld import engine as engines
-from reactree_ros.world.alfworld import games, rooms
-from reactree_ros.world.alfworld.engine import Turn
-from reactree_ros.world.alfworld.games import LIGHT, PLACE, TASK_TYPES, TWO, AlfworldTask, Wanted, made_up, of_trial
-from reactree_ros.world.alfworld.progress import conditions_met
-from reactree_ros.world.alfworld.rooms import TREATMENTS, Receptacle, Room
-from reactree_ros.world.alfworld.world import (
+from reactree_ros.lab.bench.alfworld import SPEC as SUITE
+from reactree_ros.lab.worlds.ai2thor.alfred import load_trials
+from reactree_ros.lab.worlds.alfworld import engine as engines
+from reactree_ros.lab.worlds.alfworld import games, rooms
+from reactree_ros.lab.worlds.alfworld.engine import Turn
+from reactree_ros.lab.worlds.alfworld.games import (
+    LIGHT,
+    PLACE,
+    TASK_TYPES,
+    TWO,
+    AlfworldTask,
+    Wanted,
+    made_up,
+    of_trial,
+)
+from reactree_ros.lab.worlds.alfworld.progress import conditions_met
+from reactree_ros.lab.worlds.alfworld.rooms import TREATMENTS, Receptacle, Room
+from reactree_ros.lab.worlds.alfworld.world import (
     SPEC,
     AlfworldGames,
     AlfworldSettings,
     AlfworldWorld,
     games_of,
 )
+from reactree_ros.planners.spec import planner
+from reactree_ros.settings import read_settings
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Outcome, Seen, WorldError
 from reactree_ros.world.spec import Place
@@ -372,7 +381,7 @@ def test_a_process_that_takes_nothing_in_is_given_up(monkeypatch: pytest.MonkeyP
 
 def test_the_process_ends_with_one_that_is_killed() -> None:
     code = (
-        "import time; from reactree_ros.world.alfworld.engine import Engine; "
+        "import time; from reactree_ros.lab.worlds.alfworld.engine import Engine; "
         "print(Engine()._process.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
@@ -426,7 +435,8 @@ def test_a_process_that_has_played_many_games_is_not_given_to_another(monkeypatc
 
 def test_nothing_is_made_in_the_users_home(tmp_path: Path) -> None:
     code = (
-        "from reactree_ros.world.alfworld.engine import Engine; from reactree_ros.world.alfworld.games import made_up; "
+        "from reactree_ros.lab.worlds.alfworld.engine import Engine\n"
+        "from reactree_ros.lab.worlds.alfworld.games import made_up\n"
         "game = made_up('pick_and_place_simple', 5); Engine().load(game.data()); print(game.instruction)"
     )
     environment = {name: value for name, value in os.environ.items() if name != "ALFWORLD_DATA"}
@@ -455,7 +465,7 @@ def test_what_there_is_not_is_named(tmp_path: Path) -> None:
 
 def test_the_suite_makes_games_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    monkeypatch.setattr("reactree_ros.world.alfworld.world.made_up", lambda *given: made.append(given) or small())
+    monkeypatch.setattr("reactree_ros.lab.worlds.alfworld.world.made_up", lambda *given: made.append(given) or small())
     tasks = SUITE.tasks(read_settings(AlfworldGames, {"number": 4000, "first_seed": 7}, where="test"))
     assert (len(tasks), next(iter(tasks)), made) == (24_000, 10_007, [])
     assert tasks[60_008].task_name == PLACE

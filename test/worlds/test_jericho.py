@@ -22,11 +22,11 @@ from zcode import BY_ZERO, END, FOR_EVER, READ, READ_KEY, UNKNOWN, again, printe
 
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.episode import Episode
+from reactree_ros.lab.worlds.jericho.interpreter import Interpreter
+from reactree_ros.lab.worlds.jericho.story import StoryTask, story_task
+from reactree_ros.lab.worlds.jericho.world import JerichoWorld
 from reactree_ros.planners.spec import planner
 from reactree_ros.world.check import check_world
-from reactree_ros.world.jericho.interpreter import Interpreter
-from reactree_ros.world.jericho.story import StoryTask, story_task
-from reactree_ros.world.jericho.world import JerichoWorld
 from reactree_ros.world.port import Outcome, WorldError
 
 pytestmark = pytest.mark.worlds
@@ -255,7 +255,7 @@ def ended(process: Path) -> bool:
 def test_the_interpreter_ends_with_a_process_that_is_killed(busy: bool, tmp_path: Path) -> None:
     task = made(tmp_path, printed("A cave.\n"), READ, FOR_EVER) if busy else greywater()
     code = (
-        "import sys, time; from reactree_ros.world.jericho.interpreter import Interpreter; one = Interpreter(); "
+        "import sys, time; from reactree_ros.lab.worlds.jericho.interpreter import Interpreter; one = Interpreter(); "
         "print(one._process.pid, flush=True); one.load(sys.argv[1], 0); print('loaded', flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code, task.story], stdout=subprocess.PIPE, text=True) as process:

@@ -16,16 +16,16 @@ from pddl_plans import parts_of, plan_of
 from plans import carried_out, carried_out_by_hiagent
 from recode_doubles import Writes
 
-from reactree_ros.bench.pddl import SPEC as SUITE
-from reactree_ros.bench.pddl import PddlSuiteSettings
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
+from reactree_ros.lab.bench.pddl import SPEC as SUITE
+from reactree_ros.lab.bench.pddl import PddlSuiteSettings
+from reactree_ros.lab.worlds.pddl.domain import DOMAINS
+from reactree_ros.lab.worlds.pddl.problems import MAKERS
+from reactree_ros.lab.worlds.pddl.world import SPEC, PddlSettings, PddlTask, PddlWorld, made_up, tasks_of
 from reactree_ros.planners.spec import planner
 from reactree_ros.settings import read_settings
 from reactree_ros.world.check import check_world
-from reactree_ros.world.pddl.domain import DOMAINS
-from reactree_ros.world.pddl.problems import MAKERS
-from reactree_ros.world.pddl.world import SPEC, PddlSettings, PddlTask, PddlWorld, made_up, tasks_of
 from reactree_ros.world.port import Outcome
 from reactree_ros.world.spec import Place
 

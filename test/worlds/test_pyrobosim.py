@@ -22,24 +22,24 @@ from doubles import ScriptedModel
 from plans import BARE
 from unruly_player import UNRULY
 
-from reactree_ros.bench.pyrobosim import SPEC as SUITE
-from reactree_ros.bench.pyrobosim import PyrobosimSuiteSettings
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
-from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.lab.bench.pyrobosim import SPEC as SUITE
+from reactree_ros.lab.bench.pyrobosim import PyrobosimSuiteSettings
+from reactree_ros.lab.worlds.pyrobosim import robot as robots
+from reactree_ros.lab.worlds.pyrobosim import simulator
+from reactree_ros.lab.worlds.pyrobosim.export import tasks_as_pyrobosim, write_house
+from reactree_ros.lab.worlds.pyrobosim.robot import PyrobosimRobot
+from reactree_ros.lab.worlds.pyrobosim.scene import HALLWAY, Description
+from reactree_ros.lab.worlds.pyrobosim.simulator import House
+from reactree_ros.lab.worlds.pyrobosim.tasks import PyrobosimTask, Source
+from reactree_ros.lab.worlds.pyrobosim.world import SPEC, PyrobosimSettings, tasks_of
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.team import Team
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Outcome, RobotGone, WorldError
-from reactree_ros.world.pyrobosim import robot as robots
-from reactree_ros.world.pyrobosim import simulator
-from reactree_ros.world.pyrobosim.export import tasks_as_pyrobosim, write_house
-from reactree_ros.world.pyrobosim.robot import PyrobosimRobot
-from reactree_ros.world.pyrobosim.scene import HALLWAY, Description
-from reactree_ros.world.pyrobosim.simulator import House
-from reactree_ros.world.pyrobosim.tasks import PyrobosimTask, Source
-from reactree_ros.world.pyrobosim.world import SPEC, PyrobosimSettings, tasks_of
 
 pytestmark = pytest.mark.worlds
 pytest.importorskip("pyrobosim", reason="needs the package pyrobosim")
@@ -557,7 +557,7 @@ def test_a_world_that_cannot_be_built_is_told() -> None:
 
 def test_the_process_ends_with_one_that_is_killed() -> None:
     code = (
-        "import time; from reactree_ros.world.pyrobosim.simulator import Simulator; "
+        "import time; from reactree_ros.lab.worlds.pyrobosim.simulator import Simulator; "
         "print(Simulator()._process.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from reactree_ros.errors import UserError
-from reactree_ros.world.robot.map_file import load_map
-from reactree_ros.world.robot.semantic_map import SemanticMap
+from reactree_ros.robot.map_file import load_map
+from reactree_ros.robot.semantic_map import SemanticMap
 
 if TYPE_CHECKING:
     from command_line import Cli
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.worlds
 
 from pyrobosim.utils.general import get_data_folder  # noqa: E402
 
-from reactree_ros.world.robot.pyrobosim_map import map_of_pyrobosim, said  # noqa: E402
+from reactree_ros.robot.pyrobosim_map import map_of_pyrobosim, said  # noqa: E402
 
 DATA = Path(get_data_folder())
 SHIPPED = Path(__file__).parents[2] / "config/robots/pyrobosim_map.yaml"

@@ -19,17 +19,17 @@ from plans import BARE, carried_out, example_of
 from scienceworld_paths import CODE, EXAMPLE, PARTS, gold_path, parts_of
 
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.bench.scienceworld import SPEC as SUITE
-from reactree_ros.bench.scienceworld import ScienceWorldSuiteSettings
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
+from reactree_ros.lab.bench.scienceworld import SPEC as SUITE
+from reactree_ros.lab.bench.scienceworld import ScienceWorldSuiteSettings
+from reactree_ros.lab.worlds.scienceworld import engine as engines
+from reactree_ros.lab.worlds.scienceworld.tasks import VARIATIONS, described, split
+from reactree_ros.lab.worlds.scienceworld.world import SPEC, ScienceWorld, ScienceWorldSettings, tasks_of
 from reactree_ros.planners.spec import planner
 from reactree_ros.settings import read_settings
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Outcome, WorldError
-from reactree_ros.world.scienceworld import engine as engines
-from reactree_ros.world.scienceworld.tasks import VARIATIONS, described, split
-from reactree_ros.world.scienceworld.world import SPEC, ScienceWorld, ScienceWorldSettings, tasks_of
 
 pytestmark = pytest.mark.worlds
 pytest.importorskip("scienceworld", reason="needs the package scienceworld")
@@ -185,7 +185,7 @@ def test_java_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_java_ends_with_a_process_that_is_killed() -> None:
     code = (
-        "import time; from reactree_ros.world.scienceworld.engine import Engine; "
+        "import time; from reactree_ros.lab.worlds.scienceworld.engine import Engine; "
         "print(Engine()._process.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:

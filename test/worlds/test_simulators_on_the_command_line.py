@@ -13,8 +13,8 @@ import pytest
 from virtualhome_peer import VirtualHomePeer
 
 import reactree_ros
-from reactree_ros.world.virtualhome.houses import HOUSES
-from reactree_ros.world.virtualhome.tasks import load_tasks
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.tasks import load_tasks
 
 pytestmark = pytest.mark.worlds
 

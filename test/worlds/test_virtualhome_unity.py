@@ -17,16 +17,16 @@ import reactree_ros
 from reactree_ros.agent.turns import node_text
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
-from reactree_ros.llm.expert.model import ExpertModel
+from reactree_ros.household import rules, unity
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.scene import Scene
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import Task, load_tasks
+from reactree_ros.household.unity import VirtualHomeUnityWorld
 from reactree_ros.planners.spec import planner
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Outcome, World, WorldError
-from reactree_ros.world.virtualhome import rules, unity
-from reactree_ros.world.virtualhome.houses import HOUSES
-from reactree_ros.world.virtualhome.scene import Scene
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import Task, load_tasks
-from reactree_ros.world.virtualhome.unity import VirtualHomeUnityWorld
 
 pytestmark = pytest.mark.worlds
 

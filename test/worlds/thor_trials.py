@@ -6,7 +6,7 @@ from typing import Any
 
 import thor_peer
 
-from reactree_ros.world.ai2thor.alfred import Trial
+from reactree_ros.lab.worlds.ai2thor.alfred import Trial
 
 
 def setup_of(scene: str) -> dict[str, Any]:

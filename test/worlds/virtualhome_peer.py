@@ -20,9 +20,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import Task, load_tasks
 from reactree_ros.world.port import Outcome
-from reactree_ros.world.virtualhome.symbolic import SymbolicWorld
-from reactree_ros.world.virtualhome.tasks import Task, load_tasks
 
 SKILLS = {"walk": "go to", "grab": "pick up", "putin": "put down", "putback": "put down", "open": "open"}
 SKILLS |= {"close": "close", "switchon": "turn on"}

@@ -1,0 +1,343 @@
+"""What of an instruction is open, what the expert asks about it, and what it makes of the answers.
+
+Open is what an instruction does not name: which things ("something", "snacks", "the glasses"), how many ("a few
+apples"), where to ("put it away", "the table" of several), or what it seems to say by mistake (one thing twice in a
+list). The rules are about words; which task it is they do not know. Each question is about one part, the things first,
+because people answer one thing at a time. Where an answer does not tell, it is asked once more in other words; where
+that does not tell either, or nobody may be asked any more, an instruction is read as without a person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from reactree_ros.household.expert.goals import preposition
+from reactree_ros.household.expert.instruction import (
+    GLASS_PLACES,
+    Instruction,
+    errands_of,
+    goals_for,
+    table_of,
+)
+from reactree_ros.household.expert.sentence import GETTING, NUMBERS, PUTTING, Errand, Item, Sentence, read_sentence
+from reactree_ros.household.lexicon import (
+    GLASSES,
+    SURFACE_OF_ROOM,
+    TABLE,
+    WASHER,
+    Kind,
+    correct,
+    look_up,
+    word_set,
+)
+from reactree_ros.household.vocabulary import class_of_word
+from reactree_ros.household.wording import plural
+
+_VAGUE = word_set("anything bits essentials everything goods item items something stuff thing things whatever")
+_TIDYING = word_set("arrange clear organise organize sort straighten tidy")
+#: "… and some other things"; the same before a colon sums up a list.
+_AND_MORE = re.compile(
+    r"\b(?:something|(?:a|some|other|few|more|usual) (?:(?:other|more|of|the) ){0,4}(?:stuff|things?|items?|bits))\b"
+    r"(?! to drink)(?!(?: \w+){0,6} :)"
+)
+_ONE = re.compile(r"\b(?P<which>[a-z]+) ones?\b")
+#: Where people eat.
+_LAID = re.compile(r"\b(?:set|lay) (?:the|a|our|my) table\b")
+_NO = word_set("no none not nothing")
+
+
+@dataclass(frozen=True)
+class Clarified:
+    """What an instruction asks for, as far as it is known.
+
+    Attributes:
+        instruction: The goals, what is open taken as without a person.
+        question: What to ask next; empty: nothing is open, or it was all asked.
+    """
+
+    instruction: Instruction
+    question: str = ""
+
+
+def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> Clarified:
+    """Say what an instruction asks for, with a person's answers, and what to ask next.
+
+    Args:
+        text: The instruction.
+        answers: What was said to each question that was asked, in order; empty where nobody answered.
+        checks: Whether to ask, once nothing else is open, if anything else is wanted.
+    """
+    sentence = read_sentence(text)
+    clarifying = _Clarifying(sentence, answers)
+    question = clarifying.next_question(checks=checks)
+    errands = [errand for errand in clarifying.errands if errand.items]
+    return Clarified(goals_for(text, sentence, errands), question)
+
+
+@dataclass
+class _Clarifying:
+    """Goes through what is open, in order, as far as it is answered.
+
+    Attributes:
+        sentence: What was read of the instruction.
+        answers: The answers so far, by question.
+        errands: What is known so far: one for each place.
+    """
+
+    sentence: Sentence
+    answers: Mapping[str, str]
+    errands: list[Errand] = field(init=False)
+
+    def __post_init__(self) -> None:
+        by_place: dict[str | None, list[Item]] = {}
+        for errand in errands_of(self.sentence):
+            by_place.setdefault(errand.place, []).extend(errand.items)
+        self.errands = [Errand(_without_summaries(items), place) for place, items in by_place.items()]
+
+    def next_question(self, *, checks: bool) -> str:
+        """Take the answers in; returns the first question that is open and was not asked."""
+        steps = [self._nothing_named, self._groups, self._twice, self._and_more, self._places, self._numbers]
+        if checks:
+            steps += [self._anything_else, self._places, self._numbers]
+        return next((question for step in steps for question in step()), "")
+
+    # ------------------------------------------------------------------ which things
+
+    def _nothing_named(self) -> Iterator[str]:
+        """No thing is named at all: "put something on the table", "tidy up"."""
+        words, sentence = set(self.sentence.words), self.sentence
+        if self.errands or not words & (_VAGUE | _TIDYING | PUTTING | GETTING):
+            return
+        if sentence.operations and not (words & _VAGUE and words & (PUTTING | GETTING)):
+            return
+        place = sentence.open_place or sentence.last_place
+        if place is None and not words & (_VAGUE | _TIDYING):
+            return
+        self.errands.append(errand := Errand([], place))
+        where = _where(place) or (" away" if "away" in words else "")
+        asks = (f"What should I put{where}?", f"Can you name the things that you want{where}?")
+        yield from self._ask_for_things(asks, errand, None)
+
+    def _groups(self) -> Iterator[str]:
+        """A thing is named by a word for several: "snacks", "the glasses"."""
+        for errand in self.errands:
+            for item in list(errand.items):
+                if self._is_group(item, errand.place):
+                    asks = (
+                        f"Which {item.phrase} should I put{_where(errand.place)}?",
+                        f"What {item.phrase} do you want?",
+                    )
+                    yield from self._ask_for_things(asks, errand, item)
+
+    def _is_group(self, item: Item, place: str | None) -> bool:
+        if item.entry.words == (GLASSES,):
+            return place in (None, TABLE) or place in GLASS_PLACES
+        named = item.phrase.split()
+        parts = {part for word in item.entry.words for part in word.split()}
+        return item.entry.kind is Kind.GROUP and not all(any(one.startswith(part) for one in named) for part in parts)
+
+    def _twice(self) -> Iterator[str]:
+        """One list has the same thing with a number twice: one of them may have been meant otherwise."""
+        for errand in self.errands:
+            numbered = [item.entry.words for item in errand.items if item.count is not None and not item.more]
+            if len(set(numbered)) < len(numbered):
+                asks = (f"Which things should I put{_where(errand.place)}?", f"What do you want{_where(errand.place)}?")
+                yield from self._ask_for_things(asks, errand, None)
+
+    def _and_more(self) -> Iterator[str]:
+        """Some things are named, and others are not: "an apple and something to drink"."""
+        errand = next((one for one in self.errands if one.items), None)
+        if errand is None or not self.sentence.named or not _AND_MORE.search(" ".join(self.sentence.words)):
+            return
+        things = _named_things(errand)
+        asks = (
+            f"What else should I put{_where(errand.place)} than {things}?",
+            f"Do you want anything else than {things}?",
+        )
+        yield from self._ask_for_more(asks, errand)
+
+    def _anything_else(self) -> Iterator[str]:
+        """Nothing seems open; whoever speaks may have left something out."""
+        moved = [errand for errand in self.errands if errand.items and errand.place is not None]
+        if not moved:
+            return
+        things = _joined([_named_things(errand) for errand in moved])
+        where = _where(moved[0].place) if len(moved) == 1 else ""
+        asks = (
+            f"Should anything else go{where} than {things}?" if where else f"Do you want anything else than {things}?",
+        )
+        errand = moved[0]
+        if len(moved) > 1:
+            self.errands.append(errand := Errand([], None))
+        yield from self._ask_for_more(asks, errand)
+
+    def _ask_for_things(self, asks: Sequence[str], errand: Errand, item: Item | None) -> Iterator[str]:
+        """Ask which things are meant by an item, or by all of an errand."""
+        for question in asks:
+            if question not in self.answers:
+                yield question
+            if told := _things_in(self.answers[question], item):
+                at = errand.items.index(item) if item else 0
+                errand.items[at : at + 1 if item else len(errand.items)] = told
+                return
+
+    def _ask_for_more(self, asks: Sequence[str], errand: Errand) -> Iterator[str]:
+        for question in asks:
+            if question not in self.answers:
+                yield question
+            answer = self.answers[question]
+            if told := _things_in(answer, None):
+                known = {item.entry.words for one in self.errands for item in one.items}
+                errand.items.extend(item for item in told if item.entry.words not in known)
+                return
+            if _NO & set(re.findall("[a-z]+", answer.casefold())):
+                return
+
+    # ------------------------------------------------------------------ where to
+
+    def _places(self) -> Iterator[str]:
+        """Nobody says where things go, or it is one of several tables."""
+        left = list(self.errands)
+        while left:
+            errand = left.pop(0)
+            if not errand.items or not self._is_place_open(errand):
+                continue
+            things = _joined([f"the {_word(item)}" for item in errand.items])
+            asks = (f"Where should I put {things}?", f"On or in what should I put {things}?")
+            if errand.place == TABLE:
+                asks = (f"On which table should I put {things}?", f"Where should {things} go?")
+            for question in asks:
+                if question not in self.answers:
+                    yield question
+                places = _places_in(self.answers[question], head=TABLE if errand.place == TABLE else "")
+                if len(places) > 1 and len(errand.items) > 1:  # one for some and one for others
+                    apart = [Errand([item], errand.place) for item in errand.items]
+                    self.errands.remove(errand)
+                    self.errands += apart
+                    left += apart
+                    break
+                if places:
+                    errand.place = places[0]
+                    break
+
+    def _is_place_open(self, errand: Errand) -> bool:
+        if errand.place == TABLE:
+            text = " ".join(self.sentence.words)
+            return not (table_of(self.sentence, self.errands) or "kitchen table" in text or _LAID.search(text))
+        words = set(self.sentence.words)
+        return errand.place is None and not self.sentence.for_me and bool(words & (PUTTING | _TIDYING | _VAGUE))
+
+    # ------------------------------------------------------------------ how many
+
+    def _numbers(self) -> Iterator[str]:
+        """Several are asked for, nobody says how many: "some apples", "a few plates"."""
+        for errand in self.errands:
+            for at, item in enumerate(errand.items):
+                named = len(item.entry.words) == 1 and item.entry.words != (GLASSES,)
+                if not (named and item.entry.plural and item.count in (None, 1)):
+                    continue
+                things = plural(_word(item))
+                asks: tuple[str, ...] = (f"How many {things} do you want?",)
+                if errand.place is not None:
+                    asks = (f"How many {things} should I put{_where(errand.place)}?", *asks)
+                for question in asks:
+                    if question not in self.answers:
+                        yield question
+                    if number := _number_in(self.answers[question]):
+                        errand.items[at] = replace(item, count=number, entry=replace(item.entry, plural=False))
+                        break
+
+
+def _without_summaries(items: list[Item]) -> list[Item]:
+    """Leave out what sums up things that are named after it; "an apple and a snack" are two."""
+
+    def sums_up(at: int, item: Item) -> bool:
+        after = {word for other in items[at + 1 :] for word in other.entry.words if other.entry.kind is not Kind.GROUP}
+        return item.label or (item.entry.kind is Kind.GROUP and not after.isdisjoint(item.entry.words))
+
+    return [item for at, item in enumerate(items) if not sums_up(at, item)] or items
+
+
+# ---- answers ------------------------------------------------------------------------------------------------------
+
+
+def _things_in(answer: str, asked: Item | None) -> list[Item]:
+    """Return the things that an answer names, each with how many; none where it names none."""
+    if asked is not None:
+        answer = _ONE.sub(partial(_with_head, head=_head(asked)), answer.casefold())
+    read = read_sentence(answer)
+    items = [item for errand in errands_of(read) for item in errand.items]
+    told = [item for item in items if item.entry.kind is Kind.THING and _can_be_held(item.entry.words[0])]
+    if len(told) != 1 or asked is None:
+        return told
+    only = told[0]
+    count = only.count if only.count is not None else asked.count
+    return [replace(only, count=None if only.entry.plural and count == 1 else count)]
+
+
+def _with_head(match: re.Match[str], *, head: str) -> str:
+    """Return what "the wine one" and "the wine ones" mean, where glasses were spoken of."""
+    return f"{match['which']} {plural(head) if match[0].endswith('s') else head}"
+
+
+def _head(item: Item) -> str:
+    """Return the noun of an item in the singular: "glass" of "wine glasses"."""
+    word = item.phrase.split()[-1] if item.phrase else ""
+    return "glass" if word == GLASSES else word.removesuffix("s")
+
+
+def _places_in(answer: str, *, head: str) -> list[str]:
+    """Return the places that an answer names, as words of the vocabulary, in order."""
+    if head:
+        answer = _ONE.sub(rf"\g<which> {head}", answer.casefold())
+    words = [correct(word) for word in re.findall("[a-z]+", answer.casefold())]
+    found, at = list[str](), 0
+    while at < len(words):
+        entry, length = look_up(words, at) or (None, 1)
+        at += length
+        if entry is None or entry.words[0] in (TABLE, WASHER):
+            continue
+        word = SURFACE_OF_ROOM.get(entry.words[0], "") if entry.kind is Kind.ROOM else entry.words[0]
+        if word and not _can_be_held(word) and not (entry.kind is Kind.ROOM and found):
+            found.append(word)
+    return list(dict.fromkeys(found))
+
+
+def _number_in(answer: str) -> int:
+    """Return the number that an answer says; 0 where it says none."""
+    found = 0
+    for word in re.findall(r"[a-z]+|\d+", answer.casefold()):
+        number = int(word) if word.isdigit() and len(word) < 3 else NUMBERS.get(word, 0)
+        found = number if number > 1 or not found else found
+    return found
+
+
+def _can_be_held(word: str) -> bool:
+    return "GRABBABLE" in class_of_word(word).properties
+
+
+# ---- words --------------------------------------------------------------------------------------------------------
+
+
+def _word(item: Item) -> str:
+    return item.entry.words[0] if len(item.entry.words) == 1 and item.entry.words != (GLASSES,) else item.phrase
+
+
+def _named_things(errand: Errand) -> str:
+    return _joined([f"the {_word(item)}" for item in errand.items])
+
+
+def _where(place: str | None) -> str:
+    if place is None:
+        return ""
+    if place in (TABLE, WASHER):
+        return " on the table" if place == TABLE else " in the washer"
+    return f" {preposition(place)} the {place}"
+
+
+def _joined(phrases: Sequence[str]) -> str:
+    *first, last = phrases
+    return f"{', '.join(first)} and {last}" if first else last

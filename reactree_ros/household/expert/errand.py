@@ -1,0 +1,299 @@
+"""How a goal is pursued with skills: search a thing, pick it up, bring it somewhere, open, close, turn on.
+
+Every function answers with the next skill, or with None where nothing more can be done. Nothing is kept between calls:
+what has been tried already is read off the trajectory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+
+from reactree_ros.household.expert import knowledge
+from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take
+from reactree_ros.household.expert.reading import Sighting, Situation, word_of
+from reactree_ros.household.vocabulary import class_of_word, properties_of_word
+
+
+def achieved(goal: Goal, situation: Situation) -> bool:
+    """Whether the trajectory shows that a goal has been reached."""
+    if isinstance(goal, Move | PutDown):
+        return len(_placed(goal.thing, goal.place, situation)) >= goal.count
+    if isinstance(goal, Take):
+        return len(_held(goal.thing, situation)) >= goal.count
+    as_wanted = {"open": situation.opened, "close": situation.closed}.get(goal.action, set())
+    operated = {word_of(skill) for skill in situation.done}
+    return f"{goal.action} {goal.thing}" in operated or goal.thing in map(word_of, as_wanted)
+
+
+def next_skill(goal: Goal, situation: Situation) -> str | None:
+    """The next skill towards a goal that is not reached; None where there is none left."""
+    if len(situation.held) >= situation.hands and _needs_a_hand(goal, situation):
+        return _free_a_hand(goal, situation)
+    if skill := _open_first(goal, situation):
+        return skill
+    if isinstance(goal, Operate):
+        return _operate(goal, situation)
+    if isinstance(goal, Take):
+        if goal.room or goal.closer:  # whoever expanded into this has asked working memory before
+            rooms = [goal.room] if goal.room else knowledge.rooms_for(goal.thing, situation.rooms)
+            known = take_known(goal.thing, situation, recall=False)
+            return known or _search(goal.thing, rooms, situation, closer=(goal.closer,))
+        return _find(goal.thing, situation)
+    skills = (_bring(instance, goal, situation) for instance in _held(goal.thing, situation))
+    skill = next((skill for skill in skills if skill is not None), None)
+    if skill is None and isinstance(goal, PutDown):  # what was put down elsewhere on the way is fetched
+        return take_known(goal.thing, situation, recall=False, only=situation.placed)
+    return skill or _find(goal.thing, situation)
+
+
+def put_away(goals: Sequence[Goal], situation: Situation) -> str | None:
+    """The next skill to be rid of what was picked up by mistake; None where nothing was, or it does no harm.
+
+    What was in the hands before stays there, unless it keeps a goal's thing from its place.
+    """
+    wanted = {goal.thing for goal in goals}
+    foreign = [instance for instance in situation.held if word_of(instance) not in wanted]
+    full = len(situation.held) >= situation.hands and not all(isinstance(goal, Take) for goal in goals)
+    if not full:
+        foreign = [instance for instance in foreign if instance not in situation.brought]
+    skills = (_put_anywhere(instance, situation) for instance in foreign)
+    return next((skill for skill in skills if skill is not None), None)
+
+
+def _needs_a_hand(goal: Goal, situation: Situation) -> bool:
+    """Whether a goal needs a hand that holds nothing: for a switch, or for a door that is seen to be closed."""
+    if isinstance(goal, Take | Operate):
+        return isinstance(goal, Operate)
+    return goal.place in map(word_of, situation.closed) and goal.place not in map(word_of, situation.opened)
+
+
+def _open_first(goal: Goal, situation: Situation) -> str | None:
+    """The next skill to open what a thing is put into, for who has one hand and nothing in it; else None."""
+    if not isinstance(goal, Move | PutDown) or situation.hands > 1 or situation.held or not opens(goal.place):
+        return None
+    if goal.place in map(word_of, situation.opened):
+        return None
+    return _operate(Operate(action="open", thing=goal.place, room=goal.room), situation)
+
+
+def _free_a_hand(goal: Goal, situation: Situation) -> str | None:
+    """The next skill to have a free hand: what is not for the goal is put down, if there is such a thing."""
+    held = sorted(situation.held, key=lambda instance: word_of(instance) == goal.thing)
+    return next((skill for one in held if (skill := _put_anywhere(one, situation)) is not None), None)
+
+
+def _put_anywhere(instance: str, situation: Situation) -> str | None:
+    """Put a thing down here, or on the first piece of furniture of this room that takes things."""
+    skill = f"put down {instance}"
+    for spot in (situation.at, *situation.views.get(situation.room, ())):
+        takes = spot and spot != instance and _takes_things(spot, situation)
+        if takes and (skill, spot) not in situation.refused:
+            return skill if spot == situation.at else _unless_refused(f"go to {spot}", situation)
+    return None
+
+
+def _takes_things(spot: str, situation: Situation) -> bool:
+    if opens(word_of(spot)):
+        return spot in situation.opened
+    properties = properties_of_word(word_of(spot))
+    return bool(properties & {"SURFACES", "CONTAINERS"}) and "GRABBABLE" not in properties
+
+
+def can_be_held(thing: str) -> bool:
+    """Whether a thing can be picked up."""
+    return "GRABBABLE" in properties_of_word(thing)
+
+
+def opens(place: str) -> bool:
+    """Whether things are put behind a door there."""
+    return {"CAN_OPEN", "CONTAINERS"} <= properties_of_word(place)
+
+
+def can_be_held_at_once(goal: Move, situation: Situation) -> bool:
+    """Whether all that is to be moved can be held at the same time, beside what else is held."""
+    others = [instance for instance in situation.held if word_of(instance) != goal.thing]
+    return can_be_held(goal.thing) and goal.count <= max(1, situation.hands - len(others))
+
+
+def _find(thing: str, situation: Situation) -> str | None:
+    if not can_be_held(thing):
+        return None
+    known = take_known(thing, situation)
+    return known or _search(thing, knowledge.rooms_for(thing, situation.rooms), situation)
+
+
+# ---- searching ----------------------------------------------------------------------------------------------------
+
+
+def take_known(
+    thing: str, situation: Situation, *, recall: bool = True, only: Container[str] | None = None
+) -> str | None:
+    """The next skill to pick up an instance of which it is known, or can be recalled, where it is; or one of some."""
+
+    def wanted(instance: str) -> bool:
+        return _wanted(instance, thing, situation) and (only is None or instance in only)
+
+    if len(situation.held) >= situation.hands or not can_be_held(thing):
+        return None
+    near = next(filter(wanted, situation.near), None)
+    if near:
+        return f"pick up {near}"
+    known = [sighting for sighting in situation.known(thing) if wanted(sighting.instance)]
+    for sighting in sorted(known, key=lambda sighting: sighting.room != situation.room):
+        skill = _follow(sighting, situation)
+        if skill is not None:
+            return skill
+    if recall and situation.can_recall and thing not in situation.recalled:
+        return f"recall location of {thing}"
+    return None
+
+
+def _wanted(instance: str, thing: str, situation: Situation) -> bool:
+    return (
+        word_of(instance) == thing
+        and instance not in situation.held
+        and instance not in situation.settled
+        and not any(skill == f"pick up {instance}" for skill, _ in situation.refused)
+    )
+
+
+def _follow(sighting: Sighting, situation: Situation) -> str | None:
+    """Go to where an instance was seen; if it is not there, to the instance itself."""
+    if sighting.room != situation.room:
+        if not sighting.room:
+            return None
+        return _unless_refused(f"go to {sighting.room}", situation)
+    place = sighting.near or sighting.instance
+    if place == situation.at:
+        return _open_here(situation)
+    return _unless_refused(f"go to {place}", situation)
+
+
+def _search(
+    thing: str, rooms: Sequence[str], situation: Situation, *, closer: Sequence[bool] = (False, True)
+) -> str | None:
+    """Look around in one room after the other: at the likeliest places, then closer, at all."""
+    if len(situation.held) >= situation.hands:
+        return None
+    skills = (_search_room(thing, room, situation, closer=look) for look in closer for room in rooms)
+    return next((skill for skill in skills if skill is not None), None)
+
+
+def _search_room(thing: str, room: str, situation: Situation, *, closer: bool) -> str | None:
+    view = situation.views.get(room)
+    if view is None:
+        return _unless_refused(f"go to {room}", situation)
+    spots = knowledge.all_spots(thing, view) if closer else knowledge.quick_spots(thing, view)
+    direct = [spot for spot in view if word_of(spot) == thing and spot not in situation.looks]
+    for spot in (*direct, *_own_share_first(spots, situation)):
+        skill = _look_at(spot, situation, closer=closer)
+        if skill is not None:
+            return skill if room == situation.room else f"go to {room}"
+    return None
+
+
+def _own_share_first(spots: Sequence[str], situation: Situation) -> Sequence[str]:
+    """Whoever is one of several robots begins where no other one does, and leaves out where others have looked."""
+    if situation.me not in situation.crew:
+        return spots
+    first = situation.crew.index(situation.me) * len(spots) // len(situation.crew)
+    return [spot for spot in (*spots[first:], *spots[:first]) if spot not in situation.told]
+
+
+def _look_at(spot: str, situation: Situation, *, closer: bool) -> str | None:
+    """The next skill to see what is at a spot; None once that is seen, by itself or whoever has searched there."""
+    if spot in situation.searched and spot not in situation.shut:
+        return None
+    seen_into = spot in situation.opened or f"open {spot}" in situation.done
+    openable = word_of(spot) in knowledge.OPENABLE and not seen_into
+    within_reach = spot in situation.near and not _refused(f"open {spot}", situation)
+    if spot in situation.shut and word_of(spot) in knowledge.OPENABLE and (within_reach or spot != situation.at):
+        return f"open {spot}" if within_reach else _unless_refused(f"go to {spot}", situation)
+    if spot in situation.looks:
+        return f"open {spot}" if openable and spot in situation.closed and within_reach else None
+    if openable and within_reach:
+        return f"open {spot}"
+    if not openable and not closer and spot in situation.reached and knowledge.shown_by_neighbours(spot):
+        return None
+    return _unless_refused(f"go to {spot}", situation)
+
+
+# ---- bringing, operating ------------------------------------------------------------------------------------------
+
+
+def _bring(instance: str, goal: Move | PutDown, situation: Situation) -> str | None:
+    skill = f"put down {instance}"
+    for target, reach in _reachable(goal.place, goal.room, situation):
+        if (skill, target) in situation.refused:
+            continue
+        if reach is not None:
+            return reach
+        return _open_here(situation) or skill
+    return None
+
+
+def _operate(goal: Operate, situation: Situation) -> str | None:
+    for target, reach in _reachable(goal.thing, goal.room, situation):
+        skill = f"{goal.action} {target}"
+        if _refused(skill, situation):
+            continue
+        if reach is not None:
+            return reach
+        closing = f"close {target}"
+        if goal.action == "turn on" and target in situation.opened and not _refused(closing, situation):
+            return closing
+        return skill
+    return None
+
+
+def _reachable(word: str, kind_of_room: str, situation: Situation) -> Iterator[tuple[str, str | None]]:
+    """Instances of a receptacle or an appliance, each with the skill that leads to it: None if the agent is there.
+
+    The order is the same wherever the agent is, so that things that belong together come to the same place.
+    """
+    rooms = sorted(knowledge.rooms_for(word, situation.rooms), key=lambda room: word_of(room) != kind_of_room)
+    for room in rooms:
+        if room not in situation.views and not _refused(f"go to {room}", situation):
+            yield "", f"go to {room}"
+        for target in situation.views.get(room, ()):
+            if word_of(target) == word:
+                yield target, _approach(Sighting(target, "", room), situation)
+    if class_of_word(word).room_item:
+        return
+    for sighting in situation.known(word):
+        yield sighting.instance, _approach(sighting, situation)
+    skill = _search(word, rooms, situation)
+    if skill is not None:
+        yield "", skill
+
+
+def _approach(sighting: Sighting, situation: Situation) -> str | None:
+    if sighting.instance == situation.at:
+        return None
+    near = sighting.instance in situation.near
+    return f"go to {sighting.instance}" if near else _follow(sighting, situation) or f"go to {sighting.instance}"
+
+
+def _open_here(situation: Situation) -> str | None:
+    closed = situation.at in situation.closed
+    return _unless_refused(f"open {situation.at}", situation) if closed else None
+
+
+def _unless_refused(skill: str, situation: Situation) -> str | None:
+    return None if _refused(skill, situation) else skill
+
+
+def _refused(skill: str, situation: Situation) -> bool:
+    return any(refused == skill for refused, _ in situation.refused)
+
+
+def _held(thing: str, situation: Situation) -> list[str]:
+    return [instance for instance in situation.held if word_of(instance) == thing]
+
+
+def _placed(thing: str, place: str, situation: Situation) -> list[str]:
+    return [
+        instance
+        for instance, where in situation.placed.items()
+        if word_of(instance) == thing and word_of(where) == place
+    ]

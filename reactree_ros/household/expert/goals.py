@@ -1,0 +1,191 @@
+"""What an instruction asks for: goals, and the wording of the subgoals that the expert gives to its own child nodes.
+
+A child node sees nothing but its own prompt, so what it is to do must be in its subgoal's words. The words are written
+and read here, side by side. They never contain a comma, since subgoals are split at commas.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from reactree_ros.household.scene import HANDS
+from reactree_ros.household.tasks import GoalCondition
+from reactree_ros.household.vocabulary import CLASSES, class_of_word
+from reactree_ros.read_back import said_number
+
+_WORDS = frozenset(entry.word for entry in CLASSES.values())
+
+
+@dataclass(frozen=True)
+class Move:
+    """Some things of a kind are to be on or in a receptacle.
+
+    Attributes:
+        thing: What to move, a word of the vocabulary.
+        place: The receptacle, a word of the vocabulary.
+        room: The kind of room that the receptacle is in; empty where that does not matter.
+        count: How many.
+    """
+
+    thing: str
+    place: str
+    room: str = ""
+    count: int = 1
+
+    def __str__(self) -> str:
+        return f"move {some(self.thing, self.count)} {self.where}"
+
+    @property
+    def where(self) -> str:
+        """For example ``in the fridge`` or ``on the desk of the bedroom``."""
+        return f"{preposition(self.place)} {_the(self.place, self.room)}"
+
+
+@dataclass(frozen=True)
+class Take:
+    """Some things of a kind are to be in the hands.
+
+    Attributes:
+        thing: What to pick up, a word of the vocabulary.
+        room: Where to look, e.g. ``kitchen 1``; empty for the whole house.
+        closer: Look at what a quick search leaves out, too.
+        count: How many.
+        another: The last of them: the others have been picked up before.
+    """
+
+    thing: str
+    room: str = ""
+    closer: bool = False
+    count: int = 1
+    another: bool = False
+
+    def __str__(self) -> str:
+        where = f" in {self.room}" if self.room else ""
+        return f"find and pick up {self.wanted}{where}{' by a closer look' if self.closer else ''}"
+
+    @property
+    def wanted(self) -> str:
+        """For example ``the plate``, ``2 of the plate`` or ``another plate``."""
+        return f"another {self.thing}" if self.another else some(self.thing, self.count)
+
+
+@dataclass(frozen=True)
+class PutDown:
+    """Things that are in the hands are to be on or in a receptacle; the words are as in :class:`Move`."""
+
+    thing: str
+    place: str
+    room: str = ""
+    count: int = 1
+
+    def __str__(self) -> str:
+        return f"find {_the(self.place, self.room)} and put down {some(self.thing, self.count)}"
+
+
+@dataclass(frozen=True)
+class Operate:
+    """A thing is to be opened, closed or turned on.
+
+    Attributes:
+        action: ``open``, ``close`` or ``turn on``; what is open is closed before it is turned on.
+        thing: What, a word of the vocabulary.
+        room: The kind of room that it is in; empty where that does not matter.
+    """
+
+    action: str
+    thing: str
+    room: str = ""
+
+    def __str__(self) -> str:
+        closable = self.action == "turn on" and "CAN_OPEN" in class_of_word(self.thing).properties
+        return f"{'close' if closable else 'find'} and {self.action} {_the(self.thing, self.room)}"
+
+
+Goal = Move | Take | PutDown | Operate
+
+
+def goals_of(conditions: Iterable[GoalCondition]) -> tuple[Goal, ...]:
+    """Return the goals that a task's conditions come to, in their order; what is turned on comes last."""
+    goals: list[Goal] = []
+    for one in conditions:
+        target = CLASSES[one.target].word
+        if one.relation == "turnOn":
+            goals.append(Operate(action="turn on", thing=target))
+        else:
+            goals.append(Move(thing=CLASSES[one.item].word, place=target, count=one.count))
+    return tuple(sorted(goals, key=lambda goal: isinstance(goal, Operate)))
+
+
+def preposition(place: str) -> str:
+    """How a thing is put there: ``in`` the fridge, ``on`` the table."""
+    return "in" if "CONTAINERS" in class_of_word(place).properties else "on"
+
+
+def _the(word: str, room: str) -> str:
+    return f"the {word} of the {room}" if room else f"the {word}"
+
+
+def some(thing: str, count: int) -> str:
+    """Name things of a kind: ``the plate``, ``2 of the plate``."""
+    return f"the {thing}" if count == 1 else f"{count} of the {thing}"
+
+
+def describe(goals: Sequence[Goal]) -> str:
+    """One line for several goals, e.g. ``move the plate and the mug in the dishwasher``."""
+    texts: list[str] = []
+    where = ""  # of the goal before, if another thing can join it
+    for goal in goals:
+        joins = isinstance(goal, Move) and goal.count == 1
+        if isinstance(goal, Move) and joins and goal.where == where:
+            texts[-1] = f"{texts[-1].removesuffix(f' {where}')} and the {goal.thing} {where}"
+        else:
+            texts.append(str(goal))
+        where = goal.where if isinstance(goal, Move) and joins else ""
+    return " and ".join(texts)
+
+
+_SOME = r"(?:the|(?P<count>\d{1,9}) of the)"
+_OF_ROOM = r"(?: of the (?P<room>[^,]{1,200}))?"
+_MOVE = re.compile(rf"move {_SOME} (?P<things>[^,]{{1,200}}) (?:on|in) the (?P<place>[^,]{{1,200}}?){_OF_ROOM}")
+_TAKE = re.compile(
+    rf"find and pick up (?:{_SOME}|(?P<another>another)) (?P<thing>\D{{1,200}}?)"
+    r"(?: in (?P<room>[a-z ]+ \d+))?(?P<closer> by a closer look)?"
+)
+_PUT_DOWN = re.compile(rf"find the (?P<place>[^,]{{1,200}}?){_OF_ROOM} and put down {_SOME} (?P<thing>[^,]{{1,200}})")
+_OPERATE = re.compile(rf"(?:find|close) and (?P<action>open|close|turn on) the (?P<thing>[^,]{{1,200}}?){_OF_ROOM}")
+
+
+@lru_cache(maxsize=256)
+def read_subgoal(text: str) -> tuple[Goal, ...]:
+    """The goals of a subgoal that was written here; none where the text is in other words."""
+    parts = [_read_part(part) for part in re.split(r" and (?=move )", text)]
+    goals = tuple(goal for part in parts for goal in part)
+    return goals if all(parts) and all(map(_is_known, goals)) else ()
+
+
+def _count(match: re.Match[str]) -> int:
+    return said_number(match["count"] or "1") or 1
+
+
+def _read_part(text: str) -> list[Goal]:
+    if match := _MOVE.fullmatch(text):
+        place, room, count = match["place"], match["room"] or "", _count(match)
+        things = match["things"].split(" and the ")
+        return [Move(thing=thing, place=place, room=room, count=count) for thing in things]
+    if match := _TAKE.fullmatch(text):
+        closer, another = bool(match["closer"]), bool(match["another"])
+        count = HANDS if another else _count(match)
+        return [Take(thing=match["thing"], room=match["room"] or "", closer=closer, count=count, another=another)]
+    if match := _PUT_DOWN.fullmatch(text):
+        place, room, count = match["place"], match["room"] or "", _count(match)
+        return [PutDown(thing=match["thing"], place=place, room=room, count=count)]
+    if match := _OPERATE.fullmatch(text):
+        return [Operate(action=match["action"], thing=match["thing"], room=match["room"] or "")]
+    return []
+
+
+def _is_known(goal: Goal) -> bool:
+    return goal.thing in _WORDS and (isinstance(goal, Take | Operate) or goal.place in _WORDS)

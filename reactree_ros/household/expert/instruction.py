@@ -1,0 +1,194 @@
+"""The goals of an instruction in everyday English, such as people give to a household robot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from reactree_ros.household.expert.goals import Goal, Move, Operate, Take
+from reactree_ros.household.expert.sentence import Errand, Item, Operation, Sentence, read_sentence
+from reactree_ros.household.lexicon import (
+    GLASS_OF_WINE,
+    GLASSES,
+    SURFACE_OF_ROOM,
+    TABLE,
+    TABLEWARE,
+    WASHER,
+    Kind,
+)
+from reactree_ros.household.scene import HANDS
+
+_TABLEWARE = TABLEWARE | {GLASSES, GLASS_OF_WINE}
+# What is meant where a drink goes into the dishwasher.
+_GLASS_OF = {"wine": "wine glass", "juice": "water glass", "bottled water": "water glass"}
+# Where "glasses" are for drinking; elsewhere (a desk, a nightstand) they are spectacles.
+GLASS_PLACES = frozenset(
+    {"cabinet", "coffee table", "dishwasher", "fridge", "kitchen cabinet", "kitchen counter", "kitchen table", "sink"}
+)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """What an instruction asks for; where there are no goals, `not_understood` says why."""
+
+    goals: tuple[Goal, ...]
+    not_understood: str = ""
+
+
+@lru_cache(maxsize=256)
+def read_instruction(text: str) -> Instruction:
+    """Read an instruction.
+
+    Args:
+        text: In everyday English, on one line or several.
+    """
+    sentence = read_sentence(text)
+    return goals_for(text, sentence, errands_of(sentence))
+
+
+def goals_for(text: str, sentence: Sentence, errands: Iterable[Errand]) -> Instruction:
+    """Return what an instruction asks for, once its errands are known.
+
+    Args:
+        text: The instruction.
+        sentence: What was read of it.
+        errands: Its errands, those of :func:`errands_of` or others that a person has told.
+    """
+    if any(operation.action == "turn off" for operation in sentence.operations):
+        return Instruction((), "There is no skill to turn something off.")
+    errands = _with_places(sentence, list(errands))
+    goals: list[Goal] = [*_moves(errands, sentence.rooms)]
+    for operation in _operations(sentence, errands):
+        goals = _with_operation(goals, operation)
+    if goals:
+        return Instruction(tuple(goals))
+    return Instruction((), not_understood(text))
+
+
+def not_understood(text: str) -> str:
+    """Say that an instruction is not understood."""
+    return f"I do not understand what to do: “{' '.join(text.split())[:100]}”."
+
+
+# ---- places -------------------------------------------------------------------------------------------------------
+
+
+def errands_of(sentence: Sentence) -> list[Errand]:
+    """Return the errands of a sentence, with places as it names them: the table may be any."""
+    return [*sentence.errands, *_left_over(sentence)]
+
+
+def table_of(sentence: Sentence, errands: Iterable[Errand]) -> str:
+    """Return which table is meant by "the table": that of a room or a table that is named too; empty: nobody says."""
+    tables = [errand.place for errand in errands if errand.place in ("kitchen table", "coffee table")]
+    table = SURFACE_OF_ROOM.get(sentence.rooms.get(TABLE, ""), tables[0] if tables else "")
+    return table if table.endswith(TABLE) else ""
+
+
+def _with_places(sentence: Sentence, errands: list[Errand]) -> list[Errand]:
+    """The errands, each with a word of the vocabulary for its place, or None."""
+    meant = {TABLE: table_of(sentence, errands) or "kitchen table", WASHER: _washer(errands)}
+    return [replace(errand, place=meant.get(errand.place or "", errand.place)) for errand in errands]
+
+
+def _left_over(sentence: Sentence) -> Iterator[Errand]:
+    """What nobody said a place for: it goes where was spoken of last, or into the hands."""
+    if not sentence.pending:
+        return
+    place = sentence.open_place
+    if place is None and not sentence.for_me and (sentence.errands or sentence.put):
+        place = sentence.last_place
+    if place is None and sentence.room is not None:
+        place = SURFACE_OF_ROOM.get(sentence.room)
+    if place is None and sentence.washing:
+        place = "dishwasher"
+    yield Errand(sentence.pending, place or sentence.vessel)
+
+
+def _washer(errands: Iterable[Errand]) -> str:
+    words = {word for errand in errands for item in errand.items for word in item.entry.words}
+    return "dishwasher" if words & _TABLEWARE else "washing machine"
+
+
+# ---- things -------------------------------------------------------------------------------------------------------
+
+
+def _moves(errands: Iterable[Errand], rooms: Mapping[str, str]) -> Iterator[Goal]:
+    by_place: dict[str | None, list[Item]] = {}
+    for errand in errands:
+        by_place.setdefault(errand.place, []).extend(errand.items)
+    for place, items in by_place.items():
+        for thing, count in _counts(_without_labels(items), place).items():
+            if place is None:
+                yield Take(thing=thing, count=min(count, HANDS))
+            elif thing != place:
+                yield Move(thing=thing, place=place, room=rooms.get(place, ""), count=count)
+
+
+def _without_labels(items: list[Item]) -> list[Item]:
+    """Leaves out what only sums up the others: "the food items", or "snacks" where an apple is named too."""
+    named = {word for item in items if item.entry.kind is not Kind.GROUP for word in item.entry.words}
+
+    def sums_up(item: Item) -> bool:
+        return item.label or (item.entry.kind is Kind.GROUP and not named.isdisjoint(item.entry.words))
+
+    return [item for item in items if not sums_up(item)] or items
+
+
+def _counts(items: list[Item], place: str | None) -> dict[str, int]:
+    """How many of each thing: what is named twice is the same, unless it is "another"."""
+    named = {word for item in items for word in item.entry.words}
+    counts: dict[str, int] = {}
+    for item in items:
+        for thing, count in _meant(item, place, named):
+            before = counts.get(thing, 0)
+            counts[thing] = before + count if item.more else max(before, count)
+    return counts
+
+
+def _meant(item: Item, place: str | None, named: set[str]) -> Iterator[tuple[str, int]]:
+    """The things that an item stands for, each with how many, at a place and beside what else is named."""
+    count = item.count or (2 if item.entry.plural else 1)
+    for word in item.entry.words:
+        if item.entry.kind is Kind.GROUP:
+            yield word, 1
+        elif word == GLASSES and place in GLASS_PLACES:
+            yield from (("wine glass", 1), ("water glass", 1)) if count <= 2 else (("water glass", count),)
+        elif word == GLASS_OF_WINE:
+            # Nothing can be poured. Where a table is laid it is the glass, with food it is the wine.
+            laid = place == "dishwasher" or (place == "kitchen table" and named <= _TABLEWARE)
+            yield "wine glass" if laid else "wine", count
+        elif word in _GLASS_OF and place == "dishwasher":
+            yield _GLASS_OF[word], count
+        else:
+            yield word, count
+
+
+# ---- doors and switches -------------------------------------------------------------------------------------------
+
+
+def _operations(sentence: Sentence, errands: list[Errand]) -> Iterator[Operate]:
+    for operation in sentence.operations:
+        if not _is_means(operation, sentence):
+            thing = _washer(errands) if operation.thing == WASHER else operation.thing
+            yield Operate(action=operation.action, thing=thing, room=sentence.rooms.get(thing, ""))
+    if sentence.washing and any(errand.place == "dishwasher" for errand in errands):
+        yield Operate(action="turn on", thing="dishwasher")
+
+
+def _is_means(operation: Operation, sentence: Sentence) -> bool:
+    """Whether a door is opened to get at what is named afterwards."""
+    return operation.action == "open" and operation.named < sentence.named
+
+
+def _with_operation(goals: list[Goal], operation: Operate) -> list[Goal]:
+    """Adds a door or a switch; what moving and turning on do by themselves is left out."""
+    filled = {goal.place for goal in goals if isinstance(goal, Move)}
+    opened = operation.action == "open" and operation.thing in filled
+    turned_on = operation.action == "close" and replace(operation, action="turn on") in goals
+    if operation in goals or opened or turned_on:
+        return goals
+    if operation.action == "turn on":
+        goals = [goal for goal in goals if goal != replace(operation, action="close")]
+    return [*goals, operation]

@@ -1,0 +1,143 @@
+"""What one knows about houses in general: in which rooms things are, and what is worth a look first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reactree_ros.household.expert.reading import word_of
+
+
+@dataclass(frozen=True)
+class _Habit:
+    """Where things of some kinds are kept, the likeliest first, each with a thought for what a look costs.
+
+    Attributes:
+        things: Words of the vocabulary; those of no habit follow the last one.
+        rooms: Kinds of rooms.
+        places: What is looked at in a quick search. A surface shows what is on it at once, a container has to be
+            opened, and there are many kitchen cabinets.
+    """
+
+    things: frozenset[str]
+    rooms: tuple[str, ...]
+    places: tuple[str, ...]
+
+
+_KITCHEN_PLACES = (
+    "kitchen table",
+    "coffee table",
+    "fridge",
+    "kitchen counter",
+    "cabinet",
+    "desk",
+    "dishwasher",
+    "kitchen cabinet",
+    "kitchen cabinets",
+    "bench",
+    "stove",
+    "microwave oven",
+    "nightstand",
+    "bookshelf",
+    "sofa",
+    "bed",
+    "bathroom counter",
+    "bathroom cabinet",
+)
+_KITCHEN_ROOMS = ("kitchen", "living room", "bedroom", "bathroom")
+
+_HABITS = (
+    _Habit(
+        things=frozenset(
+            {"bar soap", "face cream", "lotion bottle", "toilet paper", "toothbrush", "toothpaste", "towel"}
+        ),
+        rooms=("bathroom", "bedroom", "living room", "kitchen"),
+        places=(
+            "bathroom counter",
+            "bathroom cabinet",
+            "sink",
+            "toilet",
+            "towel rack",
+            "washing machine",
+            "nightstand",
+        ),
+    ),
+    _Habit(
+        things=frozenset(
+            {"alcohol", "bananas", "bell pepper", "slice of bread", "candy bar", "carrot", "cereal", "chicken"}
+            | {"Chinese food", "chips", "chocolate syrup", "crackers", "creamy buns", "cupcake", "cutlets", "juice"}
+            | {"lime", "milk", "milkshake", "minced meat", "pancake", "pear", "pie", "plum", "pound cake", "pudding"}
+            | {"salad", "salmon", "sundae", "whipped cream", "wine", "apple", "condiment bottle", "condiment shaker"}
+            | {"cutlery fork", "cutlery knife", "bowl", "mug", "water glass", "wine glass", "plate", "coffee pot"}
+            | {"cooking pot", "frying pan", "cutting board", "dishwashing liquid", "washing sponge", "oven tray"}
+        ),
+        rooms=_KITCHEN_ROOMS,
+        places=_KITCHEN_PLACES,
+    ),
+    _Habit(
+        things=frozenset(),
+        rooms=("living room", "bedroom", "kitchen", "bathroom"),
+        places=(
+            *("coffee table", "desk", "nightstand", "bed", "sofa", "bookshelf", "tv stand", "kitchen table", "cabinet"),
+            *("kitchen counter", "bench", "chair", "bathroom counter"),
+        ),
+    ),
+)
+
+# The rooms that furniture and appliances stand in, the likeliest first; others as in the last habit.
+_FURNITURE_ROOMS = {
+    "bathroom": ("bathroom cabinet", "bathroom counter", "bathtub", "toilet", "towel rack", "washing machine"),
+    "bedroom": ("bed", "closet", "nightstand"),
+    "kitchen": (
+        *("dishwasher", "fridge", "kitchen cabinet", "kitchen cabinets", "kitchen counter", "kitchen table"),
+        *("microwave oven", "stove", "toaster", "coffee maker", "sink", "faucet", "garbage can", "bench"),
+    ),
+    "living room": ("coffee table", "sofa", "tv", "tv stand", "bookshelf", "desk", "computer", "cabinet"),
+}
+
+OPENABLE = frozenset(
+    {"bathroom cabinet", "cabinet", "dishwasher", "fridge", "kitchen cabinet", "kitchen cabinets", "microwave oven"}
+    | {"stove"}
+)
+"""What is opened in a search. Closets, nightstands, bookshelves and washing machines say "open" and stay closed."""
+
+_WIDE = frozenset({"kitchen table", "coffee table", "kitchen counter", "bed"})
+"""Surfaces of which a neighbour shows only a part."""
+
+_NO_SPOTS = frozenset({"door", "faucet", "light switch", "towel rack", "user"})
+"""Nothing is kept on these, and what is around them is seen from elsewhere."""
+
+
+def _habit_of(thing: str) -> _Habit:
+    return next((habit for habit in _HABITS if thing in habit.things), _HABITS[-1])
+
+
+def _ranked(names: Iterable[str], order: tuple[str, ...]) -> list[str]:
+    """Instances by the rank of their word; words without one come before the last."""
+    return sorted(names, key=lambda name: order.index(word) if (word := word_of(name)) in order else len(order) - 1.5)
+
+
+def rooms_for(thing: str, rooms: Iterable[str]) -> list[str]:
+    """Rooms in the order in which a thing or a piece of furniture is looked for."""
+    for room, furniture in _FURNITURE_ROOMS.items():
+        if thing in furniture:
+            others = tuple(other for other in ("kitchen", "living room", "bedroom", "bathroom") if other != room)
+            return _ranked(rooms, (room, *others))
+    return _ranked(rooms, _habit_of(thing).rooms)
+
+
+def quick_spots(thing: str, view: Iterable[str]) -> list[str]:
+    """What is worth a look in a quick search for a thing, of what a room shows, the best first."""
+    places = _habit_of(thing).places
+    return _ranked((spot for spot in view if word_of(spot) in places), places)
+
+
+def all_spots(thing: str, view: Iterable[str]) -> list[str]:
+    """Everything in a room that a closer search looks at, what a quick search leaves out first."""
+    quick = quick_spots(thing, view)
+    return [*(spot for spot in view if spot not in quick and word_of(spot) not in _NO_SPOTS), *quick]
+
+
+def shown_by_neighbours(spot: str) -> bool:
+    """Whether what is there has been seen once the spot was next to the agent."""
+    return word_of(spot) not in _WIDE

@@ -1,0 +1,81 @@
+"""The expert with lapses, drawn from a seed: it forgets where it has searched, and gives up what it could do.
+
+It stands for language models in comparisons of what helps against such lapses. What it is told of searches it overlooks
+as often as what it has seen itself.
+"""
+
+from __future__ import annotations
+
+import random
+
+from pydantic import Field
+
+from reactree_ros.agent.decision import FAILURE, Act
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.expert.policy import Decided
+from reactree_ros.household.expert.reading import Situation
+from reactree_ros.llm.port import DecisionRequest
+from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.settings import Settings
+
+_ENDS = tuple(str(Act(skill)) for skill in ("done", FAILURE))
+
+
+class LapsingSettings(Settings):
+    """How often it lapses."""
+
+    forgets: float = Field(
+        default=0.0,
+        ge=0,
+        le=0.9,
+        description="how likely it overlooks that it searched a place, once it has left there, or was told so",
+    )
+    gives_up: float = Field(
+        default=0.0, ge=0, le=1, description="how likely each decision of a node under the root is 'failure' instead"
+    )
+    lapse_seed: int = Field(default=0, description="of what it forgets and gives up, beside the seed of the run")
+
+
+class LapsingModel(ExpertModel):
+    """The expert with lapses; the same seeds, tasks and prompts give the same ones.
+
+    Args:
+        settings: How often it lapses.
+    """
+
+    def __init__(self, settings: LapsingSettings) -> None:
+        super().__init__()
+        self._lapses = settings
+
+    def consider(self, request: DecisionRequest) -> Decided:
+        """Return what it says: what the expert does with what it has not forgotten, or that it gives up."""
+        decided = super().consider(request)
+        node = request.id.partition(".")[0]
+        if node == "0" or not isinstance(request.may_say, DecisionGrammar) or decided.text in _ENDS:
+            return decided
+        gives_up = self._drawn(request, "gives up", request.id, request.prompt) < self._lapses.gives_up
+        return Decided(str(Act(FAILURE))) if gives_up else decided
+
+    def recollect(self, request: DecisionRequest, situation: Situation) -> None:
+        """Forget places that were searched: each search, and each time that it was told of one, is overlooked or not.
+
+        That is drawn once; where all of it is overlooked, the place is as if it had not been searched.
+        """
+        node = request.id.partition(".")[0]
+        for spot in {**situation.looks, **situation.searched}:
+            times = range(situation.visits[spot] + situation.searched[spot])
+            draws = [self._drawn(request, "overlooks", node, situation.task, f"{spot} {number}") for number in times]
+            if draws and max(draws) < self._lapses.forgets and spot != situation.at:
+                situation.forget(spot)
+
+    def _drawn(self, request: DecisionRequest, *of: str) -> float:
+        return random.Random("\n".join((str(self._lapses.lapse_seed), str(request.seed), *of))).random()
+
+
+SPEC = ModelSpec(
+    name="lapsing",
+    summary="the expert with seeded lapses, to compare what helps against them",
+    settings=LapsingSettings,
+    make=LapsingModel,
+)

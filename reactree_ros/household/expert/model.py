@@ -1,0 +1,102 @@
+"""The expert behind the LanguageModel port."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+
+from pydantic import Field
+
+from reactree_ros.agent.decision import RECALL
+from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.prompt import system_text
+from reactree_ros.household.expert import subgoals
+from reactree_ros.household.expert.goals import Goal
+from reactree_ros.household.expert.policy import Decided, consider
+from reactree_ros.household.expert.reading import Situation
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply, RequestRejected
+from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.pending import Pending
+from reactree_ros.settings import Settings
+
+#: How a prompt without a system text begins.
+_BARE = ("Target_domain:", "Source domain:")
+
+
+class ExpertSettings(Settings):
+    """What can be set of the expert."""
+
+    checks: bool = Field(
+        default=False, description="where nothing else of an instruction is open, ask whether anything else is wanted"
+    )
+
+
+class ExpertModel(LanguageModel):
+    """A deterministic rule-based household policy; it is no language model.
+
+    It reads a request's prompt; where that has no system text, what may be done is what the request says.
+
+    Args:
+        goals: What instructions ask for, where that is known as data; the others are read.
+        settings: How it asks a person, where it may.
+    """
+
+    _settings = ExpertSettings()  # of those that are made without any
+    _goals: Mapping[str, Sequence[Goal]] = MappingProxyType({})  # of those that are made without any
+
+    def __init__(
+        self, goals: Mapping[str, Sequence[Goal]] | None = None, settings: ExpertSettings | None = None
+    ) -> None:
+        if goals:
+            self._goals = goals
+        if settings:
+            self._settings = settings
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        """Answer at once; what asks for reasoning and more, such as code, is refused."""
+        begin = time.perf_counter()
+        try:
+            decided = self.consider(request)
+        except RequestRejected as error:
+            return Pending.failed(error)
+        return Pending.of(Reply(decided.text, seconds=time.perf_counter() - begin))
+
+    def consider(self, request: DecisionRequest) -> Decided:
+        """Return what it says, and whether it knows what the task asks for.
+
+        Raises:
+            RequestRejected: The request asks for reasoning and more.
+        """
+        may_say = request.may_say
+        if isinstance(may_say, FreeText) and may_say.thinks:
+            raise RequestRejected("the expert decides, it does not write code; name another --llm")
+        prompt = _with_abilities(request)
+        if isinstance(may_say, SubgoalGrammar) or subgoals.is_by_subgoals(prompt):
+            return Decided(subgoals.say(prompt, self._goals))
+        may_ask = isinstance(may_say, DecisionGrammar) and bool(may_say.questions)
+        recollect = partial(self.recollect, request)
+        return consider(prompt, self._goals, may_ask=may_ask, checks=self._settings.checks, recollect=recollect)
+
+    def recollect(self, request: DecisionRequest, situation: Situation) -> None:
+        """Change what it knows of a household of rooms before it decides; to be overridden."""
+
+
+def _with_abilities(request: DecisionRequest) -> str:
+    """Return a request's prompt; one without a system text gets what it would say of what may be done."""
+    prompt, may_say = request.prompt, request.may_say
+    if not isinstance(may_say, DecisionGrammar | SubgoalGrammar) or not prompt.startswith(_BARE):
+        return prompt
+    flows = may_say.control_flows if isinstance(may_say, DecisionGrammar) else ()
+    recall = any(skill.startswith(RECALL) for skill in may_say.skills)
+    return f"{system_text(WAH_NL, control_flows=flows, recall=recall)}\nSource domain:\n{prompt}"
+
+
+SPEC = ModelSpec(
+    name="expert",
+    summary="rules, no language model",
+    settings=ExpertSettings,
+    make=lambda settings: ExpertModel(settings=settings),
+)

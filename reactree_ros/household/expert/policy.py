@@ -1,0 +1,276 @@
+"""The expert: a rule-based household policy that reads a prompt's text, and nothing else, and says one decision.
+
+It decides in the paper's style (appendix G): the root thinks and expands into one subgoal per thing, that one into
+finding and putting down, a search into rooms. Where it may not expand, it does one goal after the other itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import filterfalse
+
+from reactree_ros.household.expert import errand, knowledge
+from reactree_ros.household.expert.clarifying import clarify
+from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
+from reactree_ros.household.expert.instruction import Instruction, not_understood, read_instruction
+from reactree_ros.household.expert.reading import Situation, read_prompt, split_prompt, word_of
+from reactree_ros.household.expert.thor_policy import decide_in_thor
+from reactree_ros.household.expert.thor_reading import read_thor_prompt
+from reactree_ros.household.vocabulary import is_known
+
+_DONE = "Act: done"
+_FAILURE = "Act: failure"
+_NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of rooms that I know how to read."
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What the expert says.
+
+    Attributes:
+        text: The decision.
+        understood: Whether it comes of what the task asks for; else the expert says that it knows nothing to do. In a
+            room of AI2-THOR, where nobody asks for it, that is not told apart.
+    """
+
+    text: str
+    understood: bool = True
+
+
+def decide(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
+    """Return the next decision for a prompt: ``Think: …``, ``Act: …`` or the three lines of ``Expand:``.
+
+    It need not have come by its own decisions to where the prompt ends.
+
+    Args:
+        prompt: System text, examples and the agent node's own text so far, as an agent node sends it. Only what
+            follows the last ``Target_domain:`` and the actions that the system text names matter.
+        known: What instructions ask for, where that is known as data; the others are read.
+    """
+    return consider(prompt, known).text
+
+
+def consider(
+    prompt: str,
+    known: Mapping[str, Sequence[Goal]] | None = None,
+    *,
+    may_ask: bool = False,
+    checks: bool = False,
+    recollect: Callable[[Situation], None] = lambda situation: None,
+) -> Decided:
+    """Return the next decision for a prompt as :func:`decide` does, and whether it was understood.
+
+    Args:
+        prompt: See :func:`decide`.
+        known: See :func:`decide`.
+        may_ask: Whether a person may be asked now; what the prompt says that one answered counts anyway.
+        checks: Whether it asks, once nothing else is open, if anything else is wanted.
+        recollect: Changes what it knows of a household of rooms before it decides.
+    """
+    system, lines = split_prompt(prompt)
+    situation = read_prompt(system, lines)
+    if situation is None:
+        if room := read_thor_prompt(system, lines):
+            return Decided(decide_in_thor(room))
+        said = _FAILURE if f"Think: {_NO_HOUSEHOLD}" in prompt else f"Think: {_NO_HOUSEHOLD}"
+        return Decided(said, understood=False)
+    recollect(situation)
+    instruction = understand(situation.task, known)
+    if (may_ask or situation.answers) and not _is_known(situation.task, known):
+        clarified = clarify(situation.task, situation.answers, checks=checks)
+        if may_ask and clarified.question:
+            return Decided(f"Ask: {clarified.question}")
+        instruction = clarified.instruction
+    if not instruction.goals:
+        return Decided(_after(instruction.not_understood, _FAILURE, situation), understood=False)
+    return Decided(_pursue(instruction.goals, situation))
+
+
+def understand(task: str, known: Mapping[str, Sequence[Goal]] | None = None) -> Instruction:
+    """Return what a task asks for: as it is known, or as its words say."""
+    if known and task in known:
+        return Instruction(tuple(known[task]), not_understood(task))
+    goals = read_subgoal(task)
+    return Instruction(goals) if goals else read_instruction(task)
+
+
+def _is_known(task: str, known: Mapping[str, Sequence[Goal]] | None) -> bool:
+    """Whether nothing of a task can be open: it is known as data, or in the expert's own words."""
+    return bool(known and task in known) or bool(read_subgoal(task))
+
+
+def _pursue(goals: Sequence[Goal], situation: Situation) -> str:
+    """Expand, or work on the goals in this agent node.
+
+    Several goals for one thing stay together, and so do more things of a kind than can be held at once: only one
+    trajectory tells which of them are already where they belong.
+    """
+    situation.settle((goal.thing, goal.place) for goal in goals if isinstance(goal, Move | PutDown))
+    if skill := errand.put_away(goals, situation):
+        return f"Act: {skill}"
+    if situation.fallen:
+        return _go_on(goals, situation)
+    if not situation.control_flows:
+        return _work_through(goals, situation)
+    if len({goal.thing for goal in goals}) > 1:
+        return _share_out(goals, situation)
+    return _pursue_one(goals, situation)
+
+
+def _pursue_one(goals: Sequence[Goal], situation: Situation) -> str:
+    """Expand for one thing, or work on its goals in this agent node."""
+    goal = goals[0]
+    if len(goals) == 1:
+        if isinstance(goal, Move) and errand.can_be_held_at_once(goal, situation):
+            return _find_then_put(goal, situation)
+        if isinstance(goal, Take) and errand.can_be_held(goal.thing) and not (goal.room or goal.closer):
+            several = goal.count > 1 and not goal.another and not errand.achieved(goal, situation)
+            return _expand("sequence", _one_by_one(goal), situation) if several else _search_rooms(goal, situation)
+    return _work_through(goals, situation)
+
+
+def _go_on(goals: Sequence[Goal], situation: Situation) -> str:
+    """Go on after expansions that failed: share out what is left of the goals, or work on that in this agent node.
+
+    After a search through all rooms there is nothing left to try.
+    """
+    reached = [goal for _, succeeded in situation.fallen for text in succeeded for goal in read_subgoal(text)]
+    left = [goal for goal in goals if goal not in reached]
+    flow, succeeded = situation.fallen[-1]
+    if left and flow == "fallback":
+        return _after(_regret(left[0], situation), _FAILURE, situation)
+    nearer = any(goal in goals for text in succeeded for goal in read_subgoal(text))
+    if len({goal.thing for goal in left}) > 1 and nearer and situation.expansions == len(situation.fallen):
+        return _share_out(left, replace(situation, control_flows=situation.expandable))
+    return _work_through(left, situation)
+
+
+# ---- expanding ----------------------------------------------------------------------------------------------------
+
+
+def _share_out(goals: Sequence[Goal], situation: Situation) -> str:
+    """One subgoal per thing: in parallel, or in sequence where what is moved comes before a door or a switch."""
+    moves = [goal for goal in goals if isinstance(goal, Move)]
+    others = [goal for goal in goals if not isinstance(goal, Move)]
+    if moves and others:
+        return _expand("sequence", [describe(moves), *map(str, others)], situation)
+    by_thing: dict[str, list[Goal]] = {}
+    for goal in goals:
+        by_thing.setdefault(goal.thing, []).append(goal)
+    ordered = any(isinstance(goal, Operate) for goal in goals)
+    ordered = ordered or "parallel" not in situation.control_flows
+    return _expand("sequence" if ordered else "parallel", list(map(describe, by_thing.values())), situation)
+
+
+def _find_then_put(goal: Move, situation: Situation) -> str:
+    """Take what is to be moved, and bring it; who comes with full hands has opened the door before."""
+    door = (
+        [Operate(action="open", thing=goal.place, room=goal.room)]
+        if goal.count >= situation.hands and errand.opens(goal.place)
+        else []
+    )
+    put = PutDown(thing=goal.thing, place=goal.place, room=goal.room, count=goal.count)
+    return _expand("sequence", [*map(str, door), *_one_by_one(goal), str(put)], situation)
+
+
+def _one_by_one(goal: Move | Take) -> list[str]:
+    """One search for each of the things: of what one has seen, working memory tells the next."""
+    more = [Take(thing=goal.thing, count=count, another=True) for count in range(2, goal.count + 1)]
+    return list(map(str, (Take(thing=goal.thing), *more)))
+
+
+def _search_rooms(goal: Take, situation: Situation) -> str:
+    """Go where a thing is known to be; where that is unknown, look for it in one room after the other.
+
+    What was found counts in the next room, too: it is in the hands there from the start.
+    """
+    if "fallback" not in situation.control_flows:
+        return _work_through([goal], situation)
+    if errand.achieved(goal, situation):
+        return _DONE
+    skill = errand.take_known(goal.thing, situation)
+    if skill is not None:
+        return f"Act: {skill}"
+    rooms = knowledge.rooms_for(goal.thing, situation.rooms)
+    subgoals = [str(replace(goal, room=room)) for room in rooms]
+    subgoals.append(str(replace(goal, closer=True)))
+    thought = (
+        f"Now, I need to find and pick up {goal.wanted} in one of the rooms. The {goal.thing} is more likely to "
+        f"appear in {_listed(rooms, 'or')}. I can check each room one by one until I find and pick up {goal.wanted}."
+    )
+    return _after(thought, _expansion("fallback", subgoals), situation)
+
+
+def _expand(control_flow: str, subgoals: Sequence[str], situation: Situation) -> str:
+    if not situation.thoughts:
+        return _plan(subgoals, "sequentially" if control_flow == "sequence" else "independently")
+    return _expansion(control_flow, subgoals)
+
+
+def _plan(subgoals: Sequence[str], how: str) -> str:
+    plan = _listed(subgoals, "and")
+    number = f"{len(subgoals)} subgoals {how}" if len(subgoals) > 1 else "1 subgoal"
+    return f"Think: To solve the task, I need to accomplish {number}. {plan[:1].upper()}{plan[1:]}."
+
+
+def _expansion(control_flow: str, subgoals: Iterable[str]) -> str:
+    return f"Expand:\n- control flow: {control_flow}\n- subgoals: {', '.join(subgoals)}"
+
+
+# ---- acting -------------------------------------------------------------------------------------------------------
+
+
+def _work_through(goals: Sequence[Goal], situation: Situation) -> str:
+    """Do one goal after the other; what cannot be done does not keep the rest from being done."""
+    if any(isinstance(goal, Move) for goal in goals) and not situation.thoughts:
+        return _plan(list(map(str, goals)), "one after the other")
+    given_up = []
+    for goal in goals:
+        if errand.achieved(goal, situation):
+            continue
+        skill = errand.next_skill(goal, situation)
+        if skill is not None:
+            return f"Act: {skill}"
+        given_up.append(goal)
+    if not given_up:
+        return _DONE
+    return _after(_regret(given_up[0], situation), _FAILURE, situation)
+
+
+def _regret(goal: Goal, situation: Situation) -> str:
+    """Why a goal is given up."""
+    held = any(word_of(instance) == goal.thing for instance in situation.held)
+    if isinstance(goal, Operate):
+        return f"I cannot {goal.action} the {goal.thing}.{_strange(goal.thing, situation)}"
+    if not errand.can_be_held(goal.thing):
+        return f"The {goal.thing} is nothing that I can pick up."
+    if held and not isinstance(goal, Take):
+        where = f"{preposition(goal.place)} the {goal.place}"
+        return f"I cannot put down the {goal.thing} {where}.{_strange(goal.place, situation)}"
+    if len(situation.held) >= situation.hands:
+        return f"I cannot pick up the {goal.thing}: I hold {' and '.join(situation.held)}."
+    if isinstance(goal, PutDown):
+        return f"I do not hold the {goal.thing}."
+    where = f" in {goal.room}" if isinstance(goal, Take) and goal.room else ""
+    return f"I cannot find the {goal.thing}{where}.{_strange(goal.thing, situation)}"
+
+
+def _strange(word: str, situation: Situation) -> str:
+    """Say which words of this house are not known where nothing of a word was seen: one of them may have been meant."""
+    listed = (*situation.views.values(), *(names for _, names in situation.looks.values()))
+    seen = {word_of(instance) for names in listed for instance in names}
+    unknown = sorted(filterfalse(is_known, seen))
+    if word in seen or not unknown:
+        return ""
+    return f" I have seen no {word}, and I do not know what is meant by {_listed(unknown, 'and')}."
+
+
+def _after(thought: str, decision: str, situation: Situation) -> str:
+    """The decision, once the thought has been said."""
+    return decision if thought in situation.thoughts else f"Think: {thought}"
+
+
+def _listed(texts: Sequence[str], conjunction: str) -> str:
+    *first, last = texts
+    return f"{', '.join(first)}, {conjunction} {last}" if first else last

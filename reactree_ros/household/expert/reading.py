@@ -1,0 +1,417 @@
+"""What a prompt says: the agent node's task, what it has done so far, and the house as far as it has been told."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from reactree_ros.agent.household import split_skill
+from reactree_ros.agent.told import EXPANSION_FAILED
+from reactree_ros.household.household import ONE_HAND
+from reactree_ros.household.scene import HANDS
+
+_TARGET = "Target_domain:\n"
+_TASK = "Your task is to: "
+_START = re.compile(r"You are in the house, and there are \d+ rooms?: (?P<rooms>.*?)\. You are in the middle of an? ")
+_LISTED = re.compile(r"(?<![A-Za-z ]) *([A-Za-z][A-Za-z ]*?) \((\d[\d, ]*)\)")
+_RECALLED = re.compile(
+    r"You saw (?P<instance>[A-Za-z ]{1,100} \d+)(?: near (?P<near>[A-Za-z ]{1,100} \d+))?"
+    r"(?: in (?P<room>[a-z ]{1,100} \d+))?\."
+)
+_EFFECTS = tuple(
+    f"You {verb} " for verb in ("are in", "move", "arrive", "pick up", "put down", "open", "close", "turn on")
+)
+#: Ends what is said where a stop or a pause has interrupted an act; what is to be seen then follows.
+_GO_ON = " You may go on. "
+#: How one of several robots is told which it is, at the start and where it stands in for another one.
+_INTRODUCED = re.compile(
+    r" You are (?P<me>[^,.]{1,100}), one of (?P<others>[^.]{1,1000}) and (?P<last>[^,.]{1,100})\.$"
+)
+_STANDS_IN = re.compile(r"(?:^|\. )You are (?P<me>[^,.]+) now\.$")
+#: What other robots tell of what they have done meanwhile, at the end of a line.
+_LOOKED = re.compile(r" [^.,\s]+ has looked at (?P<spot>[A-Za-z ]{1,100} \d+)\.")
+_SEEN = re.compile(
+    r" [^.,\s]+ saw (?P<instance>[A-Za-z ]{1,100} \d+) near (?P<near>[A-Za-z ]{1,100} \d+)"
+    r" in (?P<room>[a-z ]{1,100} \d+)\."
+)
+_FULL = "You do not have an empty hand."
+#: How it is told that a robot tried something and did not succeed.
+_FAILED = ("You could not ", "You tried to ")
+#: How it is told which subgoals of an expansion that failed succeeded.
+_SUCCEEDED, _NOT_BEGUN, _OTHERWISE = " Succeeded: ", ". Not begun: ", " Go on otherwise."
+#: How it is told what was searched in a room.
+_SEARCHED = re.compile(r"(?:^| )Searched(?: in [a-z ]{1,100} \d+)?: (?P<places>[^;.]*)")
+#: How often it is worth trying what a robot does not succeed in.
+TRIES = 3
+_CONTROL_FLOWS = ("sequence", "fallback", "parallel")
+_DECISIONS = ("Think: ", "Act: ", "Expand:", "Ask: ")
+_ANSWER = re.compile(r'(?:The person answers: |That was asked already; the answer was )"(?P<words>.*)"')
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """Where an instance was seen last; ``near`` is a receptacle, or empty where only the room is known.
+
+    ``room`` is empty where whoever saw it had forgotten which room it was in.
+    """
+
+    instance: str
+    near: str
+    room: str
+
+
+@dataclass
+class Situation:
+    """What a prompt says, up to its last line. Instances are written as in skills: ``kitchen cabinet 3``.
+
+    Attributes:
+        task: What the agent node is to do.
+        can_recall: Whether there is a working memory.
+        control_flows: What an expansion may use; empty where the agent node cannot expand, or that was refused.
+        rooms: Every room of the house.
+        room: Where the agent is.
+        views: What each room showed from its middle, as far as it was looked at.
+        near: What is next to the agent: the latest list of an arrival or an opening.
+        held: What it holds.
+        at: The instance that it walked to last.
+        visits: How often it arrived at an instance that was not closed, or opened one.
+        looks: The room and the latest list of every instance that it walked to.
+        reached: Instances that were next to it at some time.
+        opened: Instances known to be open.
+        closed: Instances known to be closed.
+        shut: Those of them that were closed here: what is in them has to be seen again.
+        missed: Acts that picked up nothing although the thing had been seen, once.
+        recalled: What working memory answered, by the word that was asked for.
+        placed: Instances put down, with where.
+        settled: Those of them that lie where a goal wants them, and stay there; see :meth:`settle`.
+        brought: What it held at the start.
+        refused: Acts without effect though they had a chance, with where the agent stood.
+        done: Acts that had an effect.
+        thoughts: What it thought.
+        hands: How many things can be held.
+        failed: How often acts did not succeed though nothing was said against them.
+        expansions: How often it said that it expands.
+        expandable: What an expansion may use where one is not the last word.
+        fallen: Of each expansion that failed, its control flow and the subgoals that succeeded.
+        searched: How often it was told of an instance that it was searched, by itself or by another.
+        me: Which robot it is, of several.
+        crew: The robots; empty where there is one only.
+        told: Where others have looked meanwhile.
+        answers: What a person said to each question, in order; empty where nobody answered.
+    """
+
+    task: str
+    can_recall: bool
+    control_flows: tuple[str, ...]
+    rooms: tuple[str, ...] = ()
+    room: str = ""
+    views: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    near: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    at: str = ""
+    visits: Counter[str] = field(default_factory=Counter)
+    looks: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    reached: set[str] = field(default_factory=set)
+    opened: set[str] = field(default_factory=set)
+    closed: set[str] = field(default_factory=set)
+    shut: set[str] = field(default_factory=set)
+    missed: set[str] = field(default_factory=set)
+    recalled: dict[str, tuple[Sighting, ...]] = field(default_factory=dict)
+    placed: dict[str, str] = field(default_factory=dict)
+    settled: set[str] = field(default_factory=set)
+    brought: tuple[str, ...] = ()
+    refused: set[tuple[str, str]] = field(default_factory=set)
+    done: set[str] = field(default_factory=set)
+    thoughts: set[str] = field(default_factory=set)
+    hands: int = HANDS
+    failed: Counter[str] = field(default_factory=Counter)
+    expansions: int = 0
+    expandable: tuple[str, ...] = ()
+    fallen: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    searched: Counter[str] = field(default_factory=Counter)
+    me: str = ""
+    crew: tuple[str, ...] = ()
+    told: set[str] = field(default_factory=set)
+    answers: dict[str, str] = field(default_factory=dict)
+
+    def start(self, line: str) -> None:
+        """Takes in the observation that an agent node starts with."""
+        match = _START.match(line)
+        if match is not None:
+            self.rooms = instances(match["rooms"])
+            self._look_up(line)
+        if introduced := _INTRODUCED.search(line):
+            self.me, self.crew = introduced["me"], (*introduced["others"].split(", "), introduced["last"])
+
+    def _look_up(self, line: str) -> None:
+        """Takes in a look around, from wherever the agent is now."""
+        match = _START.match(line)
+        if match is None:
+            return
+        here = instances(line[match.end() :])
+        self.room, self.near, self.at = here[0] if here else "", (), ""
+        self._look_around(line)
+        self._feel(line)
+        self.brought = self.held
+
+    def act(self, skill: str, line: str) -> None:
+        """Takes in a skill and the line that came of it; one that was interrupted may be tried again."""
+        line = self._hear(line)
+        before, interrupted, seen = line.partition(_GO_ON)
+        if interrupted:
+            if stands_in := _STANDS_IN.search(before):
+                self.me = stands_in["me"]
+            self._look_up(seen)
+            return
+        verb, thing = split_skill(skill, _VERBS)
+        if line.startswith(_FULL) and self.held:
+            self.hands = min(self.hands, len(self.held))
+        held_before, had_a_chance = self.held, self._has_a_chance(verb, thing)
+        self._feel(line)
+        if line.startswith(_FAILED) and self._is_worth_another_try(verb, skill):
+            return
+        if verb == "recall location of":
+            self.recalled[thing] = _sightings(line)
+        elif line.startswith("You move to the "):
+            self.room, self.near, self.at = thing, (), ""
+            self._look_around(line)
+        elif verb == "go to" and line.startswith("You arrive at the "):
+            self.at = thing
+            self._note_door(thing, line)
+            self._look_near(line)
+        elif verb == "open" and (line.startswith("You open ") or " is already open." in line):
+            self.opened.add(thing)
+            self.closed.discard(thing)
+            self.shut.discard(thing)
+            self.refused -= {one for one in self.refused if one[1] == thing and one[0].startswith("put down ")}
+            self._look_near(line)
+        elif verb == "pick up" and thing in self.held and thing not in held_before:
+            self.placed.pop(thing, None)
+            self._forget(thing)
+        elif verb == "put down" and line.startswith("You put down ") and thing not in self.held:
+            self.placed[thing] = self.at
+            self._lie(thing)
+        elif verb == "close" and (line.startswith("You close ") or " is already closed." in line):
+            self.opened.discard(thing)
+            self.closed.add(thing)
+            self.shut.add(thing)
+            if thing == self.at:
+                self.near = ()  # what is in it cannot be reached any more
+        elif verb != "turn on" or not (line.startswith("You turn on ") or " is already turned on." in line):
+            if self.shut and verb == "pick up" and skill not in self.missed:
+                self.missed.add(skill)
+                self._forget(thing)  # the door of what it was in may have been closed
+            elif had_a_chance:
+                self.refused.add((skill, self.at))
+            return
+        self.done.add(skill)
+
+    def _hear(self, line: str) -> str:
+        """Take in what other robots tell; returns the line without it."""
+        if not self.crew:
+            return line
+        self.told.update(match["spot"] for match in _LOOKED.finditer(line))
+        for match in _SEEN.finditer(line):
+            word = word_of(match["instance"])
+            others = (one for one in self.recalled.get(word, ()) if one.instance != match["instance"])
+            self.recalled[word] = (*others, Sighting(match["instance"], match["near"], match["room"]))
+        return _SEEN.sub("", _LOOKED.sub("", line))
+
+    def _is_worth_another_try(self, verb: str, skill: str) -> bool:
+        """Take in that a robot did not succeed; whoever was on the way stands nowhere that is known."""
+        if verb == "go to":
+            self.near, self.at = (), ""
+        self.failed[skill] += 1
+        return self.failed[skill] < TRIES
+
+    def settle(self, wanted: Iterable[tuple[str, str]]) -> None:
+        """Take in which things goals want where, as words: what was put down elsewhere may be picked up again."""
+        places = set(wanted)
+        self.settled = {name for name, at in self.placed.items() if (word_of(name), word_of(at)) in places}
+
+    def _has_a_chance(self, verb: str, thing: str) -> bool:
+        """Whether a refusal would say something of a thing, and not only that nothing was done for the skill before."""
+        if verb == "put down":
+            return thing in self.held and self.at not in self.closed
+        return verb not in ("pick up", "open", "close", "turn on") or (
+            thing in self.near and len(self.held) < self.hands
+        )
+
+    def _lie(self, thing: str) -> None:
+        """Note that a thing was put down where the agent is."""
+        room, names = self.looks.pop(self.at, (self.room, ()))
+        self.looks[self.at] = room, (*names, thing)
+        self.near = (*self.near, thing)
+
+    def _forget(self, thing: str) -> None:
+        """Note that a thing is not where it was seen."""
+        self.near = tuple(name for name in self.near if name != thing)
+        for spot, (room, names) in self.looks.items():
+            self.looks[spot] = room, tuple(name for name in names if name != thing)
+
+    def fell(self, flow: str, line: str, after: str) -> None:
+        """Takes in that an expansion failed, and the look around after it."""
+        self.fallen.append((flow, _succeeded(line)))
+        _, waited, seen = after.partition(_GO_ON)
+        self._look_up(seen if waited else after)
+
+    def remind(self, line: str) -> None:
+        """Takes in what was searched."""
+        self.searched.update(name for match in _SEARCHED.finditer(line) for name in instances(match["places"]))
+
+    def forget(self, spot: str) -> None:
+        """Forgets that a spot was searched, with what it saw there alone."""
+        del self.searched[spot]
+        self.looks.pop(spot, None)
+        self.reached.discard(spot)
+        self.done.discard(f"open {spot}")
+
+    def resume(self, line: str) -> None:
+        """Takes in one line that stands for skills and observations that are not shown: where they ended is unknown."""
+        self.room, self.near, self.at = "", (), ""
+        self.held = instances(line.partition(" You hold ")[2])
+
+    def known(self, word: str) -> list[Sighting]:
+        """Where instances were seen, in this agent node or as working memory says."""
+        known = {}
+        for place, (room, names) in self.looks.items():
+            for name in names:
+                if word_of(name) == word:
+                    known[name] = Sighting(name, place, room or self._room_of(place))
+        for sighting in self.recalled.get(word, ()):
+            gone = sighting.near in self.looks and sighting.near not in self.closed
+            known.setdefault(sighting.instance, replace(sighting, near="") if gone else sighting)
+        return list(known.values())
+
+    def _room_of(self, place: str) -> str:
+        """The room from whose middle an instance was seen, for one that was looked at in a room that was forgotten."""
+        return next((room for room, names in self.views.items() if room and place in names), "")
+
+    def _look_around(self, line: str) -> None:
+        self.views[self.room] = _seen(line)
+
+    def _look_near(self, line: str) -> None:
+        self.near = _seen(line)
+        self.visits[self.at] += self.at not in self.closed
+        self.reached.update(self.near)
+        _, before = self.looks.pop(self.at, ("", ()))  # the latest look comes last
+        # What was seen before a door closed on it is still behind it.
+        hidden = [name for name in before if name not in (*self.near, *self.held)] if self.at in self.closed else ()
+        self.looks[self.at] = self.room, (*self.near, *hidden)
+
+    def _feel(self, line: str) -> None:
+        start = line.rfind(" You hold ")
+        if start >= 0:
+            self.held = instances(line[start + len(" You hold ") :])
+        elif line.startswith(_EFFECTS):
+            self.held = ()
+
+    def _note_door(self, thing: str, line: str) -> None:
+        if " is closed." in line:
+            self.closed.add(thing)
+            self.opened.discard(thing)
+        elif " is open." in line:
+            self.opened.add(thing)
+            self.closed.discard(thing)
+
+
+def word_of(instance: str) -> str:
+    """``kitchen cabinet`` of ``kitchen cabinet 3``."""
+    return instance.rpartition(" ")[0]
+
+
+@lru_cache(maxsize=4096)
+def instances(text: str) -> tuple[str, ...]:
+    """``apple 1``, ``apple 2`` and ``mug 3`` of ``apple (1, 2), mug (3)``."""
+    return tuple(f"{word} {number}" for word, numbers in _LISTED.findall(text) for number in numbers.split(", "))
+
+
+def _succeeded(line: str) -> tuple[str, ...]:
+    """Return the subgoals that are told to have succeeded in an expansion that failed."""
+    _, told, rest = line.partition(_SUCCEEDED)
+    if not told or not rest.endswith(f".{_OTHERWISE}"):
+        return ()
+    return tuple(rest.removesuffix(f".{_OTHERWISE}").partition(_NOT_BEGUN)[0].split("; "))
+
+
+@lru_cache(maxsize=4096)
+def _seen(line: str) -> tuple[str, ...]:
+    """What an observation lists after "you see"; all there is on a line but for what is held."""
+    listed = line.partition("ou see ")[2].partition(" You hold ")[0]
+    return instances(listed)
+
+
+@lru_cache(maxsize=256)
+def _sightings(line: str) -> tuple[Sighting, ...]:
+    """What a recall answers: "You saw juice 1 near fridge 2 in kitchen 1. You saw …"."""
+    matches = _RECALLED.finditer(line)
+    return tuple(Sighting(match["instance"], match["near"] or "", match["room"]) for match in matches if match["room"])
+
+
+_VERBS = ("recall location of", "go to", "pick up", "put down", "turn on", "open", "close")
+
+
+def split_prompt(prompt: str) -> tuple[str, list[str]]:
+    """Return a prompt's system text, and the lines of the agent node's own text."""
+    system_end = prompt.find("Source domain:")
+    target = prompt.rfind(f"\n{_TARGET}")
+    own = prompt if target < 0 else prompt[target + 1 + len(_TARGET) :]
+    return prompt if system_end < 0 else prompt[:system_end], own.split("\n")
+
+
+def find_task(lines: Sequence[str], start: re.Pattern[str]) -> tuple[str, int] | None:
+    """Find the task in an agent node's own text, and the line of its starting observation; None without both.
+
+    Args:
+        lines: The text.
+        start: How the starting observation begins.
+    """
+    task_at = next((index for index, line in enumerate(lines) if line.startswith(_TASK)), None)
+    if task_at is None:
+        return None
+    start_at = next((index for index in range(task_at, len(lines)) if start.match(lines[index])), None)
+    if start_at is None:
+        return None
+    return "\n".join(lines[task_at:start_at]).removeprefix(_TASK).strip(), start_at
+
+
+def read_prompt(system: str, lines: list[str]) -> Situation | None:
+    """Read a prompt; None where it has no task with a starting observation as in a household of rooms."""
+    found = find_task(lines, _START)
+    if found is None:
+        return None
+    task, start_at = found
+    situation = Situation(
+        task=task,
+        can_recall="recall location of" in system,
+        control_flows=tuple(flow for flow in _CONTROL_FLOWS if f'"{flow}"' in system),
+        hands=1 if ONE_HAND in system else HANDS,
+    )
+    situation.expandable = situation.control_flows
+    situation.start(lines[start_at])
+    _read_trajectory(situation, lines[start_at + 1 :])
+    return situation
+
+
+def _read_trajectory(situation: Situation, lines: list[str]) -> None:
+    """Goes through decisions and the line that follows each, and what is told beside them."""
+    flow = ""
+    for index, line in enumerate(lines):
+        after = lines[index + 1] if index + 1 < len(lines) else ""
+        if line.startswith("Think: "):
+            situation.thoughts.add(line.removeprefix("Think: "))
+        elif line.startswith("Act: "):
+            situation.act(line.removeprefix("Act: "), "" if after.startswith(_DECISIONS) else after)
+        elif line.startswith("Ask: "):
+            answer = _ANSWER.match(after)
+            situation.answers[line.removeprefix("Ask: ")] = answer["words"] if answer else ""
+        elif line.startswith("Expand:"):
+            situation.control_flows, situation.expansions = (), situation.expansions + 1
+            flow = after.removeprefix("- control flow: ")
+        elif line.startswith(EXPANSION_FAILED):
+            situation.fell(flow, line, after)
+        elif _SEARCHED.search(line) and not lines[index - 1].startswith(_DECISIONS):
+            situation.remind(line)

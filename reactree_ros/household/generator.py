@@ -1,0 +1,764 @@
+"""Made-up apartments with household tasks, in the schema of the WAH-NL task files.
+
+An apartment is a set of rooms; a room is a few lines of furniture, e.g. along a wall, and what stands within reach on
+the same line is close. Its tasks share rooms, furniture and clutter; the things that tasks are about are placed anew
+for each one. Everything follows from the arguments: the same ones give the same documents on every machine.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reactree_ros.errors import UserError
+from reactree_ros.household.errands import DESTINATIONS, KINDS, SWITCHES, Errand, draw_errand
+from reactree_ros.household.vocabulary import CLASSES, NEVER_OPEN
+from reactree_ros.household.wording import Wish, say_errands
+from reactree_ros.settings import check_names
+
+Task = dict[str, Any]
+"""One task document: task_id, task_name, nl_instructions, task_goal, env_id, init_room and init_graph."""
+
+
+_REACH = 1.3  # metres between the middles of two things on a line, up to which they are close
+_WIDTHS = {  # metres that a class takes on its line; what is not named takes 0.6
+    "bathroomcounter": 1.2,
+    "bed": 1.8,
+    "bookshelf": 0.9,
+    "cabinet": 0.9,
+    "closet": 1.4,
+    "coffeetable": 1.0,
+    "desk": 1.2,
+    "fridge": 0.8,
+    "kitchencounter": 1.1,
+    "kitchentable": 1.6,
+    "lightswitch": 0.3,
+    "nightstand": 0.5,
+    "sofa": 1.6,
+}
+
+_DISHES = ("cutleryfork", "plate", "waterglass", "wineglass")
+_FOOD = ("apple", "cupcake", "juice", "pancake", "poundcake", "pudding", "wine")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kind:
+    """One of the five WAH task types: what it moves, where to, and how many things at least and at most."""
+
+    relation: str
+    receptacle: str
+    classes: tuple[str, ...]
+    fewest: int
+    most: int
+    turn_on: bool = False
+
+
+_KINDS = {
+    "setup_table": _Kind(relation="on", receptacle="kitchentable", classes=_DISHES, fewest=1, most=4),
+    "put_dishwasher": _Kind(
+        relation="inside", receptacle="dishwasher", classes=_DISHES, fewest=1, most=4, turn_on=True
+    ),
+    "prepare_food": _Kind(relation="on", receptacle="kitchentable", classes=(*_FOOD, "coffeepot"), fewest=2, most=5),
+    "put_fridge": _Kind(relation="inside", receptacle="fridge", classes=_FOOD, fewest=2, most=5),
+    "prepare_snack": _Kind(
+        relation="on",
+        receptacle="coffeetable",
+        classes=("apple", "cupcake", "juice", "pudding", "wine"),
+        fewest=1,
+        most=4,
+    ),
+}
+
+#: What tasks can be about: classes that their goals may name, then types of task, those of varied houses, too.
+SUBJECTS: Sequence[str] = (
+    *sorted(
+        {*_DISHES, *_FOOD, "coffeepot", *itertools.chain(*KINDS.values())}
+        | {*(kind.receptacle for kind in _KINDS.values()), *DESTINATIONS, *SWITCHES}
+    ),
+    *_KINDS,
+    *(place.name for place in DESTINATIONS.values()),
+    "turn_on",
+)
+_MOST_DRAWN = 5000  # tasks in a row that are not about what is asked for, after which a house is given up
+
+# Where a thing may be: "on" or "in" a class, with a weight. What an apartment does not have is left out.
+_FOOD_PLACES = (
+    "in fridge 5, in kitchencabinet 4, on kitchentable 3, on kitchencounter 3, in cabinet 1, in microwave 1, "
+    "on coffeetable 2"
+)
+_DISH_PLACES = "in kitchencabinet 5, on kitchentable 3, on kitchencounter 3, in dishwasher 2, on coffeetable 1"
+_PLACES = {
+    **dict.fromkeys(_FOOD, _FOOD_PLACES),
+    **dict.fromkeys(_DISHES, _DISH_PLACES),
+    "coffeepot": "on kitchencounter 4, on stove 2, in kitchencabinet 2, on kitchentable 1",
+}
+_ODD_PLACES = (
+    "on nightstand 2, on bookshelf 2, on bench 2, on desk 2, on sofa 1, on bed 1, in cabinet 1, "
+    "on bathroomcounter 1, in bathroomcabinet 1, in stove 1"
+)
+_ODD = 0.15  # share of the things of a task that lie in an odd place
+
+# What else lies about: classes, how many of each at most, where.
+_CLUTTER = (
+    ("bananas bellpepper carrot lime pear plum", 2, "on kitchencounter 4, on kitchentable 3, in fridge 3"),
+    ("chicken cutlets mincedmeat milk salad salmon whippedcream", 1, "in fridge 5, on kitchencounter 2"),
+    ("alcohol breadslice cereal chips chocolatesyrup crackers", 2, "in kitchencabinet 4, on kitchencounter 3"),
+    ("candybar creamybuns milkshake pie sundae", 1, "on kitchentable 3, on kitchencounter 2, on coffeetable 1"),
+    ("condimentbottle condimentshaker", 3, "on kitchentable 3, in kitchencabinet 2, on kitchencounter 2"),
+    ("cutleryknife dishbowl mug", 4, "in kitchencabinet 3, on kitchentable 3, on kitchencounter 2, on desk 1"),
+    ("cookingpot fryingpan", 1, "on stove 1"),
+    ("oventray", 1, "in stove 1"),
+    ("bucket cuttingboard dishwashingliquid washingsponge", 1, "on kitchencounter 1"),
+    ("barsoap facecream lotionbottle toiletpaper", 2, "on bathroomcounter 3, in bathroomcabinet 2"),
+    ("book magazine", 4, "on bookshelf 4, on desk 2, on nightstand 2, on coffeetable 1"),
+    ("folder notes", 2, "on desk 3, on bookshelf 2"),
+    ("box teddybear toy", 1, "on bookshelf 2, on bed 2, in cabinet 1"),
+    ("cellphone glasses", 1, "on nightstand 2, on sofa 1, on coffeetable 1, on desk 1"),
+    ("clothespants clothesshirt", 2, "on bed 3, on chair 1"),
+    ("chinesefood remotecontrol", 1, "on coffeetable 2, on sofa 1"),
+    ("clock sportsball", 1, "on bookshelf 1, on cabinet 1"),
+)
+_CLUTTER_PLACES = {name: places for classes, _, places in _CLUTTER for name in classes.split()}
+# Where a thing lies whose own places are where the goal wants it, or are not in the apartment.
+_OTHER_PLACES = "on kitchencounter 3, on kitchentable 3, in kitchencabinet 2, on coffeetable 2, on sofa 1, on bed 1"
+_OUT_OF_SIGHT = "in closet 3, in bookshelf 3, in nightstand 2, in washingmachine 1"  # they never open
+_USUAL = 0.5  # share of the varied tasks that are of WAH's types
+_TOLD_WHERE = 0.2  # share of the things of which the instruction says where they are
+_MOST_OUT_OF_SIGHT = 16  # of one class
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Item:
+    """A piece of furniture: its node id, class, room and the ids of the furniture close to it."""
+
+    id: int
+    class_name: str
+    room: int
+    close: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Thing:
+    """A movable thing: its class and the piece of furniture that it is on or in."""
+
+    class_name: str
+    inside: bool
+    place: _Item
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Apartment:
+    """What the tasks of one apartment share: room classes by id, furniture in the order of ids, clutter."""
+
+    rooms: dict[int, str]
+    furniture: tuple[_Item, ...]
+    clutter: tuple[_Thing, ...]
+
+
+def check_subjects(given: str) -> str:
+    """Look whether tasks can be about each of some words, with commas between them; none is right, too.
+
+    Raises:
+        ValueError: They cannot; the message lists what they can be about.
+    """
+    return check_names("object class or type of task", given, SUBJECTS) if given else ""
+
+
+def generate_house(
+    *,
+    seed: int,
+    rooms: int = 5,
+    tasks: int = 5,
+    varied: bool = False,
+    without: str = "",
+    about: str = "",
+) -> list[Task]:
+    """Make an apartment and its tasks.
+
+    The five WAH task types take turns, so that five tasks show each of them once. Every task can be solved: what its
+    goal needs lies on or in something within reach, and never where the goal wants it; see :func:`solution`. The goal's
+    conditions are in the order in which the instruction asks for them.
+
+    Args:
+        seed: Names the apartment; it becomes the ``env_id``.
+        rooms: How many rooms, 3 to 8: a kitchen, a living room, and bathrooms and bedrooms.
+        tasks: How many tasks, at least 1. More tasks leave the first ones as they are.
+        varied: Half of the tasks are of other types, to several places, too; the instructions are in the many words of
+            ``reactree_ros.household.wording``; things have numbers as high as in houses full of things.
+        without: What no task may be about: some of :data:`SUBJECTS`, with commas between. A task is about its type and
+            the classes that its goal names; such things still lie about. The tasks are the first ones that fit.
+        about: What each task must be about, at least one of these; empty: anything.
+
+    Returns:
+        The tasks as documents, as a task file has them; :func:`~reactree_ros.household.tasks.parse_tasks` makes
+        tasks of them, and ``json.dump`` a file.
+
+    Raises:
+        ValueError: There cannot be that many rooms or tasks, or no task can be about a word.
+        UserError: The house has no such tasks.
+    """
+    if rooms not in range(3, 9):
+        raise ValueError(f"an apartment has 3 to 8 rooms, not {rooms!r}")
+    if tasks < 1:
+        raise ValueError(f"an apartment needs at least 1 task, not {tasks!r}")
+    choice = _Choice(
+        house=f"house {seed} of {rooms} rooms",
+        without=frozenset(filter(None, check_subjects(without).split(","))),
+        about=frozenset(filter(None, check_subjects(about).split(","))),
+    )
+    if varied:
+        return _varied_house(seed, rooms, tasks, choice)
+    rng = random.Random(f"apartment {seed} {rooms}")
+    apartment = _make_apartment(rng, rooms)
+    names = list(_KINDS)
+    rng.shuffle(names)
+    documents: list[Task] = []
+    for number, rng, errand in choice.first(tasks, _plain_errands(seed, rooms, names)):
+        kind = _KINDS[errand.name]
+        needed = {thing: count for (thing, _), count in errand.wanted.items()}
+        room = rng.choice(list(apartment.rooms))
+        asked = list(needed.items())
+        rng.shuffle(asked)
+        documents.append(
+            {
+                "task_id": number,
+                "task_name": errand.name,
+                "nl_instructions": [_instruct(rng, errand.name, dict(asked))],
+                "task_goal": _goal_keys(kind, dict(asked)),
+                "env_id": seed,
+                "init_room": apartment.rooms[room],
+                "init_graph": _graph(apartment, _place_things(rng, apartment, kind, needed), room),
+            }
+        )
+    return documents
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Choice:
+    """Which of the errands of a house become its tasks."""
+
+    house: str
+    without: frozenset[str]
+    about: frozenset[str]
+
+    def first(
+        self, tasks: int, drawn: Iterable[tuple[random.Random, Errand]]
+    ) -> Iterator[tuple[int, random.Random, Errand]]:
+        """Yield the first that fit, so many, numbered from 1, each with what else of it is drawn by.
+
+        Raises:
+            UserError: None fits for too long.
+        """
+        number = others = 0
+        for rng, errand in drawn:
+            if self._fits(errand.subjects):
+                number, others = number + 1, 0
+                yield number, rng, errand
+            else:
+                others += 1
+            if number == tasks:
+                return
+            if others == _MOST_DRAWN:
+                raise UserError(self._nothing())
+
+    def _fits(self, subjects: frozenset[str]) -> bool:
+        return not subjects & self.without and (not self.about or bool(subjects & self.about))
+
+    def _nothing(self) -> str:
+        given = (("about", self.about), ("without", self.without))
+        asked = " ".join(f"{name}={','.join(sorted(words))}" for name, words in given if words)
+        return (
+            f"{self.house}: {_MOST_DRAWN} tasks were drawn and none of them fits {asked}; "
+            "name fewer things in without or more in about, or take another first_seed, rooms or varied"
+        )
+
+
+def _plain_errands(seed: int, rooms: int, names: Sequence[str]) -> Iterator[tuple[random.Random, Errand]]:
+    for index in itertools.count():
+        rng = random.Random(f"task {seed} {rooms} {index}")
+        yield rng, _errand_of(rng, names[index % len(names)])
+
+
+def _varied_errands(seed: int, rooms: int, classes: Collection[str]) -> Iterator[tuple[random.Random, Errand]]:
+    for index in itertools.count():
+        rng = random.Random(f"varied task {seed} {rooms} {index}")
+        yield rng, _errand_of(rng, rng.choice(list(_KINDS))) if rng.random() < _USUAL else draw_errand(rng, classes)
+
+
+def _varied_house(seed: int, rooms: int, tasks: int, choice: _Choice) -> list[Task]:
+    rng = random.Random(f"varied apartment {seed} {rooms}")
+    apartment = _make_apartment(rng, rooms, plenty=rng.choice((1, 1, 2)))
+    classes = {item.class_name for item in apartment.furniture}
+    documents: list[Task] = []
+    for number, rng, errand in choice.first(tasks, _varied_errands(seed, rooms, classes)):
+        room = rng.choice(list(apartment.rooms))
+        things = _place_varied(rng, apartment, errand)
+        goal = {f"{_relation(place)}_{thing}_{place}": count for (thing, place), count in errand.wanted.items()}
+        documents.append(
+            {
+                "task_id": number,
+                "task_name": errand.name,
+                "nl_instructions": [say_errands(rng, _wishes(rng, apartment, errand, things), errand.switches)],
+                "task_goal": goal | {f"turnOn_{name}": 1 for name in errand.switches},
+                "env_id": seed,
+                "init_room": apartment.rooms[room],
+                "init_graph": _graph(replace(apartment, clutter=()), things, room),
+            }
+        )
+    return documents
+
+
+def _relation(place: str) -> str:
+    return "inside" if "CONTAINERS" in CLASSES[place].properties else "on"
+
+
+def _errand_of(rng: random.Random, name: str) -> Errand:
+    """Draw an errand of one of WAH's types."""
+    kind = _KINDS[name]
+    needed = _draw_goal(rng, kind)
+    wanted = {(thing, kind.receptacle): count for thing, count in needed.items()}
+    return Errand(name=name, wanted=wanted, switches=(kind.receptacle,) if kind.turn_on else ())
+
+
+def _out_of_reach(thing: _Thing) -> bool:
+    return thing.inside and thing.place.class_name in NEVER_OPEN
+
+
+def _wishes(rng: random.Random, apartment: _Apartment, errand: Errand, things: Sequence[_Thing]) -> list[Wish]:
+    """Return what the instruction says of what is wanted; now and then where it is."""
+    wishes = []
+    for (name, place), count in errand.wanted.items():
+        one = rng.choice([thing for thing in things if thing.class_name == name and not _out_of_reach(thing)])
+        at = "in" if one.inside else "on", one.place.class_name, apartment.rooms[one.place.room]
+        source = at if rng.random() < _TOLD_WHERE else None
+        inside = _relation(place) == "inside"
+        wishes.append(Wish(thing=name, count=count, place=place, inside=inside, source=source))
+    return wishes
+
+
+# ---- apartment ----------------------------------------------------------------------------------------------------
+
+
+def _make_apartment(rng: random.Random, count: int, plenty: int = 1) -> _Apartment:
+    others = count - 2
+    bathrooms = rng.randint(0, 1) if others == 1 else rng.randint(1, others // 2)
+    names = ["bathroom"] * bathrooms + ["bedroom"] * (others - bathrooms) + ["kitchen", "livingroom"]
+    rooms = dict(enumerate(names, start=11))
+    furniture = _furnish(rng, rooms)
+    clutter = []
+    for classes, most, places in _CLUTTER:
+        for name in classes.split():
+            for _ in range(rng.randint(0, most * plenty)):
+                options = _options(places, furniture)
+                if options:
+                    clutter.append(_put(rng, name, options))
+    return _Apartment(rooms=rooms, furniture=furniture, clutter=tuple(clutter))
+
+
+def _furnish(rng: random.Random, rooms: Mapping[int, str]) -> tuple[_Item, ...]:
+    order = list(rooms)
+    rng.shuffle(order)  # whether sink 1 is in the kitchen or in a bathroom
+    spots: list[tuple[str, int, int, float]] = []  # class name, room, line, metres along the line
+    for room in order:
+        lines = _lines(rng, rooms[room])
+        rng.choice(lines).append(("lightswitch",))
+        for number, line in enumerate(lines):
+            at = 0.0
+            for group in line:
+                width = _WIDTHS.get(group[0], 0.6)
+                spots.extend((name, room, number, at + width / 2) for name in group)
+                at += width
+    spots.sort(key=lambda spot: spot[0])  # stable: ids go by class, then by room and place
+    return tuple(
+        _Item(
+            id=101 + index,
+            class_name=name,
+            room=room,
+            close=tuple(
+                101 + other
+                for other, (_, its_room, its_line, its_at) in enumerate(spots)
+                if other != index and (its_room, its_line) == (room, line) and abs(its_at - at) <= _REACH
+            ),
+        )
+        for index, (name, room, line, at) in enumerate(spots)
+    )
+
+
+def _lines(rng: random.Random, room: str) -> list[list[tuple[str, ...]]]:
+    """Draw the furniture of a room: lines of groups; what is in one group stands at the same place."""
+
+    def some(chance: float, *group: str) -> list[tuple[str, ...]]:
+        return [group] if rng.random() < chance else []
+
+    def mixed(*parts: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+        line = [group for part in parts for group in part]
+        rng.shuffle(line)
+        return line
+
+    desk = ("desk", "chair", "computer")
+    if room == "kitchen":
+        appliances: list[tuple[str, ...]] = [
+            ("fridge",),
+            ("dishwasher", "kitchencabinet"),
+            ("stove", "kitchencabinet"),
+            ("kitchencounter", "sink", "faucet", "kitchencabinet"),
+            ("kitchencounter", "toaster", "kitchencabinet"),
+            ("kitchencounter", "microwave", "kitchencabinet"),
+        ]
+        seats = rng.choice([("bench", "bench"), ("chair", "chair"), ("bench", "chair"), ("chair",) * 4])
+        tables: list[tuple[str, ...]] = [("kitchentable", *seats)]
+        wall = mixed(appliances, some(0.5, "kitchencabinet"), some(0.5, "kitchencabinet"), some(0.4, "garbagecan"))
+        return [wall, tables + some(0.15, "kitchentable", "bench"), mixed(some(0.4, "bookshelf"), some(0.2, "chair"))]
+    if room == "livingroom":
+        wall = mixed(some(0.8, "bookshelf"), some(0.4, "bookshelf"), some(0.6, "cabinet"), some(0.4, *desk))
+        return [[("sofa",), ("coffeetable",), ("tv",)], wall + some(0.3, "sofa") + some(0.3, "chair")]
+    if room == "bathroom":
+        counter: list[tuple[str, ...]] = [("bathroomcounter", "sink", "faucet", "bathroomcabinet")]
+        racks: list[tuple[str, ...]] = [("towelrack",)] * rng.randint(1, 3)
+        extras = some(0.6, "washingmachine") + some(0.3, "garbagecan") + some(0.2, "closet")
+        return [mixed(counter, [("toilet",)], racks, extras)]
+    sleeping = [("nightstand",), ("bed",), *some(0.5, "nightstand")]
+    wall = mixed([("closet",)], some(0.6, *desk), some(0.6, "bookshelf"), some(0.4, "cabinet"), some(0.2, "bench"))
+    return [sleeping, wall + some(0.2, "tv"), some(0.15, "coffeetable")]
+
+
+# ---- things -------------------------------------------------------------------------------------------------------
+
+
+def _options(places: str, furniture: Iterable[_Item]) -> dict[tuple[bool, str], tuple[float, list[_Item]]]:
+    """Read a line of places: (inside, class) -> its weight and the pieces of that class, if there are any."""
+    pieces = defaultdict(list)
+    for item in furniture:
+        pieces[item.class_name].append(item)
+    options = {}
+    for entry in places.split(", "):
+        preposition, name, weight = entry.split()
+        if name in pieces:
+            options[preposition == "in", name] = (float(weight), pieces[name])
+    return options
+
+
+def _put(rng: random.Random, class_name: str, options: Mapping[tuple[bool, str], tuple[float, list[_Item]]]) -> _Thing:
+    inside, name = rng.choices(list(options), weights=[weight for weight, _ in options.values()])[0]
+    return _Thing(class_name=class_name, inside=inside, place=rng.choice(options[inside, name][1]))
+
+
+def _place_things(
+    rng: random.Random, apartment: _Apartment, kind: _Kind, needed: Mapping[str, int]
+) -> tuple[_Thing, ...]:
+    """Place what tasks are about: at least what the goal needs, none of its classes where the goal wants it."""
+    things = []
+    for name, places in _PLACES.items():
+        count = max(needed.get(name, 0), 1) + rng.randint(0, 1) if name in needed else rng.randint(0, 2)
+        for _ in range(count):
+            odd = rng.random() < _ODD
+            options = _options(_ODD_PLACES if odd else places, apartment.furniture)
+            if name in needed:
+                options.pop((kind.relation == "inside", kind.receptacle), None)
+            things.append(_put(rng, name, options))
+    return tuple(things)
+
+
+def _place_varied(rng: random.Random, apartment: _Apartment, errand: Errand) -> tuple[_Thing, ...]:
+    """Place all that moves: at least what is wanted, none where it is wanted, and some out of reach."""
+    places: dict[str, set[str]] = defaultdict(set)
+    counts: Counter[str] = Counter()
+    for (name, place), count in errand.wanted.items():
+        places[name].add(place)
+        counts[name] += count
+    things = [thing for thing in apartment.clutter if thing.class_name not in places]
+    for name in dict.fromkeys((*_PLACES, *places)):
+        count = counts[name] + rng.randint(0, 1) if name in places else rng.randint(0, 2)
+        for _ in range(count):
+            usual = _PLACES.get(name) or _CLUTTER_PLACES[name]
+            for line in (_ODD_PLACES if rng.random() < _ODD else usual, _OTHER_PLACES):
+                options = {
+                    (inside, at): found
+                    for (inside, at), found in _options(line, apartment.furniture).items()
+                    if at not in places[name]
+                }
+                if options:
+                    things.append(_put(rng, name, options))
+                    break
+    out_of_sight = _options(_OUT_OF_SIGHT, apartment.furniture)
+    for name in rng.sample([*_PLACES, *_CLUTTER_PLACES], 10) if out_of_sight else ():
+        things += [_put(rng, name, out_of_sight) for _ in range(rng.randint(1, _MOST_OUT_OF_SIGHT))]
+    rng.shuffle(things)
+    return tuple(things)
+
+
+def _draw_goal(rng: random.Random, kind: _Kind) -> dict[str, int]:
+    total = rng.randint(kind.fewest, kind.most)
+    needed = dict.fromkeys(rng.sample(kind.classes, total), 1)
+    countable = [name for name in needed if name in _PLURALS]
+    if countable and total < 5 and rng.random() < 0.1:
+        needed[rng.choice(countable)] = 2
+    return needed
+
+
+def _goal_keys(kind: _Kind, needed: Mapping[str, int]) -> dict[str, int]:
+    goal = {f"{kind.relation}_{name}_{kind.receptacle}": count for name, count in needed.items()}
+    if kind.turn_on:
+        goal[f"turnOn_{kind.receptacle}"] = 1
+    return goal
+
+
+# ---- graph --------------------------------------------------------------------------------------------------------
+
+
+def _node(node: int, class_name: str) -> dict[str, Any]:
+    about = CLASSES[class_name]
+    states = ["CLOSED"] if "CAN_OPEN" in about.properties else []
+    if "HAS_SWITCH" in about.properties:
+        states.append("ON" if class_name in ("lightswitch", "fridge") else "OFF")
+    return {
+        "id": node,
+        "class_name": class_name,
+        "category": about.category,
+        "properties": sorted(about.properties),
+        "states": states,
+    }
+
+
+def _edge(from_id: int, relation: str, to_id: int) -> dict[str, Any]:
+    return {"from_id": from_id, "relation_type": relation, "to_id": to_id}
+
+
+def _graph(apartment: _Apartment, things: Sequence[_Thing], start: int) -> dict[str, Any]:
+    movable = dict(enumerate(sorted((*apartment.clutter, *things), key=lambda thing: thing.class_name), start=1001))
+    nodes = [_node(1, "character")]
+    nodes += [_node(room, name) for room, name in apartment.rooms.items()]
+    nodes += [_node(item.id, item.class_name) for item in apartment.furniture]
+    nodes += [_node(node, thing.class_name) for node, thing in movable.items()]
+    edges = [_edge(1, "INSIDE", start)]
+    edges += [_edge(item.id, "INSIDE", item.room) for item in apartment.furniture]
+    at = defaultdict(list)  # what is on or in each piece of furniture
+    for node, thing in movable.items():
+        at[thing.place.id].append(node)
+        if thing.inside:
+            edges.append(_edge(node, "INSIDE", thing.place.id))
+        else:
+            edges += [_edge(node, "INSIDE", thing.place.room), _edge(node, "ON", thing.place.id)]
+    for item in apartment.furniture:
+        reached = [node for place in (item.id, *item.close) for node in at[place]]
+        edges += [_edge(item.id, "CLOSE", other) for other in (*item.close, *sorted(reached))]
+    for node, thing in movable.items():
+        here = sorted((thing.place.id, *thing.place.close, *at[thing.place.id]))
+        edges += [_edge(node, "CLOSE", other) for other in here if other != node]
+    return {"nodes": nodes, "edges": edges}
+
+
+# ---- instruction --------------------------------------------------------------------------------------------------
+
+_PLURALS = {
+    "apple": "apples",
+    "cupcake": "cupcakes",
+    "cutleryfork": "cutlery forks",
+    "pancake": "pancakes",
+    "plate": "plates",
+    "poundcake": "pound cakes",
+    "pudding": "puddings",
+    "waterglass": "water glasses",
+    "wineglass": "wine glasses",
+}
+_EVERYDAY = {"cutleryfork": "fork", "wine": "bottle of wine"}
+
+# {at}: "on(to) the coffee table"; {on}: the same without to; {then}: ", then turn it on" or nothing.
+_TEMPLATES = (
+    "Put {items} {at}{then}.",
+    "Put {items} {at}{then}",
+    "Please put {items} {at}{then}.",
+    "Place {items} {at}{then}.",
+    "Robot, please put {items} {at}{then}.",
+    "Could you please put {items} {at}{then}?",
+    "Can you place {items} {at}{then}, please?",
+    "I need {items} {on}{then}.",
+    "Take {items} and put {them} {at}{then}.",
+    "Find {items} and put {them} {at}{then}.",
+    "Hey robot, please get {items} and place {them} {at}{then}.",
+    "Collect {items} and place {them} {at}{then}.",
+    "Please go and get {items}. Put {them} {at}{then}.",
+)
+_LIST_TEMPLATES = (
+    "I need you to put the following items {on}{then}:\n{list}",
+    "Please put these things {on}{then}:\n{list}",
+    "Put the following {on}{then}: {items}",
+)
+_SENTENCE_EACH = ("Put {item} {on}.", "Please put {item} {on}.", "Get {item} and put it {on}.")
+_OWN_TEMPLATES = {
+    "setup_table": (
+        "Set the kitchen table with {items}.",
+        "Lay {items} on the kitchen table, please.",
+        "Bring {items} to the kitchen table.",
+    ),
+    "put_dishwasher": (
+        "Load the dishwasher with {items}{then}.",
+        "Open the dishwasher and put in {items}. Close the door and turn the dishwasher on.",
+        "Please load {items} into the dishwasher{then}.",
+    ),
+    "prepare_food": (
+        "Please bring {items} to the kitchen table.",
+        "Serve {items} on the kitchen table.",
+        "Prepare the meal: put {items} on the kitchen table.",
+    ),
+    "put_fridge": (
+        "Store {items} in the fridge.",
+        "Please put {items} away in the fridge.",
+        "Open the fridge and put {items} inside, please.",
+    ),
+    "prepare_snack": (
+        "Bring me {items} and put {them} on the coffee table.",
+        "Can you bring {items} to the coffee table, please?",
+        "Serve {items} on the coffee table.",
+    ),
+}
+_THEN = (" and turn it on", ", then turn it on", " and start it")
+_THEN_LATER = (". Then turn on the dishwasher", ". Once done, turn the dishwasher on")
+
+
+def _phrase(rng: random.Random, class_name: str, count: int, style: str) -> str:
+    """Name `count` things of a class: "1 apple", "one apple", "an apple", "the apple" or "apple"."""
+    if count > 1:
+        number = str(count) if style == "digit" else "two"
+        return f"the {number} {_PLURALS[class_name]}" if style == "the" else f"{number} {_PLURALS[class_name]}"
+    word = CLASSES[class_name].word
+    if class_name in _EVERYDAY and style != "bare" and rng.random() < 0.25:
+        word = _EVERYDAY[class_name]
+    article = "an" if word[0] in "aeiou" else "a"
+    return {"digit": "1 ", "word": "one ", "article": f"{article} ", "the": "the ", "bare": ""}[style] + word
+
+
+def _instruct(rng: random.Random, task_name: str, needed: Mapping[str, int]) -> str:
+    kind = _KINDS[task_name]
+    receptacle = CLASSES[kind.receptacle].word
+    plain, *others = ("on", "on", "onto") if kind.relation == "on" else ("in", "in", "into", "inside")
+    things = needed.items()
+    several = sum(needed.values()) > 1
+    if several and not kind.turn_on and max(needed.values()) == 1 and rng.random() < 0.1:
+        sentence, between = rng.choice(_SENTENCE_EACH), rng.choice(("\n", " "))
+        items = [_phrase(rng, name, 1, "the") for name, _ in things]
+        return between.join(sentence.format(item=item, on=f"{plain} the {receptacle}") for item in items)
+    template = rng.choice((*_TEMPLATES, *(_LIST_TEMPLATES if several else ()), *_OWN_TEMPLATES[task_name]))
+    style = rng.choice(("digit", "digit", "word", "article", "the", "bare" if several else "the"))
+    then = rng.choice(_THEN) if kind.turn_on else ""
+    if kind.turn_on and template.endswith("{then}.") and rng.random() < 0.4:
+        then = rng.choice(_THEN_LATER)
+    text: str = template.format(
+        items=_joined(rng, [_phrase(rng, name, count, style) for name, count in things]),
+        list="\n".join(f"- {_phrase(rng, name, count, 'digit')}" for name, count in things),
+        at=f"{rng.choice(others)} the {receptacle}",
+        on=f"{plain} the {receptacle}",
+        them="them" if several else "it",
+        then=then,
+    )
+    return text
+
+
+def _joined(rng: random.Random, phrases: Sequence[str]) -> str:
+    *first, last = phrases
+    if not first:
+        return last
+    if len(first) == 1:
+        return f"{first[0]} and {last}"
+    return ", ".join(first) + rng.choice((", and ", " and ")) + last
+
+
+# ---- solution -----------------------------------------------------------------------------------------------------
+
+
+def solution(task: Task) -> list[str]:
+    """List the skills that reach a generated task's goal from its start, read off its graph.
+
+    Two things are carried at a time. What the goal wants filled is opened first and closed last.
+
+    Args:
+        task: As :func:`generate_house` makes it.
+
+    Raises:
+        ValueError: The goal needs more things of a class than can be picked up.
+    """
+    errand = _Errand(task["init_graph"])
+    wanted: dict[int, list[int]] = {}
+    filled, turned_on = [], []
+    for key, count in task["task_goal"].items():
+        relation, *names = key.split("_")
+        receptacle = errand.instances(names[-1])[0]
+        if relation == "turnOn":
+            turned_on.append(receptacle)
+            continue
+        found = [node for node in errand.instances(names[0]) if errand.within_reach(node)]
+        if len(found) < count:
+            raise ValueError(f"{key} needs {count} of {names[0]}, of which {len(found)} can be picked up")
+        wanted.setdefault(receptacle, []).extend(found[:count])
+        openable = "CAN_OPEN" in CLASSES[names[-1]].properties
+        if relation == "inside" and openable and receptacle not in filled:
+            filled.append(receptacle)
+    for receptacle, things in wanted.items():
+        if receptacle in filled:
+            errand.open(receptacle)
+        for start in range(0, len(things), 2):
+            errand.carry(things[start : start + 2], receptacle)
+        if receptacle in filled:
+            errand.skills.append(f"close {errand.labels[receptacle]}")
+    for receptacle in turned_on:
+        if errand.at != receptacle:
+            errand.walk(receptacle)
+        errand.skills.append(f"turn on {errand.labels[receptacle]}")
+    return errand.skills
+
+
+class _Errand:
+    """Skills so far, and where they leave the agent and the doors."""
+
+    def __init__(self, graph: Mapping[str, Any]) -> None:
+        self.skills: list[str] = []
+        self.at = 0
+        self.labels: dict[int, str] = {}
+        self._classes: dict[int, str] = {node["id"]: node["class_name"] for node in graph["nodes"]}
+        self._closed = {node["id"] for node in graph["nodes"] if "CLOSED" in node["states"]}
+        self._inside = _targets(graph, "INSIDE")
+        self._places = self._inside | _targets(graph, "ON")
+        self._room = self._inside[1]
+        ranks: Counter[str] = Counter()
+        for node, name in sorted(self._classes.items()):
+            ranks[name] += 1
+            self.labels[node] = f"{CLASSES[name].word} {ranks[name]}"
+
+    def instances(self, class_name: str) -> list[int]:
+        return sorted(node for node, name in self._classes.items() if name == class_name)
+
+    def within_reach(self, thing: int) -> bool:
+        return thing in self._places and self._classes[self._inside[thing]] not in NEVER_OPEN
+
+    def walk(self, place: int) -> None:
+        room = self._inside[place]
+        if room != self._room:
+            self._room = room
+            self.skills.append(f"go to {self.labels[room]}")
+        self.skills.append(f"go to {self.labels[place]}")
+        self.at = place
+
+    def open(self, place: int) -> None:
+        self.walk(place)
+        if place in self._closed:
+            self._closed.remove(place)
+            self.skills.append(f"open {self.labels[place]}")
+
+    def carry(self, things: Sequence[int], receptacle: int) -> None:
+        for thing in things:
+            place = self._places[thing]
+            if self._inside[thing] == place:
+                self.open(place)
+            else:
+                self.walk(place)
+            self.skills.append(f"pick up {self.labels[thing]}")
+        self.walk(receptacle)
+        self.skills += [f"put down {self.labels[thing]}" for thing in things]
+
+
+def _targets(graph: Mapping[str, Any], relation: str) -> dict[int, int]:
+    return {edge["from_id"]: edge["to_id"] for edge in graph["edges"] if edge["relation_type"] == relation}

@@ -1,0 +1,304 @@
+"""The words that people use for what is in a house, as phrases that lead to words of the VirtualHome vocabulary.
+
+A phrase is looked up without its spaces, so that "dish washer", "dishwasher" and "cup cake" need no line of their own;
+a plural is brought to its singular, and a word that is not known to one that differs by a single slip.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from reactree_ros.household.vocabulary import CLASSES
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+class Kind(enum.Enum):
+    """What a phrase is about."""
+
+    THING = "thing"
+    PLACE = "place"
+    ROOM = "room"
+    GROUP = "group"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a phrase means.
+
+    Attributes:
+        kind: What it is about.
+        words: Words of the vocabulary; several for a group ("drinks").
+        plural: Whether the phrase was in the plural, which its meaning is not.
+    """
+
+    kind: Kind
+    words: tuple[str, ...]
+    plural: bool = False
+
+
+TABLE = "table"
+"""A table of which it is not said which."""
+WASHER = "washer"
+"""A washing machine, or a dishwasher where dishes go in."""
+GLASS_OF_WINE = "glass of wine"
+"""The wine, or the glass where a table is laid."""
+GLASSES = "glasses"
+"""A pair of spectacles, or a wine glass and a water glass; also the word of the vocabulary for the former."""
+
+# What a thing is also called. "X bottle", "a piece of X" and the like are understood without a line here.
+_THINGS = {
+    "alcohol": "liquor, whisky, whiskey, spirits",
+    "bananas": "banana",
+    "bar soap": "soap, bar of soap",
+    "bell pepper": "pepper, capsicum, paprika",
+    "bottled water": "water bottle, bottle of water, mineral water",
+    "bowl": "dish bowl, soup bowl, cereal bowl, salad bowl",
+    "candy bar": "chocolate bar, candy, chocolate",
+    "cell phone": "phone, cellphone, mobile, mobile phone, smartphone",
+    "cereal": "cereals, cornflakes",
+    "chips": "crisps, chip",
+    "chocolate syrup": "syrup, chocolate sauce",
+    "Chinese food": "chinese",
+    "coffee pot": "coffee, pot of coffee, cup of coffee, mug of coffee, coffee jug, coffee carafe, pot coffee",
+    "computer": "laptop, pc",
+    "condiment bottle": "condiment, ketchup, sauce, sauce bottle, mustard",
+    "condiment shaker": "salt, salt shaker, pepper shaker, shaker",
+    "cooking pot": "pot, saucepan, stockpot",
+    "creamy buns": "bun, buns, creamy bun",
+    "cupcake": "cup cake, muffin, fairy cake",
+    "cutlets": "cutlet",
+    "cutlery fork": "fork, cutlery, utensil, eating utensil, silverware, flatware, dinner fork, table fork",
+    "cutlery knife": "knife, table knife, dinner knife, butter knife, kitchen knife",
+    "cutting board": "chopping board",
+    "dishwashing liquid": "dish soap, washing up liquid, dishwasher liquid, detergent",
+    "face cream": "cream",
+    "faucet": "tap, water tap",
+    "frying pan": "pan, skillet, fry pan",
+    "glasses": "eyeglasses, spectacles, reading glasses, sunglasses",
+    "juice": "fruit juice, orange juice, apple juice, fruit drink, juice drink",
+    "light switch": "light, lights, lamp switch",
+    "lotion bottle": "lotion",
+    "minced meat": "mince, ground beef, ground meat, meat",
+    "mug": "cup, coffee cup, coffee mug, tea cup, tea mug",
+    "notes": "note, notebook, notepad",
+    "pancake": "pan cake, flapjack, hotcake, griddle cake",
+    "pants": "trousers, jeans, pair of pants",
+    "pie": "apple pie",
+    "pile of clothes": "clothes, laundry, clothing",
+    "plate": "dinner plate, dish, platter, side plate",
+    "pound cake": "cake, pound of cake, loaf cake, sponge cake, chocolate cake, birthday cake, lb cake",
+    "pudding": "chocolate pudding, custard",
+    "remote control": "remote, controller, tv remote",
+    "salmon": "fish",
+    "shirt": "t shirt, tshirt, blouse",
+    "slice of bread": "bread, toast, bread slice",
+    "sports ball": "ball, football, basketball",
+    "sundae": "ice cream, ice cream sundae",
+    "table lamp": "lamp, desk lamp, bedside lamp",
+    "teddy bear": "teddy, stuffed bear",
+    "toilet paper": "toilet roll",
+    "tv": "television, telly, tv set",
+    "washing sponge": "sponge",
+    "water glass": (
+        "glass, glass cup, drinking glass, tumbler, glass of water, glass for water, water cup, cup of water, drinking "
+        "cup, water"
+    ),
+    "wine": "bottle of wine, wine bottle, red wine, white wine, bottle wine",
+    "wine glass": "goblet, wine goblet, glass for wine, wine cup, stem glass",
+}
+
+# Where things are put or looked for.
+_PLACES = {
+    "bathroom cabinet": "medicine cabinet",
+    "bathroom counter": "vanity, bathroom sink counter",
+    "bathtub": "bath, tub",
+    "bed": "",
+    "bench": "kitchen bench",
+    "bookshelf": "bookcase, book case, shelf, shelves, book shelves",
+    "cabinet": "sideboard",
+    "chair": "seat, armchair, kitchen chair, dining chair",
+    "closet": "wardrobe",
+    "coffee table": "living room table, lounge table, sofa table, tea table, side table, low table, snack table",
+    "coffee maker": "coffee machine, coffeemaker, espresso machine",
+    "desk": "work desk, writing desk, computer desk, study desk",
+    "dishwasher": "dish washing machine, dishwashing machine, dishes washer",
+    "fridge": "refrigerator, icebox, freezer, fridge freezer, cooler",
+    "garbage can": "trash can, trash, trash bin, bin, garbage, garbage bin, rubbish bin, dustbin, waste bin",
+    "kitchen cabinet": "cupboard, kitchen cupboard, dishes cupboard, dish cupboard, pantry, larder, wall cupboard",
+    "kitchen counter": (
+        "counter, countertop, counter top, kitchen countertop, worktop, work top, kitchen worktop, work surface, "
+        "kitchen top, kitchen surface, kitchen island"
+    ),
+    "kitchen table": (
+        "dining table, dinner table, dining room table, breakfast table, lunch table, eating table, table in the "
+        "kitchen, diner table"
+    ),
+    "microwave oven": "microwave",
+    "nightstand": "night stand, bedside table, night table, bedside cabinet",
+    "sink": "basin, kitchen sink, wash basin, bathroom sink",
+    "sofa": "couch, settee",
+    "stove": "oven, cooker, hob, stovetop, stove top",
+    "toaster": "",
+    "toilet": "",
+    "tv stand": "",
+    "washing machine": "laundry machine, clothes washer",
+}
+
+_ROOMS = {
+    "bathroom": "bath room, restroom, washroom",
+    "bedroom": "bed room",
+    "kitchen": "kitchen room",
+    "living room": "livingroom, lounge, sitting room, family room, front room",
+}
+
+# What is said for several kinds at once; things of the kinds that household tasks are about.
+_GROUPS = {
+    ("wine glass", "water glass"): (
+        "wine and water glass, water and wine glass, wine glass and water glass, glassware, drinking glassware"
+    ),
+    ("plate", "cutlery fork", "water glass", "wine glass"): "dishes, tableware, dishware, dinnerware, crockery",
+    ("pudding", "cupcake", "pound cake"): "dessert, treat, sweets",
+    ("cupcake", "pound cake"): "cakes, baked good",
+    ("juice", "wine"): "drink, beverage, drinks",
+    ("apple",): "fruit, fruits",
+    ("apple", "cupcake", "pudding"): "snack, food, meal, foodstuff",
+}
+
+TABLEWARE = frozenset({"bowl", "cutlery fork", "cutlery knife", "mug", "plate", "water glass", "wine glass"})
+"""What a table is laid with and a dishwasher is filled with."""
+
+SURFACE_OF_ROOM = {
+    "bathroom": "bathroom counter",
+    "bedroom": "bed",
+    "kitchen": "kitchen table",
+    "living room": "coffee table",
+}
+"""Where a thing is put that is to be in a room, no more being said."""
+
+CONTAINERS = word_set(
+    "bag bar bottle bowl box bunch can carton container cup dish drink glass jar jug loaf mug pack packet piece "
+    "portion pot roll scoop serving slice tin tub"
+)
+"""What a thing comes in: a bottle of wine, a juice container."""
+
+# Words of everyday English that are no slip of a word above, though a single letter makes the difference.
+_COMMON = word_set(
+    "apply bake basic beside besides better black break broad cares chart click close closed closer closes clothe "
+    "cooked cooled dine fair freeze garage longer make makes mine noted paint pattern place places plane plans plant "
+    "plants produce remove sand setting settle shall sheet shell short since small solve space stack stead still stone "
+    "store tasty tell washed while whisk"
+)
+
+_SLIP_LENGTH = 4  # shorter words are left as they are written
+
+
+def _phrases(table: dict[str, str], kind: Kind) -> Iterator[tuple[str, Entry]]:
+    for word, others in table.items():
+        for phrase in (word.lower(), *filter(None, others.split(", "))):
+            yield phrase, Entry(kind, (word,))
+
+
+def _all_phrases() -> Iterator[tuple[str, Entry]]:
+    for entry in CLASSES.values():
+        if entry.category != "Characters":
+            yield entry.word.lower(), Entry(Kind.ROOM if entry.category == "Rooms" else Kind.THING, (entry.word,))
+    yield from _phrases(_THINGS, Kind.THING)
+    yield from _phrases(_PLACES, Kind.PLACE)
+    yield from _phrases(_ROOMS, Kind.ROOM)
+    for words, others in _GROUPS.items():
+        for phrase in others.split(", "):
+            yield phrase, Entry(Kind.GROUP, words)
+    yield TABLE, Entry(Kind.PLACE, (TABLE,))
+    yield WASHER, Entry(Kind.PLACE, (WASHER,))
+    yield "glass of wine", Entry(Kind.THING, (GLASS_OF_WINE,))
+    yield "glass wine", Entry(Kind.THING, (GLASS_OF_WINE,))
+    yield "glasses", Entry(Kind.THING, (GLASSES,))
+
+
+_ENTRIES = {phrase.replace(" ", ""): entry for phrase, entry in _all_phrases()}
+_LONGEST = max(len(phrase.split()) for phrase, _ in _all_phrases())
+_PARTS = frozenset(part for phrase, _ in _all_phrases() for part in phrase.split()) | frozenset(_ENTRIES)
+
+
+def _without_one(word: str) -> set[str]:
+    return {word[:index] + word[index + 1 :] for index in range(len(word))}
+
+
+def _slips() -> dict[str, str]:
+    """Every part of a phrase with one letter missing, or whole, to that part; the shorter part where two meet."""
+    slips: dict[str, str] = {}
+    for part in sorted(_PARTS, key=lambda part: (len(part), part)):
+        if len(part) > _SLIP_LENGTH:
+            for slip in (part, *sorted(_without_one(part))):
+                slips.setdefault(slip, part)
+    return slips
+
+
+_SLIPS = _slips()
+
+
+def correct(word: str) -> str:
+    """The word that is meant: itself, or the one of the lexicon that one missing, added, other or swapped letter made.
+
+    The first letter is taken to be right, and common words of English are no slips.
+    """
+    if len(word) < _SLIP_LENGTH or word in _PARTS or word in _COMMON or not word.isalpha() or _singular(word) in _PARTS:
+        return word
+    meant = {
+        part for slip in (word, *_without_one(word)) if (part := _SLIPS.get(slip)) is not None and part[0] == word[0]
+    }
+    return min(meant, key=lambda part: (len(part), part), default=word)
+
+
+def _singular(word: str) -> str:
+    """A plural's singular, as the lexicon writes it; the word itself where it is none."""
+    for ending, singular in (("ies", "y"), ("ves", "fe"), ("ves", "f"), ("es", ""), ("s", "")):
+        if word.endswith(ending) and len(word) > len(ending) + 1:
+            candidate = word.removesuffix(ending) + singular
+            if candidate in _PARTS:
+                return candidate
+    return word
+
+
+def look_up(words: list[str], start: int) -> tuple[Entry, int] | None:
+    """The longest phrase that starts at a word.
+
+    Args:
+        words: Corrected words in lower case.
+        start: Where the phrase starts.
+
+    Returns:
+        What it means and how many words it takes, or None.
+    """
+    for length in range(min(_LONGEST, len(words) - start), 0, -1):
+        phrase = words[start : start + length]
+        if not all(word.isalpha() for word in phrase):
+            continue
+        entry = _ENTRIES.get("".join(phrase))
+        if entry is not None:
+            return entry, length
+        singular = _ENTRIES.get("".join([*phrase[:-1], _singular(phrase[-1])]))
+        if singular is not None:
+            return Entry(singular.kind, singular.words, plural=True), length
+    return None
+
+
+def named(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield what a text names: for each phrase of the lexicon in it the words of the vocabulary that it may mean."""
+    words = [correct(word) for word in re.findall("[a-z]+", text.lower())]
+    start = 0
+    while start < len(words):
+        found = look_up(words, start)
+        if found is None:
+            start += 1
+            continue
+        entry, length = found
+        yield entry.words
+        start += length

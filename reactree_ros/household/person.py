@@ -1,0 +1,401 @@
+"""A simulated person, who knows the goal of a household task and answers questions about it, and about nothing else.
+
+The goal is data, and so is what a question is about once it is read (:mod:`~reactree_ros.person.question`). An answer
+is put into words here, of the goal's words and of set phrases alone: nothing of a question comes back in its answer.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from pydantic import Field
+
+from reactree_ros.errors import UserError
+from reactree_ros.household.lexicon import TABLE, Kind, correct, look_up, named
+from reactree_ros.household.tasks import GoalCondition
+from reactree_ros.household.vocabulary import CLASSES
+from reactree_ros.household.wording import PLACES, THINGS, plural
+from reactree_ros.pending import Pending
+from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question
+from reactree_ros.person.question import Asked, Form, Part, read_question
+from reactree_ros.settings import Settings, read_settings
+
+#: By what way answers come.
+BY = "simulated"
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
+_UNCLEAR = ("What?", "Sorry, what do you mean?", "I do not understand the question.", "Pardon?", "Hm?")
+_BEYOND = ("I do not know.", "No idea, sorry.", "I cannot say.", "That I cannot tell you.", "I have no idea.")
+_NOTHING = ("None.", "I did not ask for that.", "That is not what I asked for.")
+_ANY = ("It does not matter which.", "Any of them.", "Whichever you find first.")
+_ALL = ("No, that is all.", "No.", "No, nothing else.", "That is everything, thank you.")
+_POLITE = (", please", ", please", ", thank you", ", if you would")
+#: What :meth:`str.format` makes of what is told; most of what people say is short.
+_SAID = {
+    Part.THINGS: (
+        "{}",
+        "{}",
+        "{}",
+        "I mean {}",
+        "I would like {}",
+        "oh, {}",
+        "{} would be nice",
+        "it is {} I want",
+    ),
+    Part.COUNT: ("{}", "{}", "{}", "just {}", "{} will do", "make it {}"),
+    Part.PLACE: ("{}", "{}", "{}", "{} is fine", "I want it {}", "that belongs {}", "they go {}"),
+    Part.STATE: ("turn on {}", "{} should be on", "switch {} on"),
+}
+
+
+class SimulatedPersonSettings(Settings):
+    """What can be set of a simulated person; a share of 0 is never, 1 is always."""
+
+    seed: int = Field(default=0, ge=0, description="what its words, and what follows, are drawn with")
+    patience: int = Field(default=20, ge=0, description="how many questions it answers in a run, and no more")
+    half: float = Field(default=0.0, ge=0, le=1, description="share of answers of several parts that tell only half")
+    unclear: float = Field(default=0.0, ge=0, le=1, description="share of questions at which it only says 'What?'")
+    silent: float = Field(default=0.0, ge=0, le=1, description="share of questions that it does not answer in time")
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A part of one goal condition, which a person may tell."""
+
+    part: Part
+    condition: GoalCondition
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a person told in one answer.
+
+    Attributes:
+        question: What it was asked.
+        facts: The parts of the goal that it told.
+        denied: Whether it said no to what was named in the question, which tells something, too.
+    """
+
+    question: str
+    facts: tuple[Fact, ...] = ()
+    denied: bool = False
+
+    def is_needless(self, instruction: str) -> bool:
+        """Whether nothing was told that the instruction does not name already."""
+        return not self.denied and all(_is_named(fact, instruction) for fact in self.facts)
+
+
+class SimulatedPerson(Person):
+    """Answers at once, by its settings; that it does not answer in time is said at once, too.
+
+    Args:
+        goal: The goal conditions of the task.
+        settings: How it answers.
+        of: Names the run, so that each has draws of its own.
+
+    Attributes:
+        told: What it told, by question, in order.
+    """
+
+    def __init__(
+        self, goal: Sequence[GoalCondition], settings: SimulatedPersonSettings | None = None, of: str = ""
+    ) -> None:
+        self._goal = tuple(goal)
+        self._settings = settings or SimulatedPersonSettings()
+        self._of = of
+        self.told: list[Told] = []
+
+    def ask(self, question: Question) -> Pending[Answer]:
+        """See :meth:`Person.ask`."""
+        settings, number = self._settings, len(self.told) + 1
+        rng = random.Random(f"person {settings.seed} {self._of} {number}")
+        chance = rng.random()
+        if number > settings.patience or chance < settings.silent:
+            self.told.append(Told(question.text))
+            late = number <= settings.patience
+            why = (
+                f"no answer within {question.seconds:g} s" if late else "the person does not want to be asked any more"
+            )
+            return Pending.failed(NobodyAnswers(why))
+        if question.skill:  # whether something may be done is no part of the goal
+            words, told = rng.choice(_BEYOND), Told(question.text)
+        elif rng.random() < settings.unclear:
+            words, told = rng.choice(_UNCLEAR), Told(question.text)
+        else:
+            words, told = _Answerer(self._goal, rng, settings.half).answer(question)
+        self.told.append(told)
+        return Pending.of(Answer(words, BY))
+
+    def needless(self, instruction: str) -> int:
+        """Return how many questions need not have been asked: their answers told nothing beyond the instruction."""
+        return sum(one.is_needless(instruction) for one in self.told)
+
+
+def read_person(text: str) -> dict[str, str]:
+    """Read who is asked as it is given on a command line, such as ``simulated:seed=1``; empty: nobody.
+
+    Raises:
+        UserError: There is no such person, or an option is not written as one.
+    """
+    if not text:
+        return {}
+    name, *options = text.split(":")
+    read = {"person": name}
+    for option in options:
+        setting, equals, value = option.partition("=")
+        if not equals or setting in read:
+            raise UserError(f"person '{name}': write each option once, as NAME=VALUE, not '{option}'")
+        read[setting] = value
+    return read
+
+
+def person_from_dict(values: Mapping[str, Any]) -> SimulatedPersonSettings:
+    """Read the settings of a person, whose name stands under ``person``.
+
+    Raises:
+        UserError: There is no such person, or a setting is wrong; the message names it.
+    """
+    name = values.get("person")
+    if name != BY:
+        raise UserError(f"person '{name}' is unknown; the only one that a bench can ask is '{BY}'")
+    others = {key: value for key, value in values.items() if key != "person"}
+    return read_settings(SimulatedPersonSettings, others, where=f"person '{BY}'")
+
+
+def person_to_dict(settings: SimulatedPersonSettings) -> dict[str, Any]:
+    """Write the settings of a person as :func:`person_from_dict` reads them."""
+    return {"person": BY, **settings.model_dump(mode="json")}
+
+
+@dataclass
+class _Answerer:
+    """Makes one answer.
+
+    Attributes:
+        goal: What the person knows.
+        rng: Draws its words.
+        half: Share of answers of which only half is told.
+    """
+
+    goal: Sequence[GoalCondition]
+    rng: random.Random
+    half: float
+    _question: str = field(default="", init=False)
+
+    def answer(self, question: Question) -> tuple[str, Told]:
+        """Return the answer and what it tells."""
+        asked = read_question(question.text)
+        self._question = question.text
+        answers: dict[Form, Callable[[Asked], tuple[str, Told]]] = {
+            Form.OPEN: self._open,
+            Form.CLOSED: self._closed,
+            Form.MORE: self._more,
+        }
+        if asked.form in answers:
+            return answers[asked.form](asked)
+        return self.rng.choice(_BEYOND if asked.form is Form.BEYOND else _UNCLEAR), Told(self._question)
+
+    # ------------------------------------------------------------------ kinds of questions
+
+    def _open(self, asked: Asked) -> tuple[str, Told]:
+        facts: list[Fact] = []
+        for part in asked.parts:
+            facts += [Fact(part, one) for one in self._meant(asked, part)]
+        if not facts:
+            return self.rng.choice(_NOTHING), Told(self._question, denied=bool(asked.things or asked.places))
+        if asked.parts == (Part.THINGS,) and self._names_just(asked, facts):
+            return self.rng.choice(_ANY), Told(self._question)
+        if self._is_in_doubt(asked, facts):
+            return self.rng.choice(("How many of what?", "Of what?")), Told(self._question)
+        return self._say(self._halved(facts))
+
+    def _closed(self, asked: Asked) -> tuple[str, Told]:
+        if asked.parts == (Part.STATE,):
+            facts = [Fact(Part.STATE, one) for one in self._meant(asked, Part.STATE)]
+            return self._yes(facts) if facts else self._no()
+        places = [Fact(Part.PLACE, one) for one in self._meant(asked, Part.PLACE)]
+        things = [Fact(Part.THINGS, one) for one in self._meant(asked, Part.THINGS)]
+        if len(asked.places) > 1:  # which of several
+            chosen = [one for one in places if _covers(asked.places, CLASSES[one.condition.target].word)]
+            return self._say(chosen) if chosen else self._no()
+        if len(asked.things) > 1 and " or " in self._question.casefold():
+            return self._say(things) if things else self._no()
+        if len(set(asked.numbers)) > 1:
+            counts = [Fact(Part.COUNT, one) for one in self._meant(asked, Part.COUNT)]
+            return self._say(counts[:1]) if counts else self._no()
+        wanted = {item for words in asked.things for item in words}
+        covered = all(any(CLASSES[one.condition.item].word in words for one in things) for words in asked.things)
+        if not covered or (asked.places and not things):
+            return self._no()
+        at = [one for one in things if not asked.places or _covers(asked.places, CLASSES[one.condition.target].word)]
+        if asked.numbers and any(one.condition.count != asked.numbers[0] for one in at):
+            return self._no()
+        facts = [one for one in at if wanted] + [Fact(Part.PLACE, one.condition) for one in at if asked.places]
+        return self._yes(facts) if facts else self._no()
+
+    def _more(self, asked: Asked) -> tuple[str, Told]:
+        places = [one for one in self._moved if _covers(asked.places, CLASSES[one.target].word)]
+        named_things = {word for words in asked.things for word in words}
+        left = [one for one in places or self._moved if CLASSES[one.item].word not in named_things]
+        if not left:
+            return self.rng.choice(_ALL), Told(self._question)
+        words, told = self._say(self._halved([Fact(Part.THINGS, one) for one in left]))
+        return f"{self.rng.choice(('Yes: ', 'Yes. ', '', 'Oh yes: '))}{words}", told
+
+    def _yes(self, facts: Sequence[Fact]) -> tuple[str, Told]:
+        return self.rng.choice(("Yes.", "Yes, please.", "Right.", "Exactly.")), Told(self._question, tuple(facts))
+
+    def _no(self) -> tuple[str, Told]:
+        return self.rng.choice(("No.", "No, thank you.", "Not that.")), Told(self._question, denied=True)
+
+    # ------------------------------------------------------------------ what is meant
+
+    @property
+    def _moved(self) -> list[GoalCondition]:
+        return [one for one in self.goal if one.item]
+
+    def _meant(self, asked: Asked, part: Part) -> list[GoalCondition]:
+        """Return the conditions that a part of a question is about."""
+        if part is Part.STATE:
+            switches = [one for one in self.goal if not one.item]
+            return [one for one in switches if not asked.places or _covers(asked.places, CLASSES[one.target].word)]
+        meant = self._moved
+        if asked.places and part is not Part.PLACE:
+            meant = [one for one in meant if _covers(asked.places, CLASSES[one.target].word)]
+        if asked.things:
+            things = [one for one in meant if _covers(asked.things, CLASSES[one.item].word)]
+            if things or not (asked.any_kind or part is Part.THINGS):
+                return things
+        return meant
+
+    def _names_just(self, asked: Asked, facts: Sequence[Fact]) -> bool:
+        """Whether what is asked which of is named in full: one apple is as good as another."""
+        items = {CLASSES[fact.condition.item].word for fact in facts}
+        return bool(asked.things) and items == {words[0] for words in asked.things if len(words) == 1}
+
+    def _is_in_doubt(self, asked: Asked, facts: Sequence[Fact]) -> bool:
+        """Whether "how many" has several answers, and nothing else tells them apart."""
+        counts = {fact.condition.count for fact in facts if fact.part is Part.COUNT}
+        return asked.parts == (Part.COUNT,) and len(counts) > 1
+
+    def _halved(self, facts: list[Fact]) -> list[Fact]:
+        if len(facts) > 1 and self.rng.random() < self.half:
+            return facts[: len(facts) // 2]
+        return facts
+
+    # ------------------------------------------------------------------ words
+
+    def _say(self, facts: Sequence[Fact]) -> tuple[str, Told]:
+        told = Told(self._question, tuple(facts))
+        parts = tuple(dict.fromkeys(fact.part for fact in facts))
+        if len(parts) > 1:
+            said = self._sentence(facts, parts)
+        else:
+            said = self.rng.choice(_SAID[parts[0]]).format(self._words_for(facts, parts[0]))
+        if self.rng.random() < 0.3:
+            said += self.rng.choice(_POLITE)
+        if self.rng.random() < 0.8:
+            said = f"{said[:1].upper()}{said[1:]}."
+        return said, told
+
+    def _words_for(self, facts: Sequence[Fact], part: Part) -> str:
+        conditions = [fact.condition for fact in facts]
+        if part is Part.COUNT:
+            return self._number(conditions[0].count, each=len(conditions) > 1)
+        if part is Part.THINGS:
+            return _joined([self._thing(one) for one in conditions])
+        if part is Part.PLACE:
+            return _joined([self._where(one) for one in {one.target: one for one in conditions}.values()])
+        return _joined([f"the {CLASSES[one.target].word}" for one in conditions])
+
+    def _sentence(self, facts: Sequence[Fact], parts: Sequence[Part]) -> str:
+        """Say several parts at once: ``two apples on the coffee table``."""
+        by_condition: dict[GoalCondition, list[Part]] = {}
+        for fact in facts:
+            by_condition.setdefault(fact.condition, []).append(fact.part)
+        said = []
+        for one, asked in by_condition.items():
+            words = []
+            if Part.COUNT in asked:
+                words.append(_NUMBERS[one.count] if one.count < len(_NUMBERS) else str(one.count))
+            if Part.THINGS in asked:
+                words.append(self._thing(one, bare=Part.COUNT in asked))
+            if Part.PLACE in asked:
+                words.append(self._where(one))
+            if Part.STATE in asked:
+                words.append(f"turn on the {CLASSES[one.target].word}")
+            said.append(" ".join(words))
+        return _joined([*dict.fromkeys(said)])
+
+    def _thing(self, condition: GoalCondition, *, bare: bool = False) -> str:
+        word = CLASSES[condition.item].word
+        head = word.split()[-1]
+        many = condition.count > 1
+        asked = not bare and len(word.split()) == 2 and self._asks_which(head)
+        if asked and self.rng.random() < 0.4:  # "which glass?", "the wine one"
+            return f"the {word.split()[0]} {'ones' if many else 'one'}"
+        name = word if self.rng.random() < 0.6 else self.rng.choice(_names(condition.item))
+        name = plural(name) if many else name
+        return name if bare or self.rng.random() < 0.3 else f"the {name}"
+
+    def _asks_which(self, head: str) -> bool:
+        """Whether the question is for which of what a noun names, as in "which glasses?"."""
+        return bool(re.search(rf"\b(?:which|what) (?:of the )?{head}(?:e?s)?\b", self._question.casefold()))
+
+    def _where(self, condition: GoalCondition) -> str:
+        target = CLASSES[condition.target]
+        *first, head = target.word.split()
+        if first and self._asks_which(head) and self.rng.random() < 0.3:
+            return f"the {' '.join(first)} one"
+        name = target.word if self.rng.random() < 0.6 else self.rng.choice(_names(condition.target))
+        return f"{'in' if condition.relation == 'inside' else 'on'} the {name}"
+
+    def _number(self, count: int, *, each: bool) -> str:
+        written = _NUMBERS[count] if count < len(_NUMBERS) else str(count)
+        number = self.rng.choice((str(count), written, written, *(("a couple",) if count == 2 else ())))
+        return f"{number} of each" if each else number
+
+
+@lru_cache(maxsize=256)
+def _names(class_name: str) -> tuple[str, ...]:
+    """Return what a thing or a piece of furniture is called, in words that nobody takes for another."""
+    word = CLASSES[class_name].word
+    names = THINGS.get(class_name) or PLACES.get(class_name) or (word,)
+    return tuple(name for name in names if name == word or {*named(name), *named(plural(name))} == {(word,)})
+
+
+def _joined(phrases: Sequence[str]) -> str:
+    *first, last = phrases
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _covers(named_words: Sequence[Sequence[str]], word: str) -> bool:
+    """Whether one of some phrases may mean a word; the table, of which nobody said which, may be any."""
+    return any(word in words or (TABLE in words and word.endswith(TABLE)) for words in named_words)
+
+
+def _is_named(fact: Fact, instruction: str) -> bool:
+    """Whether an instruction names a part of the goal, by a word that can mean nothing else."""
+    one = fact.condition
+    clear = {words[0] for words in named(instruction) if len(words) == 1}
+    if fact.part is Part.THINGS:
+        return CLASSES[one.item].word in clear
+    if fact.part is Part.PLACE:
+        return CLASSES[one.target].word in clear
+    words = re.findall("[a-z]+|[0-9]+", instruction.casefold())
+    if fact.part is Part.STATE:
+        return CLASSES[one.target].word in clear and bool({"turn", "switch", "start", "run", "press"} & set(words))
+    if one.count > 1:
+        said = {str(one.count), *_NUMBERS[one.count : one.count + 1], *(("couple", "pair") if one.count == 2 else ())}
+        return bool(said & set(words))
+    return _is_singular(CLASSES[one.item].word, [correct(word) for word in words])
+
+
+def _is_singular(word: str, words: list[str]) -> bool:
+    """Whether a thing is named in the singular, which says how many."""
+    found = (look_up(words, at) for at in range(len(words)))
+    return any(one[0].words == (word,) and one[0].kind is Kind.THING and not one[0].plural for one in found if one)

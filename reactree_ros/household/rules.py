@@ -1,0 +1,285 @@
+"""The household rules: skills, their pre-conditions, and the wording of every observation and refusal.
+
+One implementation for every source of a scene (paper, appendix B.2; wording as in the recordings).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.household.scene import HANDS, Scene, Thing
+from reactree_ros.household.tasks import GoalCondition
+from reactree_ros.world.port import Observation, Outcome, Score, Seen
+
+# A desk can be opened, but an arrival does not say whether it is.
+_OPENNESS_UNSAID = frozenset({"desk"})
+
+
+@dataclass(frozen=True)
+class Skill:
+    """A skill that names a thing of the house."""
+
+    verb: str
+    thing: Thing
+
+
+def parse_skill(text: str, scene: Scene) -> Skill | str:
+    """Read a skill, or say what is wrong with it."""
+    verb, name = WAH_NL.split_skill(text)
+    if not verb:
+        *first, last = WAH_NL.actions
+        return f"'{text}' is no skill. A skill starts with {', '.join(first)} or {last}."
+    thing = scene.by_name.get(name)
+    if thing is None:
+        return f"There is no {name} in the house."
+    if thing.is_room and verb != "go to":
+        return f"You cannot {verb} a {thing.word}."
+    return Skill(verb, thing)
+
+
+def available_skills(scene: Scene) -> list[str]:
+    """List the skills that the agent may try: every room, and what it sees with what its properties allow."""
+    skills = [f"go to {room.name}" for room in scene.rooms]
+    for thing in scene.visible():
+        skills.append(f"go to {thing.name}")
+        if "GRABBABLE" in thing.properties:
+            skills += (f"pick up {thing.name}", f"put down {thing.name}")
+        if "CAN_OPEN" in thing.properties:
+            skills += (f"open {thing.name}", f"close {thing.name}")
+        if "HAS_SWITCH" in thing.properties:
+            skills.append(f"turn on {thing.name}")
+    return skills
+
+
+def check(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> tuple[Outcome, str]:
+    """Check a skill's pre-conditions in the recorded order and word what comes of it.
+
+    Args:
+        skill: What to do.
+        scene: Where things are.
+        receptacle: Where a put down goes: the receptacle walked to last.
+
+    Returns:
+        ``DONE`` or ``PRECONDITION``, and the first sentence of the observation.
+    """
+    thing, properties, states = skill.thing, skill.thing.properties, skill.thing.states
+    if skill.verb == "go to":
+        return Outcome.DONE, arrival_text(thing)
+    if skill.verb == "put down":
+        return _check_put_down(thing, scene, receptacle)
+    refusal = None
+    if len(scene.held) >= HANDS:
+        refusal = "You do not have an empty hand."
+    elif thing.id not in {*scene.close, *scene.held}:
+        refusal = f"The {thing.word} is not close to you."
+    elif skill.verb == "pick up":
+        container = scene.container_of(thing)
+        if container is not None and "CLOSED" in container.states:
+            refusal = f"The {thing.word} is inside closed {container.word}."
+        elif "GRABBABLE" not in properties:
+            refusal = f"The {thing.word} cannot be grabbed."
+    elif skill.verb == "turn on":
+        if "HAS_SWITCH" not in properties:
+            refusal = f"The {thing.word} does not have a switch"
+        elif "OFF" not in states:
+            refusal = f"The {thing.word} is already turned on."
+    elif "CAN_OPEN" not in properties:
+        refusal = f"The {thing.word} cannot be opened"
+    elif skill.verb == "open" and "CLOSED" not in states:
+        refusal = f"The {thing.word} is already open."
+    elif skill.verb == "close" and "OPEN" not in states:
+        refusal = f"The {thing.word} is already closed."
+    if refusal is not None:
+        return Outcome.PRECONDITION, refusal
+    return Outcome.DONE, f"You {skill.verb} {thing.word}."
+
+
+def _check_put_down(thing: Thing, scene: Scene, receptacle: Thing | None) -> tuple[Outcome, str]:
+    into = receptacle is not None and "CONTAINERS" in receptacle.properties
+    where = receptacle.word if receptacle is not None else thing.word
+    if thing.id not in scene.held:
+        return Outcome.PRECONDITION, f"You do not grab the {thing.word}."
+    if receptacle is not None and receptacle.id not in {*scene.close, *scene.held}:
+        return Outcome.PRECONDITION, f"The {where} is not close to you."
+    if receptacle is None or receptacle is thing or not can_take_things(receptacle):
+        return Outcome.PRECONDITION, f"The {thing.word} cannot be put down on {where}."
+    if into and "CLOSED" in receptacle.states:
+        return Outcome.PRECONDITION, f"The {where} is closed."
+    return Outcome.DONE, f"You put down {thing.word} {'in' if into else 'on'} {where}"
+
+
+def unmet(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> str:
+    """Say what does not hold of what a skill was for, once it is carried out; empty where all of it holds.
+
+    Args:
+        skill: What was done.
+        scene: Where things are now.
+        receptacle: Where a put down went.
+    """
+    thing = skill.thing
+    if skill.verb == "go to":
+        return "you are not there" if thing.is_room and scene.agent_room is not thing else ""
+    if skill.verb == "pick up":
+        return "" if thing.id in scene.held else f"you do not hold the {thing.word}"
+    if skill.verb == "put down":
+        there = receptacle is not None and receptacle in (scene.container_of(thing), scene.surface_of(thing))
+        return "" if there else f"the {thing.word} is not there"
+    state = {"open": "OPEN", "close": "CLOSED", "turn on": "ON"}[skill.verb]
+    return "" if state in thing.states else f"the {thing.word} is not {state.lower()}"
+
+
+def can_take_things(thing: Thing) -> bool:
+    """Whether things can be put in or on it."""
+    return bool(thing.properties & {"CONTAINERS", "SURFACES"})
+
+
+def arrival_text(thing: Thing) -> str:
+    """Word that the agent is there."""
+    if thing.is_room:
+        return f"You move to the {thing.word} ({thing.number})."
+    text = f"You arrive at the {thing.word} ({thing.number})."
+    if "CAN_OPEN" in thing.properties and thing.class_name not in _OPENNESS_UNSAID:
+        for state in ("CLOSED", "OPEN"):
+            if state in thing.states:
+                return f"{text} The {thing.word} ({thing.number}) is {state.lower()}."
+    return text
+
+
+def look_around(scene: Scene) -> Observation:
+    """Make the full observation an agent node starts with."""
+    items = room_items(scene)
+    rooms = tuple(room.name for room in scene.rooms)
+    return Observation(starting_text(scene, items), seen=tuple(sightings(scene, items, None)), rooms=rooms)
+
+
+def survey(scene: Scene) -> Observation:
+    """Make the description of the whole house that planners without observations start from (paper, listing 3)."""
+    listed = [f"You are in the house, and there are {len(scene.rooms)} rooms: {merged(scene.rooms)}."]
+    known: list[tuple[Thing, Thing]] = []
+    for room in scene.rooms:
+        things = [thing for thing in _of_house(scene) if scene.room_of(thing) is room]
+        known += ((thing, room) for thing in things)
+        if items := [thing for thing in things if thing.room_item]:
+            listed.append(f"In the {room.name}, there are {merged(items)}.")
+    carried = [thing for thing in _of_house(scene) if "GRABBABLE" in thing.properties]
+    if carried:
+        listed.append(f"The objects in the house are {merged(carried)}.")
+    here = scene.agent_room
+    listed.append(f"You are in the middle of a {here.word} ({here.number}). {look_text(room_items(scene))}")
+    seen = tuple(Seen(thing.word, thing.number, room.name, states=tuple(sorted(thing.states))) for thing, room in known)
+    return Observation(" ".join(listed), seen=seen, rooms=tuple(room.name for room in scene.rooms))
+
+
+def _of_house(scene: Scene) -> Iterator[Thing]:
+    return (thing for thing in scene.things.values() if thing.observed and not thing.is_room)
+
+
+def after_skill(
+    skill: Skill, outcome: Outcome, text: str, *, scene: Scene, next_to_agent: Sequence[Thing], receptacle: Thing | None
+) -> Observation:
+    """Make the observation that comes back from a skill.
+
+    Args:
+        skill: What was done.
+        outcome: How it ended.
+        text: The first sentence, of :func:`check`.
+        scene: Where things are now.
+        next_to_agent: What is visible next to the agent now, without what it holds.
+        receptacle: Where a put down goes.
+    """
+    thing = skill.thing
+    seen: Sequence[Thing] = ()
+    place, looked_into = None if thing.is_room else thing, None
+    if skill.verb == "go to" and thing.is_room:
+        seen = room_items(scene)
+        text = f"{text} {look_text(seen)}"
+    elif skill.verb in ("go to", "open"):
+        seen = next_to_agent
+        text = f"{text} {see_text([*seen, *held(scene)])}"
+        if "OPEN" in thing.states and "CONTAINERS" in thing.properties:
+            looked_into = thing.name
+    elif skill.verb == "put down" and outcome is Outcome.DONE:
+        seen, place = [thing], receptacle
+    return Observation(text + holding_text(scene), outcome, tuple(sightings(scene, seen, place)), looked_into)
+
+
+def room_items(scene: Scene) -> list[Thing]:
+    """List what the quick look around the agent's room shows."""
+    return [thing for thing in scene.visible() if thing.room_item]
+
+
+def held(scene: Scene) -> Iterator[Thing]:
+    """Yield what the agent holds."""
+    return (scene.things[id] for id in scene.held)
+
+
+def sightings(scene: Scene, things: Iterable[Thing], place: Thing | None) -> Iterator[Seen]:
+    """Yield what working memory takes in of things that are seen at a place, and of what is held."""
+    room, where = scene.agent_room.name, place.name if place is not None else None
+    for thing in things:
+        yield Seen(thing.word, thing.number, room, where, states=tuple(sorted(thing.states)))
+    for thing in held(scene):
+        yield Seen(thing.word, thing.number, room, held=True, states=tuple(sorted(thing.states)))
+
+
+def starting_text(scene: Scene, room_items: Iterable[Thing]) -> str:
+    """Word the full observation an agent node starts with."""
+    room = scene.agent_room
+    return (
+        f"You are in the house, and there are {len(scene.rooms)} rooms: {merged(scene.rooms)}. "
+        f"You are in the middle of a {room.word} ({room.number}). {look_text(room_items)}{holding_text(scene)}"
+    )
+
+
+def look_text(room_items: Iterable[Thing]) -> str:
+    """Word the quick look around a room."""
+    return f"Looking quickly around the room, you see {merged(room_items)}."
+
+
+def see_text(things: Iterable[Thing]) -> str:
+    """Word what is next to the agent; without a period, as recorded."""
+    return f"You see {merged(things)}"
+
+
+def holding_text(scene: Scene) -> str:
+    """Word what the agent holds, with a space before it; empty where it holds nothing."""
+    return f" You hold {merged(held(scene))}." if scene.held else ""
+
+
+def merged(things: Iterable[Thing]) -> str:
+    """List things by word with their numbers: ``bowl (1, 2), fridge (1)``."""
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for thing in things:
+        numbers[thing.word].append(thing.number)
+    return ", ".join(f"{word} ({', '.join(map(str, sorted(set(numbers[word]))))})" for word in sorted(numbers))
+
+
+def score(goal: Sequence[GoalCondition], scene: Scene) -> Score:
+    """Score a goal as the benchmark does.
+
+    All conditions of one target class are looked at on one instance of it, the one that fulfils most.
+    """
+    by_target: dict[str, list[GoalCondition]] = defaultdict(list)
+    for condition in goal:
+        by_target[condition.target].append(condition)
+    best = sum(_best(target, conditions, scene) for target, conditions in by_target.items())
+    wanted = sum(condition.count for condition in goal)
+    return Score(gsr=float(best == wanted), ssr=best / wanted)
+
+
+def _best(target: str, conditions: Sequence[GoalCondition], scene: Scene) -> int:
+    """Return how much of some conditions one instance of their target fulfils at most."""
+    instances = [thing for thing in scene.things.values() if thing.class_name == target]
+    fulfilled = (
+        sum(min(_fulfilled(condition, one, scene), condition.count) for condition in conditions) for one in instances
+    )
+    return max(fulfilled, default=0)
+
+
+def _fulfilled(condition: GoalCondition, target: Thing, scene: Scene) -> int:
+    if condition.relation == "turnOn":
+        return int("ON" in target.states)
+    return scene.related(condition.relation, condition.item, target)

@@ -1,0 +1,193 @@
+"""The scene: what is in a house and where it is, as the household rules see it."""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TypeVar
+
+from reactree_ros.household.tasks import AGENT_CLASS, ROOMS, Graph, Node
+from reactree_ros.household.vocabulary import CLASSES
+
+HANDS = 2
+AnyScene = TypeVar("AnyScene", bound="Scene")
+
+
+class Thing:
+    """A room, a piece of furniture, an object.
+
+    Attributes:
+        id: Node id in the scene graph.
+        class_name: Class in the scene graph, e.g. ``kitchencabinet``.
+        word: Class in words, e.g. ``kitchen cabinet``.
+        number: Instance number: rank of the id within its class, from 1.
+        name: Word and number, e.g. ``kitchen cabinet 1``.
+        properties: What can be done with it.
+        states: OPEN or CLOSED, ON or OFF.
+        is_room: Whether it is a room.
+        contains: Whether things can be inside it.
+        observed: Whether observations may list it.
+        room_item: Whether the quick look around a room lists it.
+    """
+
+    __slots__ = (
+        "class_name",
+        "contains",
+        "id",
+        "is_room",
+        "name",
+        "number",
+        "observed",
+        "properties",
+        "room_item",
+        "states",
+        "word",
+    )
+
+    def __init__(self, node: Node, number: int) -> None:
+        known = CLASSES[node.class_name]
+        self.id = node.id
+        self.class_name = node.class_name
+        self.word = known.word
+        self.number = number
+        self.name = f"{known.word} {number}"
+        self.properties = frozenset(node.properties)
+        self.states = set(node.states)
+        self.is_room = node.category == ROOMS
+        self.contains = node.contains
+        self.observed = known.observed
+        self.room_item = known.room_item and known.observed
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+class Scene:
+    """What is where in a house, and what the agent holds.
+
+    Attributes:
+        things: Everything but the agent, by node id, in order of id.
+        by_name: Everything that can be named in a skill, e.g. ``fridge 1``.
+        rooms: The rooms in order of id.
+        agent_room: The room the agent is in.
+        held: Ids of what the agent holds, at most :data:`HANDS`.
+        close: Ids of what is next to the agent, in the order in which it was seen.
+    """
+
+    def __init__(self, graph: Graph, *, init_room: str) -> None:
+        """Read a checked graph.
+
+        Args:
+            graph: The scene graph; the agent's node may be missing, as in the original files.
+            init_room: Class of the room in which an agent without a node starts.
+        """
+        self.things: dict[int, Thing] = {}
+        numbers: dict[str, int] = defaultdict(int)
+        agent = None
+        for node in sorted(graph.nodes, key=lambda node: node.id):
+            if node.class_name == AGENT_CLASS:
+                agent = node.id if agent is None else agent
+                continue
+            numbers[node.class_name] += 1
+            self.things[node.id] = Thing(node, numbers[node.class_name])
+        self.by_name = {thing.name: thing for thing in self.things.values()}
+        self.rooms = [thing for thing in self.things.values() if thing.is_room]
+        self.agent_room = next(room for room in self.rooms if room.class_name == init_room)
+        self.held: list[int] = []
+        self.close: list[int] = []
+        self._room: dict[int, int] = {}
+        self._container: dict[int, int] = {}
+        self._surface: dict[int, int] = {}
+        self._read_places(graph, agent)
+
+    def _read_places(self, graph: Graph, agent: int | None) -> None:
+        for edge in graph.edges:
+            if edge.to_id not in self.things:
+                continue
+            target = self.things[edge.to_id]
+            if edge.from_id == agent:
+                if edge.relation_type == "INSIDE" and target.is_room:
+                    self.agent_room = target
+                elif edge.relation_type in ("HOLDS_RH", "HOLDS_LH"):
+                    self.held.append(edge.to_id)
+                elif edge.relation_type == "CLOSE" and not target.is_room:
+                    self.close.append(edge.to_id)
+            elif edge.from_id not in self.things:
+                continue
+            elif edge.relation_type == "INSIDE" and target.is_room:
+                self._room[edge.from_id] = edge.to_id
+            elif edge.relation_type == "INSIDE" and target.contains:
+                self._container[edge.from_id] = edge.to_id
+            elif edge.relation_type == "ON":
+                self._surface[edge.from_id] = edge.to_id
+
+    def for_another(self: AnyScene) -> AnyScene:
+        """Return the same house as another agent has it, who is in the same room and holds nothing."""
+        other = copy.copy(self)
+        other.held, other.close = [], []
+        return other
+
+    def container_of(self, thing: Thing) -> Thing | None:
+        """Return what the thing is inside of, other than a room."""
+        inside = self._container.get(thing.id)
+        return None if inside is None else self.things[inside]
+
+    def surface_of(self, thing: Thing) -> Thing | None:
+        """Return what the thing is on."""
+        under = self._surface.get(thing.id)
+        return None if under is None else self.things[under]
+
+    def on(self, surface: Thing) -> Iterator[Thing]:
+        """Yield what is on a surface."""
+        return (self.things[id] for id, under in self._surface.items() if under == surface.id)
+
+    def room_of(self, thing: Thing) -> Thing | None:
+        """Return the room the thing is in; the agent's for what it holds; None where nobody knows."""
+        while (container := self.container_of(thing)) is not None:
+            thing = container
+        if thing.is_room:
+            return thing
+        if thing.id in self.held:
+            return self.agent_room
+        room = self._room.get(thing.id)
+        return None if room is None else self.things[room]
+
+    def hidden(self, thing: Thing) -> bool:
+        """Whether the thing is inside something closed."""
+        while (container := self.container_of(thing)) is not None:
+            if "CLOSED" in container.states:
+                return True
+            thing = container
+        return False
+
+    def visible(self) -> Iterator[Thing]:
+        """Yield what can be seen in the agent's room, in order of id: neither hidden nor left out of observations."""
+        room = self.agent_room
+        for thing in self.things.values():
+            if thing.observed and not thing.is_room and self.room_of(thing) is room and not self.hidden(thing):
+                yield thing
+
+    def take(self, thing: Thing) -> None:
+        """Put the thing into the agent's hand."""
+        self._leave(thing)
+        self.held.append(thing.id)
+
+    def place(self, thing: Thing, receptacle: Thing, *, inside: bool) -> None:
+        """Put the thing in or on a receptacle."""
+        self._leave(thing)
+        (self._container if inside else self._surface)[thing.id] = receptacle.id
+        room = self.room_of(receptacle)
+        if not inside and room is not None:
+            self._room[thing.id] = room.id
+
+    def _leave(self, thing: Thing) -> None:
+        for where in (self._room, self._container, self._surface):
+            where.pop(thing.id, None)
+        if thing.id in self.held:
+            self.held.remove(thing.id)
+
+    def related(self, relation: str, item: str, target: Thing) -> int:
+        """Count the things of a class that are ``on`` or ``inside`` a receptacle."""
+        where = self._surface if relation == "on" else self._container
+        return sum(at == target.id and self.things[id].class_name == item for id, at in where.items())

@@ -1,0 +1,258 @@
+"""The symbolic VirtualHome world: WAH-NL tasks carried out on their scene graphs, without a simulator."""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from reactree_ros.errors import UserError
+from reactree_ros.household import rules
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.rules import Skill
+from reactree_ros.household.scene import Scene, Thing
+from reactree_ros.household.tasks import Quirks, Task, load_tasks
+from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS
+from reactree_ros.pending import Pending
+from reactree_ros.settings import Harmless, or_nearest
+from reactree_ros.world.company import is_here
+from reactree_ros.world.port import Observation, Outcome, Score, World
+from reactree_ros.world.spec import WorldSettings, WorldSpec
+
+
+class SymbolicWorld(World):
+    """A household task on its scene graph.
+
+    What is next to the agent is read from the graph's directed CLOSE edges: an agent that stands at ``x`` has ``x``
+    and its CLOSE targets next to it, as far as they are visible. A thing that was put down is next to the agent
+    where its container is, or, on a surface, where what lies on that surface is: where the two places are close in
+    both directions, or at least half of what lay there from the start is close.
+
+    Like the simulator, the world walks to whatever exists; an agent node only says skills that are available.
+
+    Args:
+        task: The task, checked by :func:`reactree_ros.household.tasks.load_tasks`.
+        scored: Whether the task's goal is what is asked for; otherwise there is no score.
+        honour_quirks: Do as the simulator did where the task records that it reported a skill as done but nothing
+            changed; for replays of recordings.
+        robots: How many agents there are. All start in the same room; each has its own hands and eyes.
+    """
+
+    household = WAH_NL
+    recallable = RECALLABLE
+    words = WORDS
+    places = OPERATED
+
+    def __init__(self, task: Task, *, scored: bool = True, honour_quirks: bool = False, robots: int = 1) -> None:
+        self._task = task
+        self._scored = scored
+        self._quirks = task.recorded_quirks if honour_quirks else Quirks()
+        self._neighbours: dict[int, list[int]] = defaultdict(list)
+        for edge in task.init_graph.edges:
+            if edge.relation_type == "CLOSE" and edge.to_id not in self._neighbours[edge.from_id]:
+                self._neighbours[edge.from_id].append(edge.to_id)
+        self._team: dict[str, SymbolicWorld] = {}
+        if robots > 1:
+            self._team |= {f"robot_{number}": copy.copy(self) for number in range(2, robots + 1)}
+            self._team = {"robot_1": self, **self._team}
+            for other in self._team.values():
+                other._team = self._team
+        self._start()
+
+    def _start(self) -> None:
+        scene = Scene(self._task.init_graph, init_room=self._task.init_room)
+        scene.close = []  # nothing is taken to be close before the first walk, as recorded
+        moved: dict[int, Thing] = {}  # what was put down, by id, with its receptacle
+        taken: set[int] = set()  # ids of what was picked up: it has left its first place
+        self._enter(scene, moved, taken)
+        for other in self._team.values():
+            if other is not self:
+                other._enter(scene.for_another(), moved, taken)
+
+    def _enter(self, scene: Scene, moved: dict[int, Thing], taken: set[int]) -> None:
+        self.scene, self._moved, self._taken = scene, moved, taken
+        self._anchor: Thing | None = None  # where the agent stands; None: in the middle of a room
+        self._receptacle: Thing | None = None  # where a put down goes
+
+    def team(self) -> Mapping[str, World]:
+        """Return the agents, where there are several."""
+        return self._team
+
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        """Bring the house back to where its task starts; nothing in it is random."""
+        self._start()
+        return self.observe()
+
+    def observe(self) -> Pending[Observation]:
+        """Look around the room the agent is in."""
+        return Pending.of(self._with_others(rules.look_around(self.scene)))
+
+    def survey(self) -> Pending[Observation]:
+        """Tell all rooms, receptacles and objects of the house."""
+        return Pending.of(rules.survey(self.scene))
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        """List the skills for every room and for what is visible in this one."""
+        return Pending.of(rules.available_skills(self.scene))
+
+    def score(self) -> Pending[Score | None]:
+        """Score the task's goal on the house as it is now."""
+        return Pending.of(rules.score(self._task.goal, self.scene) if self._scored else None)
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        """Carry out a skill; what it says and refuses is worded as recorded."""
+        parsed = rules.parse_skill(skill, self.scene)
+        if isinstance(parsed, str):
+            return Pending.of(Observation(parsed, Outcome.UNKNOWN_SKILL))
+        outcome, text = rules.check(parsed, scene=self.scene, receptacle=self._receptacle)
+        if outcome is Outcome.DONE:
+            self._apply(parsed)
+        observation = self._observation(parsed, outcome, text)
+        return Pending.of(self._with_others(observation) if parsed.thing.is_room else observation)
+
+    def _with_others(self, observation: Observation) -> Observation:
+        """Tell of the other agents in the room."""
+        told = [
+            is_here(name, tuple(thing.name for thing in rules.held(other.scene)))
+            for name, other in self._team.items()
+            if other is not self and other.scene.agent_room is self.scene.agent_room
+        ]
+        return replace(observation, text=observation.text + "".join(told)) if told else observation
+
+    def _apply(self, skill: Skill) -> None:
+        thing = skill.thing
+        if skill.verb == "go to":
+            self._walk(thing)
+        elif skill.verb == "pick up":
+            if thing.id in self._quirks.grab_no_effect:
+                return
+            self.scene.take(thing)
+            self._moved.pop(thing.id, None)
+            self._taken.add(thing.id)
+        elif skill.verb == "put down":
+            assert self._receptacle is not None  # the check refuses otherwise
+            if (thing.id, self._receptacle.class_name) in self._quirks.put_no_effect:
+                return
+            self.scene.place(thing, self._receptacle, inside="CONTAINERS" in self._receptacle.properties)
+            self._moved[thing.id] = self._receptacle
+            self.scene.close.append(thing.id)
+        elif skill.verb == "turn on":
+            thing.states -= {"OFF"}
+            thing.states.add("ON")
+        elif skill.verb == "close":
+            thing.states -= {"OPEN"}
+            thing.states.add("CLOSED")
+        elif thing.class_name not in NEVER_OPEN and thing.id not in self._quirks.open_no_effect:
+            thing.states -= {"CLOSED"}
+            thing.states.add("OPEN")
+
+    def _walk(self, target: Thing) -> None:
+        room = self.scene.room_of(target)
+        if room is not None:
+            self.scene.agent_room = room
+        if target.is_room:
+            self._anchor = None
+            return
+        self._anchor = self._moved.get(target.id, target)
+        if rules.can_take_things(target):
+            self._receptacle = target
+
+    def _observation(self, skill: Skill, outcome: Outcome, text: str) -> Observation:
+        seen: list[Thing] = []
+        if skill.verb in ("go to", "open"):
+            seen = [] if skill.thing.is_room else list(self._next_to_agent())
+            self.scene.close = [thing.id for thing in seen]
+        return rules.after_skill(
+            skill, outcome, text, scene=self.scene, next_to_agent=seen, receptacle=self._receptacle
+        )
+
+    def _next_to_agent(self) -> Iterator[Thing]:
+        """Yield what is visible next to where the agent stands, without what it holds."""
+        anchor = self._anchor
+        if anchor is None:
+            return
+        if self._sees(anchor) and anchor.id not in self._taken:
+            yield anchor
+        near = self._neighbours[anchor.id]
+        for id in near:
+            thing = self.scene.things.get(id)
+            if thing is not None and thing is not anchor and id not in self._taken and self._sees(thing):
+                yield thing
+        for id, place in self._moved.items():
+            thing = self.scene.things[id]
+            if self._sees(thing) and (place is anchor or self._reaches(thing, place, anchor)):
+                yield thing
+
+    def _reaches(self, thing: Thing, place: Thing, anchor: Thing) -> bool:
+        """Whether a thing that was put down at a place is close to whoever stands at the anchor."""
+        near = self._neighbours[anchor.id]
+        if place.id not in near:
+            return False
+        if self.scene.container_of(thing) is place or anchor.id in self._neighbours[place.id]:
+            return True
+        lying = [other.id for other in self.scene.on(place) if other.id not in self._moved]
+        return bool(lying) and sum(id in near for id in lying) * 2 >= len(lying)
+
+    def _sees(self, thing: Thing) -> bool:
+        return thing.observed and not thing.is_room and not self.scene.hidden(thing)
+
+
+class VirtualHomeSettings(WorldSettings):
+    """Which household task of VirtualHome."""
+
+    house: Annotated[str, Harmless(HOUSES.__contains__)] = Field(
+        default="",
+        description=f"a shipped house ({', '.join(HOUSES)}; empty: the first) or a file of `reactree house`",
+    )
+    tasks: str = Field(default="", description="a task file in the WAH-NL schema, instead of a house")
+
+    @property
+    def of_many(self) -> bool:
+        """Whether a task file is named."""
+        return bool(self.tasks)
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> VirtualHomeSettings:
+        if self.house and self.tasks:
+            raise ValueError("house and tasks exclude each other; give one of them")
+        return self
+
+
+class SymbolicSettings(VirtualHomeSettings):
+    """Which household task, and how many there are to carry it out."""
+
+    robots: int = Field(default=1, ge=1, le=8, description="how many robots there are, for a planner that shares out")
+
+
+def tasks_of(settings: VirtualHomeSettings) -> dict[int, Task]:
+    """Read what may be done, by task id.
+
+    Raises:
+        UserError: The file cannot be used; the message says where and why.
+    """
+    name = settings.house or next(iter(HOUSES))
+    path = Path(settings.tasks) if settings.tasks else HOUSES.get(name, Path(name))
+    if not settings.tasks and not path.exists():
+        raise UserError(f"house {name}: is neither a file nor one of {', '.join(HOUSES)}{or_nearest(name, HOUSES)}")
+    return {task.task_id: task for task in load_tasks(path)}
+
+
+def _make(settings: SymbolicSettings, task: Task, *, scored: bool = True) -> SymbolicWorld:
+    return SymbolicWorld(task, scored=scored, robots=settings.robots)
+
+
+SPEC = WorldSpec(
+    name="virtualhome",
+    summary="VirtualHome's households on their scene graphs, without a simulator",
+    settings=SymbolicSettings,
+    household=WAH_NL,
+    load_tasks=tasks_of,
+    make=_make,
+    flags=("house", "tasks", "task_id", "robots"),
+)

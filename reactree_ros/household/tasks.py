@@ -1,0 +1,229 @@
+"""Task files in the WAH-NL JSON schema: read, checked, refused with the path inside the document."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from reactree_ros.errors import UserError
+from reactree_ros.household.vocabulary import CLASSES
+from reactree_ros.read_back import bytes_of, parse_json
+from reactree_ros.settings import fault_of
+
+AGENT_CLASS = "character"
+ROOMS = "Rooms"
+
+
+class TaskError(UserError, ValueError):
+    """A task file that cannot be used; the message says where in the document and why."""
+
+
+class _Document(BaseModel):
+    # Files of users carry more than is used here (bounding boxes, prefab names, …): it is left alone.
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+
+class Node(_Document):
+    """A thing or a room of a scene graph."""
+
+    id: int
+    class_name: str
+    category: str
+    properties: list[str]
+    states: list[str]
+
+    @property
+    def contains(self) -> bool:
+        """Whether things can be inside it; the simulator's INSIDE also says that a curtain is inside a curtain."""
+        return "CONTAINERS" in self.properties
+
+
+class Edge(_Document):
+    """A relation of a scene graph: INSIDE, ON, CLOSE; others are ignored."""
+
+    from_id: int
+    relation_type: str
+    to_id: int
+
+
+class Graph(_Document):
+    """A scene graph: a house with what is in it."""
+
+    nodes: Annotated[list[Node], Field(min_length=1)]
+    edges: list[Edge]
+
+
+class Quirks(_Document):
+    """Where a recorded simulator reported a skill as done but nothing changed.
+
+    Attributes:
+        grab_no_effect: Ids of what could not be picked up.
+        put_no_effect: Id of a thing with the class of a receptacle in or on which it could not be put.
+        open_no_effect: Ids of what could not be opened.
+    """
+
+    grab_no_effect: list[int] = []
+    put_no_effect: list[Annotated[tuple[int, str], Field(strict=False)]] = []
+    open_no_effect: list[int] = []
+
+
+@dataclass(frozen=True)
+class GoalCondition:
+    """One goal condition, e.g. ``on_apple_coffeetable``: 1.
+
+    Attributes:
+        relation: ``on``, ``inside`` or ``turnOn``.
+        item: Class of what is moved; empty for ``turnOn``.
+        target: Class of the receptacle, or of what is turned on.
+        count: How many instances are asked for.
+    """
+
+    relation: str
+    item: str
+    target: str
+    count: int
+
+
+class Task(_Document):
+    """A household task: an instruction, its goal and the house at its start."""
+
+    task_id: int
+    task_name: str
+    nl_instructions: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+    task_goal: Annotated[dict[str, Annotated[int, Field(ge=0)]], Field(min_length=1)]
+    env_id: int
+    init_room: str
+    init_graph: Graph
+    recorded_quirks: Quirks = Quirks()
+
+    @property
+    def instruction(self) -> str:
+        """The instruction that is used: the first."""
+        return self.nl_instructions[0]
+
+    @property
+    def house(self) -> str:
+        """Name of the house, which several tasks may share; houses of different files may have the same."""
+        return f"env {self.env_id}"
+
+    def asks_for(self, instruction: str) -> bool:
+        """Whether an instruction is one of the task's own; case, spaces and full stops at its ends do not matter."""
+        return any(_words(instruction) == _words(own) for own in self.nl_instructions)
+
+    @cached_property
+    def goal(self) -> tuple[GoalCondition, ...]:
+        """The goal conditions in the order of the file; those that ask for none of a thing are left out."""
+        return tuple(_condition(key, count) for key, count in self.task_goal.items() if count)
+
+
+def load_tasks(path: str | Path) -> list[Task]:
+    """Read a task file: a list of tasks, or one task.
+
+    Raises:
+        TaskError: The file cannot be read, is no JSON, or a task in it is not usable; the message says where.
+    """
+    try:
+        content = bytes_of(Path(path))
+    except UserError as error:
+        raise TaskError(str(error)) from None
+    try:
+        document = parse_json(content.removeprefix(codecs.BOM_UTF8))
+    except ValueError as error:
+        raise TaskError(f"{path}: is no JSON: {error}") from None
+    try:
+        return parse_tasks(document)
+    except TaskError as error:
+        raise TaskError(f"{path}: {error}") from None
+
+
+def parse_tasks(document: Any) -> list[Task]:
+    """Check a decoded task document: a list of tasks, or one task.
+
+    Args:
+        document: What ``json.load`` returns of a task file, or
+            :func:`~reactree_ros.household.generator.generate_house`.
+
+    Returns:
+        The tasks, in the document's order.
+
+    Raises:
+        TaskError: A task is not usable; the message starts with the path inside the document.
+    """
+    one = isinstance(document, Mapping)
+    try:
+        tasks = TypeAdapter(list[Task]).validate_python([document] if one else document)
+    except ValidationError as error:
+        fault = fault_of(error, list[Task])
+        raise TaskError(f"{_path(fault.path[1:] if one else fault.path)}: {fault.with_value}") from None
+    if not tasks:
+        raise TaskError("$: the list of tasks is empty")
+    seen: set[int] = set()
+    for index, task in enumerate(tasks):
+        start: tuple[int | str, ...] = () if one else (index,)
+        _check(task, start)
+        if task.task_id in seen:
+            raise TaskError(f"{_path((*start, 'task_id'))}: task_id {task.task_id} occurs twice")
+        seen.add(task.task_id)
+    return tasks
+
+
+def _check(task: Task, start: tuple[int | str, ...]) -> None:
+    graph = (*start, "init_graph")
+    nodes: dict[int, Node] = {}
+    for index, node in enumerate(task.init_graph.nodes):
+        if node.id in nodes:
+            raise TaskError(f"{_path((*graph, 'nodes', index, 'id'))}: node id {node.id} occurs twice")
+        if node.class_name not in CLASSES:
+            raise TaskError(f"{_path((*graph, 'nodes', index, 'class_name'))}: unknown class {node.class_name!r}")
+        nodes[node.id] = node
+    inside_of: dict[int, int] = {}
+    for index, edge in enumerate(task.init_graph.edges):
+        for end, node_id in (("from_id", edge.from_id), ("to_id", edge.to_id)):
+            if node_id not in nodes:
+                raise TaskError(f"{_path((*graph, 'edges', index, end))}: no node has the id {node_id}")
+        if edge.relation_type == "INSIDE" and nodes[edge.to_id].contains:
+            inside_of[edge.from_id] = edge.to_id
+            above = edge.to_id
+            while above in inside_of and above != edge.from_id:
+                above = inside_of[above]
+            if above == edge.from_id:
+                raise TaskError(f"{_path((*graph, 'edges', index))}: node {edge.from_id} is inside itself")
+    if not any(node.category == ROOMS and node.class_name == task.init_room for node in nodes.values()):
+        raise TaskError(f"{_path((*start, 'init_room'))}: the house has no room of class {task.init_room!r}")
+    if not any(task.task_goal.values()):
+        raise TaskError(f"{_path((*start, 'task_goal'))}: every count is 0")
+    classes = {node.class_name for node in nodes.values()}
+    for key, count in task.task_goal.items():
+        place = _path((*start, "task_goal", key))
+        try:
+            condition = _condition(key, count)
+        except ValueError as error:
+            raise TaskError(f"{place}: {error}") from None
+        if condition.target not in classes:
+            raise TaskError(f"{place}: the house has no {condition.target!r}")
+
+
+def _condition(key: str, count: int) -> GoalCondition:
+    match = re.fullmatch(r"(?:(on|inside)_([a-z]+)|(turnOn))_([a-z]+)", key)
+    if match is None:
+        raise ValueError("a goal is written 'on_<class>_<class>', 'inside_<class>_<class>' or 'turnOn_<class>'")
+    relation, item, switch, target = match.groups()
+    for name in filter(None, (item, target)):
+        if name not in CLASSES:
+            raise ValueError(f"unknown class {name!r}")
+    return GoalCondition(relation or switch, item or "", target, count)
+
+
+def _path(place: tuple[int | str, ...]) -> str:
+    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+
+
+def _words(text: str) -> list[str]:
+    return text.lower().strip(" .").split()

@@ -1,0 +1,265 @@
+"""VirtualHome's Unity simulator as a world: its graph, observed and acted on by the household rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import Field
+
+from reactree_ros.errors import UserError
+from reactree_ros.household import rules
+from reactree_ros.household.client import VirtualHomeClient
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.household.rules import Skill
+from reactree_ros.household.scene import Scene, Thing
+from reactree_ros.household.symbolic import VirtualHomeSettings, tasks_of
+from reactree_ros.household.tasks import AGENT_CLASS, Graph, Task
+from reactree_ros.household.vocabulary import CLASSES, RECALLABLE, WORDS
+from reactree_ros.pending import Pending
+from reactree_ros.worker import Worker
+from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
+from reactree_ros.world.spec import WorldSpec
+
+T = TypeVar("T")
+
+#: Where VirtualHome listens where nothing else is said.
+PORT = 8080
+_CLOSE_LIMIT = 5.0
+_ACTIONS = {"go to": "walk", "pick up": "grab", "open": "open", "close": "close", "turn on": "switchon"}
+
+
+class VirtualHomeUnityWorld(World):
+    """A household task in VirtualHome's Unity simulator.
+
+    The apartment ``env_id`` of the task is loaded and brought to the task's graph. After every skill the graph is
+    read again; what it says to be close to the agent is what it sees next to it. Classes that the vocabulary does not
+    know are not seen.
+
+    A simulator that refuses, hangs or dies makes what is asked of it fail with a WorldError within the time limit.
+    Whatever is asked next starts it again (where the world had started it), brings the task back to its start and
+    carries out again what had been done, so that the task can go on.
+
+    Args:
+        task: The task.
+        scored: Whether the task's goal is what is asked for; otherwise there is no score.
+        host: Where the simulator listens.
+        port: Its HTTP port.
+        executable: The simulator's executable; None: it runs already.
+        display: X display for the executable, e.g. ``0``; None: no graphics.
+        time_limit: Longest wait for one answer of the simulator, in seconds.
+        start_limit: Longest wait for the executable to answer after its start, in seconds.
+        pictures: Take a picture after each skill.
+
+    Raises:
+        UserError: The client is not installed, or there is no such executable.
+    """
+
+    household = WAH_NL
+    recallable = RECALLABLE
+    words = WORDS
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        scored: bool = True,
+        host: str = "127.0.0.1",
+        port: int = PORT,
+        executable: Path | None = None,
+        display: str | None = None,
+        time_limit: float = 60.0,
+        start_limit: float = 120.0,
+        pictures: bool = False,
+    ) -> None:
+        self._task, self._scored, self._pictures = task, scored, pictures
+        self._client = VirtualHomeClient(
+            host=host,
+            port=port,
+            executable=executable,
+            display=display,
+            time_limit=time_limit,
+            start_limit=start_limit,
+        )
+        self._worker = Worker("virtualhome")
+        self._scene: Scene | None = None  # None: the simulator is not where the task is
+        self._connected = False
+        self._done: list[str] = []  # lines of the script that were carried out
+        self._lost = ""  # why the task cannot be resumed
+        self._receptacle: int | None = None
+
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        """Bring the apartment back to where the task starts; nothing in it is random."""
+        return self._ask(lambda scene: self._with_picture(rules.look_around(scene)), anew=True)
+
+    def observe(self) -> Pending[Observation]:
+        """Look around the room the agent is in."""
+        return self._ask(lambda scene: self._with_picture(rules.look_around(self._read())))
+
+    def survey(self) -> Pending[Observation]:
+        """Tell all rooms, receptacles and objects of the apartment."""
+        return self._ask(lambda scene: rules.survey(self._read()))
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        """List the skills for every room and for what is visible in this one."""
+        return self._ask(rules.available_skills)
+
+    def score(self) -> Pending[Score | None]:
+        """Score the task's goal on the apartment as it is now."""
+        if not self._scored:
+            return Pending.of(None)
+        return self._ask(lambda scene: rules.score(self._task.goal, self._read()))
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        """Carry out a skill. Pre-conditions are checked before the simulator is asked."""
+        return self._ask(lambda scene: self._execute(skill, scene))
+
+    def at_rest(self) -> Pending[None]:
+        """Settle when the simulator has ended what it does."""
+        return self._worker.at_rest()
+
+    def close(self) -> None:
+        """Let go of the simulator; where the world had started it, it is stopped, or killed where it hangs."""
+        try:
+            self._worker.close(self._client.close).result(timeout=_CLOSE_LIMIT)
+        except Exception:
+            self._client.close()
+        self._worker.give_up("the VirtualHome world was closed")
+
+    # ------------------------------------------------------------------ in the worker's thread
+
+    def _ask(self, ask: Callable[[Scene], T], *, anew: bool = False) -> Pending[T]:
+        def asked() -> T:
+            if anew:
+                self._done, self._receptacle, self._scene, self._lost = [], None, None, ""
+            try:
+                return ask(self._restored())
+            except UserError:
+                raise
+            except Exception as error:
+                self._scene, self._connected = None, False
+                if isinstance(error, WorldError):
+                    raise
+                raise WorldError(f"the VirtualHome world broke: {type(error).__name__}: {error}") from error
+
+        return self._worker.do(asked)
+
+    def _restored(self) -> Scene:
+        """Return the scene, after bringing the task back to where it was, if need be."""
+        if self._scene is not None:
+            return self._scene
+        if self._lost:
+            raise WorldError(self._lost)
+        if not self._connected:
+            self._client.connect()
+            self._connected = True
+        graph = self._task.init_graph.model_dump()
+        agents = {node["id"] for node in graph["nodes"] if node["class_name"] == AGENT_CLASS}
+        nodes = [node for node in graph["nodes"] if node["id"] not in agents]
+        edges = [edge for edge in graph["edges"] if not {edge["from_id"], edge["to_id"]} & agents]
+        self._client.load(self._task.env_id, {"nodes": nodes, "edges": edges})
+        start = Scene(self._task.init_graph, init_room=self._task.init_room).agent_room
+        self._client.add_character(start.class_name, start.number)
+        for line in self._done:
+            if reason := self._client.carry_out(line):
+                self._lost = f"the task cannot be resumed, '{line}' is refused now: {reason}; reset the world"
+                raise WorldError(self._lost)
+        return self._read()
+
+    def _read(self) -> Scene:
+        graph = self._client.graph()
+        known = {node.id for node in graph.nodes if node.class_name in CLASSES}
+        rooms = {node.id for node in graph.nodes if node.category == "Rooms"}
+        agent = next((node.id for node in graph.nodes if node.class_name == AGENT_CLASS), None)
+        where = [edge.to_id for edge in graph.edges if edge.from_id == agent and edge.relation_type == "INSIDE"]
+        if not rooms & known & set(where):
+            raise WorldError("VirtualHome's graph does not say in which room the agent is")
+        nodes = [node for node in graph.nodes if node.id in known]
+        edges = [edge for edge in graph.edges if {edge.from_id, edge.to_id} <= known]
+        room = next(node for node in nodes if node.id in where and node.id in rooms)
+        self._scene = Scene(Graph(nodes=nodes, edges=edges), init_room=room.class_name)
+        return self._scene
+
+    def _execute(self, text: str, scene: Scene) -> Observation:
+        skill = rules.parse_skill(text, scene)
+        if isinstance(skill, str):
+            return Observation(skill, Outcome.UNKNOWN_SKILL)
+        receptacle = None if self._receptacle is None else scene.things[self._receptacle]
+        outcome, sentence = rules.check(skill, scene=scene, receptacle=receptacle)
+        if outcome is Outcome.DONE:
+            line = _script_line(skill, receptacle)
+            if reason := self._client.carry_out(line):
+                outcome, sentence = Outcome.EXECUTION, f"You could not {text}: {reason}."
+            else:
+                self._done.append(line)
+                if skill.verb == "go to" and rules.can_take_things(skill.thing):
+                    self._receptacle = skill.thing.id
+            scene = self._read()
+            skill = replace(skill, thing=scene.things[skill.thing.id])
+            receptacle = None if self._receptacle is None else scene.things[self._receptacle]
+            if outcome is Outcome.DONE and (reason := rules.unmet(skill, scene=scene, receptacle=receptacle)):
+                outcome, sentence = Outcome.POSTCONDITION, f"You tried to {text}, but {reason}."
+        return self._with_picture(
+            rules.after_skill(
+                skill, outcome, sentence, scene=scene, next_to_agent=_next_to_agent(scene), receptacle=receptacle
+            )
+        )
+
+    def _with_picture(self, observation: Observation) -> Observation:
+        return replace(observation, picture=self._client.picture()) if self._pictures else observation
+
+
+def _script_line(skill: Skill, receptacle: Thing | None) -> str:
+    thing = skill.thing
+    if skill.verb != "put down":
+        return f"<char0> [{_ACTIONS[skill.verb]}] <{thing.class_name}> ({thing.id})"
+    assert receptacle is not None  # the check refuses otherwise
+    action = "putin" if "CONTAINERS" in receptacle.properties else "putback"
+    where = f"<{receptacle.class_name}> ({receptacle.id})"
+    return f"<char0> [{action}] <{thing.class_name}> ({thing.id}) {where}"
+
+
+def _next_to_agent(scene: Scene) -> list[Thing]:
+    """List what is visible next to the agent, without what it holds."""
+    near = (scene.things[id] for id in scene.close if id not in scene.held)
+    return [thing for thing in near if thing.observed and not scene.hidden(thing)]
+
+
+class UnitySettings(VirtualHomeSettings):
+    """Which household task, and where VirtualHome's simulator is."""
+
+    host: str = Field(default="127.0.0.1", description="where the simulator listens")
+    port: int = Field(default=PORT, ge=0, le=65535, description=f"the simulator's HTTP port; 0: {PORT}")
+    executable: str = Field(default="", description="the simulator's executable; empty: it runs already")
+    display: str = Field(default="", description="X display of the executable, e.g. :0; empty: no graphics")
+    time_limit: float = Field(
+        default=60.0, gt=0, le=3600, description="longest wait for one action of the simulator, in seconds"
+    )
+    pictures: bool = Field(default=False, description="take a picture after each skill")
+
+
+def _make(settings: UnitySettings, task: Task, *, scored: bool = True) -> VirtualHomeUnityWorld:
+    return VirtualHomeUnityWorld(
+        task,
+        scored=scored,
+        host=settings.host,
+        port=settings.port or PORT,
+        executable=Path(settings.executable) if settings.executable else None,
+        display=settings.display or None,
+        time_limit=settings.time_limit,
+        pictures=settings.pictures,
+    )
+
+
+SPEC = WorldSpec(
+    name="virtualhome_unity",
+    summary="VirtualHome's households in its Unity simulator",
+    settings=UnitySettings,
+    extra="reactree_ros[virtualhome]",
+    household=WAH_NL,
+    load_tasks=tasks_of,
+    make=_make,
+    flags=("house", "tasks", "task_id"),
+)

@@ -1,0 +1,145 @@
+"""What ``reactree bench`` does: carries a suite out with a progress bar and says what it took."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from reactree_ros.errors import UserError
+from reactree_ros.lab.bench.folder import BenchFolder
+from reactree_ros.lab.bench.jobs import BenchSettings, Job
+from reactree_ros.lab.bench.results import RunLine, grouped_by_end
+from reactree_ros.lab.bench.workers import Died, Workers, carry_out
+from reactree_ros.verdict import Judgement
+
+
+@dataclass
+class _Tally:
+    """How many runs are done, reached their goal, or claim it unchecked, and what this session has added."""
+
+    done: int
+    achieved: int
+    claimed: int = 0
+    broken: list[RunLine] = field(default_factory=list)
+    new: int = 0
+    elapsed: float = 0.0
+    busy: float = 0.0
+
+    def add(self, line: RunLine) -> None:
+        self.new += 1
+        self.elapsed = line.elapsed
+        self.busy += line.busy_seconds
+        if line.broken:
+            self.broken.append(line)
+        else:
+            self.done += 1
+            self.achieved += line.achieved
+            self.claimed += line.verdict.judgement is Judgement.CLAIMED
+
+    @property
+    def text(self) -> str:
+        broken = f", {len(self.broken)} broke off ({grouped_by_end(self.broken)})" if self.broken else ""
+        claimed = f" ({self.claimed} claimed, not checked)" if self.claimed else ""
+        return f"GSR {self.achieved / self.done:.2f}{claimed}{broken}" if self.done else f"GSR –{broken}"
+
+
+def bench(settings: BenchSettings, out: Path, *, workers: int, ray: str | None, console: Console) -> bool:
+    """Carry out what is not done yet of a bench.
+
+    Args:
+        settings: What is run.
+        out: The bench's folder.
+        workers: How many workers.
+        ray: Address of a Ray cluster, ``local`` for one of this machine's own; None: processes of this machine.
+        console: Where the result is printed.
+
+    Returns:
+        Whether every run is done.
+
+    Raises:
+        UserError: Something cannot be used, or no worker gets ready.
+    """
+    for said in settings.strange():
+        Console(stderr=True).print(said, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    tasks = settings.tasks()
+    runs = len(tasks) * len(settings.planners) * settings.seeds
+    with closing(BenchFolder(out, settings)) as folder:
+        claimed = sum(line.verdict.judgement is Judgement.CLAIMED for line in folder.done.values())
+        tally = _Tally(len(folder.done), sum(line.achieved for line in folder.done.values()), claimed)
+        if left := runs - tally.done:
+            folder.begin(workers=workers, where=ray or "processes", runs=runs)
+            jobs = settings.jobs(tasks, done=folder.done)
+            _carry_out(jobs, runs, folder, lambda: _workers(settings, min(workers, left), ray), tally)
+    lines = [f"{tally.done} of {runs} runs done in {out}, {tally.text}"]
+    if tally.done < runs:
+        lines.append("The same command carries out again what is not done.")
+    if tally.new:
+        lines.append(
+            f"{tally.new} runs in {tally.elapsed:.1f} s with {workers} worker{'s' * (workers > 1)}, "
+            f"busy for {tally.busy:.1f} s together"
+        )
+    lines.append(f"Compare the planners: reactree report {out}")
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+    return tally.done == runs
+
+
+def _workers(settings: BenchSettings, count: int, ray: str | None) -> Workers:
+    if ray is not None:
+        from reactree_ros.lab.bench.ray_workers import RayWorkers
+
+        return RayWorkers(settings, count, address=ray)
+    from reactree_ros.lab.bench.local_workers import LocalWorkers
+
+    return LocalWorkers(settings, count)
+
+
+def _carry_out(
+    jobs: Iterable[Job], runs: int, folder: BenchFolder, make_workers: Callable[[], Workers], tally: _Tally
+) -> None:
+    errors = Console(stderr=True, soft_wrap=True)
+
+    def say(text: str, style: str) -> None:
+        errors.print(text, style=style, markup=False, highlight=False)
+
+    def died(worker: Died) -> None:
+        over = f" over {worker.job.key}" if worker.job else ""
+        say(f"{worker.worker} died{over} ({worker.reason}); another one takes its place", "yellow")
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[text]}"))
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=errors, transient=True) as bar:
+        shown = bar.add_task("Running", total=runs, completed=tally.done, text=tally.text)
+
+        def recorded(line: RunLine) -> None:
+            tally.add(line)
+            bar.update(shown, completed=tally.done + len(tally.broken), text=tally.text)
+
+        try:
+            given_up = carry_out(jobs, folder, make_workers(), recorded=recorded, died=died)
+        except KeyboardInterrupt:
+            say(f"interrupted after {tally.done} runs; the same command goes on from there", "red")
+            raise
+    for key in given_up:
+        say(f"given up, because every worker died over it: {key}", "red")
+
+
+def checked_memory(path: Path | None) -> tuple[str, int]:
+    """Return where an episodic memory lies, as workers anywhere on this machine find it, and what it holds.
+
+    Raises:
+        UserError: There is none, or it cannot be opened.
+    """
+    if path is None:
+        return "", 0
+    if not path.exists():
+        raise UserError(f"--memory {path}: there is no such memory; `reactree memory import` makes one")
+    from reactree_ros.memory.embedding import default_embedder
+    from reactree_ros.memory.episodic import EpisodicMemory
+
+    with EpisodicMemory(path, default_embedder()) as memory:
+        return os.path.abspath(path), len(memory)

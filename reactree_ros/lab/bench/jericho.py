@@ -1,0 +1,42 @@
+"""The task suite ``jericho``: the text adventures of a folder of story files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from reactree_ros.lab.bench import published
+from reactree_ros.lab.bench.spec import SuiteSpec
+from reactree_ros.lab.worlds.jericho.story import StoryTask, numbered, stories_in
+from reactree_ros.lab.worlds.jericho.world import JerichoWorld
+from reactree_ros.settings import Harmless, Settings
+
+
+class JerichoSuiteSettings(Settings):
+    """What can be set of ``jericho``."""
+
+    stories: str = Field(default="", description="folder of story files of the Z-machine (.z1 to .z8), a task each")
+    instruction: Annotated[str, Harmless()] = Field(
+        default="", description="what is asked for, {name} being the story's; empty: to play it in full score"
+    )
+    seed: int = Field(default=0, ge=0, description="of what is random in the games; 0: that of jericho's walkthroughs")
+
+
+def _tasks(settings: JerichoSuiteSettings) -> Mapping[int, StoryTask]:
+    return numbered(stories_in(settings.stories), settings.instruction, settings.seed)
+
+
+SPEC = SuiteSpec(
+    name="jericho",
+    summary="the text adventures of a folder of story files, by name, in the world `jericho`",
+    settings=JerichoSuiteSettings,
+    extra="reactree_ros[jericho]",
+    needs=("jericho",),
+    tasks=_tasks,
+    make_world=JerichoWorld,
+    ssr="score",
+    published=(published.JERICHO,),
+    flags=("stories",),
+)

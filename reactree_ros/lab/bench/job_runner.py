@@ -1,0 +1,151 @@
+"""What a worker does, in whatever process: makes its language models once, then carries out one job after another."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reactree_ros.episode import Episode
+from reactree_ros.errors import UserError
+from reactree_ros.household.person import SimulatedPerson, person_from_dict
+from reactree_ros.lab.bench.events import told_by
+from reactree_ros.lab.bench.goal import goal_as_json
+from reactree_ros.lab.bench.jobs import BenchSettings, Job
+from reactree_ros.lab.bench.results import RunLine, broken_line, line_of
+from reactree_ros.llm.port import LanguageModel, LanguageModelError
+from reactree_ros.llm.settings import make_model, model_from_dict
+from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.planners.spec import planner
+from reactree_ros.record.schema import Event
+from reactree_ros.record.writer import Recorder, encoded
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.verdict import EpisodeEnd
+from reactree_ros.world.port import WorldError
+from reactree_ros.world.spec import in_house
+
+#: Files of a run: its record, its goal at the end, and what raised an exception outside of what a run itself reports.
+RECORD, GOAL, ERROR = "record.jsonl.gz", "goal.json", "error.txt"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that came to its end, whatever that was.
+
+    Attributes:
+        line: What came of it.
+        files: What is kept of it: content by name, in the run's folder.
+    """
+
+    line: RunLine
+    files: Mapping[str, bytes]
+
+
+class JobRunner:
+    """Carries out jobs, one at a time.
+
+    It writes nothing where the results are: a saved run is returned, so that the same code serves from another
+    machine, and a worker that outlives a killed bench cannot spoil what the next one writes.
+
+    Args:
+        settings: Which suite, which language model, which memory, which options.
+
+    Raises:
+        UserError: The language model does not get ready, or the memory cannot be opened.
+    """
+
+    def __init__(self, settings: BenchSettings) -> None:
+        self._settings = settings
+        self._suite = settings.spec
+        self._memory: EpisodicMemory | None = None
+        self._models: dict[str, LanguageModel] = {}  # by settings: planners may share one
+        try:
+            for name in settings.planners:
+                self._model_of(name).ready().result()
+            if settings.memory:
+                self._memory = _open_memory(settings.memory)
+        except LanguageModelError as error:
+            self.close()
+            raise UserError(str(error)) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def carry_out(self, job: Job) -> Finished | str:
+        """Carry out one run; an exception on the way becomes its result, with the traceback among its files.
+
+        Returns:
+            What came of it; in words, where the user has to put something right before anything can (install what the
+            planner needs).
+        """
+        begin, instruction = time.monotonic(), ""
+        try:
+            instruction = job.task.instruction
+            finished = self._carry_out(job, instruction)
+        except UserError as error:
+            return str(error)
+        except WorldError as error:  # it was gone before the run began
+            finished = Finished(broken_line(job, instruction, str(error), EpisodeEnd.WORLD_GONE), {})
+        except Exception as error:
+            message = " ".join(f"{type(error).__name__}: {error}".split())
+            line = broken_line(job, instruction, message, EpisodeEnd.BUG)
+            finished = Finished(line, {ERROR: traceback.format_exc().encode()})
+        line = dataclasses.replace(finished.line, busy_seconds=round(time.monotonic() - begin, 4))
+        return dataclasses.replace(finished, line=line)
+
+    def close(self) -> None:
+        """Release the language models and the memory."""
+        for model in self._models.values():
+            model.close()
+        if self._memory is not None:
+            self._memory.close()
+
+    def _model_of(self, name: str) -> LanguageModel:
+        llm = self._settings.llm_of(name)
+        key = json.dumps(llm, sort_keys=True)
+        if key not in self._models:
+            self._models[key] = make_model(*model_from_dict(llm, where="settings of the bench"))
+        return self._models[key]
+
+    def _carry_out(self, job: Job, instruction: str) -> Finished:
+        key, task, events = job.key, job.task, list[Event]()
+        place = {"suite": key.suite, "settings": self._settings.suite_settings, **in_house(task)}
+        person = self._person_for(job)
+        with self._suite.make_world(task) as world:
+            episode = Episode(
+                instruction,
+                world=world,
+                model=self._model_of(key.planner),
+                planner=planner(self._settings.planner_of(key.planner)),
+                person=person,
+                memory=self._memory,
+                options=TreeOptions(seed=key.seed, **self._settings.options),
+                task_id=key.task_id,
+                task_name=task.task_name,
+                record=Recorder(events.append, world=place, llm=self._settings.llm_of(key.planner)),
+            )
+            result = episode.run()
+            record = "".join(f"{encoded(event)}\n" for event in events).encode("ascii")
+            files = {RECORD: gzip.compress(record, mtime=0)}
+            if self._suite.goal is not None and not result.broken:
+                files[GOAL] = goal_as_json(self._suite.goal(task, world)).encode()
+        told = told_by(events)
+        needless = 0 if person is None else person.needless(instruction)
+        return Finished(line_of(job, result, told.events, told.sizes, needless=needless), files)
+
+    def _person_for(self, job: Job) -> SimulatedPerson | None:
+        """Return the person of a run, whose draws depend on the task and the run's seed alone, not on the planner."""
+        if not self._settings.person or self._suite.conditions is None:
+            return None
+        settings = person_from_dict(self._settings.person)
+        return SimulatedPerson(self._suite.conditions(job.task), settings, of=f"{job.key.task_id} {job.key.seed}")
+
+
+def _open_memory(path: str) -> EpisodicMemory:
+    from reactree_ros.memory.embedding import default_embedder
+
+    return EpisodicMemory(path, default_embedder())

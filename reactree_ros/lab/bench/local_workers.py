@@ -1,0 +1,160 @@
+"""Workers in processes of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import multiprocessing
+import signal
+import sys
+import time
+from multiprocessing import connection
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import Any
+
+from reactree_ros.errors import UserError
+from reactree_ros.lab.bench.job_runner import Finished, JobRunner
+from reactree_ros.lab.bench.jobs import BenchSettings, Job
+from reactree_ros.lab.bench.workers import Died, Slot
+from reactree_ros.worker_process import deaf_to_the_terminal, serve_the_parent
+
+#: Longest time that workers have to end by themselves, in seconds, before they are killed.
+CLOSING_TIME = 5.0
+
+
+@dataclasses.dataclass(kw_only=True)
+class _Process(Slot):
+    process: SpawnProcess
+    connection: Connection
+    gone: bool = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether it waits for a job."""
+        return super().idle and not self.gone
+
+
+class LocalWorkers:
+    """Worker processes, started anew (``spawn``), so that nothing of this process is in them but the settings.
+
+    A process ends when this one does, however that ends.
+
+    Args:
+        settings: What each worker is made with.
+        count: How many.
+    """
+
+    def __init__(self, settings: BenchSettings, count: int) -> None:
+        self._settings = settings
+        self._started = 0
+        self._processes: list[_Process] = []
+        try:
+            for _ in range(count):
+                self._start()
+        except BaseException:
+            self.close(at_once=True)
+            raise
+
+    @property
+    def pids(self) -> list[int]:
+        """Ids of the processes."""
+        return [one.process.pid for one in self._processes if one.process.pid is not None]
+
+    @property
+    def idle(self) -> int:
+        """How many wait for a job."""
+        return sum(one.idle for one in self._processes)
+
+    @property
+    def busy(self) -> int:
+        """How many have one."""
+        return sum(one.job is not None for one in self._processes)
+
+    def submit(self, job: Job) -> None:
+        """Give a job to an idle worker."""
+        worker = next(one for one in self._processes if one.idle)
+        worker.job = job
+        try:
+            worker.connection.send(job)
+        except OSError:  # it has just died, which wait() reports
+            worker.gone = True
+
+    def wait(self) -> list[Finished | Died]:
+        """Wait until something has happened: a run came to its end, a worker got ready or died.
+
+        Raises:
+            UserError: A worker cannot do its work.
+        """
+        if not any(one.gone for one in self._processes):
+            watched: list[Any] = []
+            for one in self._processes:
+                watched += (one.connection, one.process.sentinel)
+            connection.wait(watched)
+        happened: list[Finished | Died] = []
+        for one in list(self._processes):
+            try:
+                while one.connection.poll():
+                    if (finished := one.take(one.connection.recv())) is not None:
+                        happened.append(finished)
+                dead = one.gone or not one.process.is_alive()
+            except (EOFError, OSError):
+                dead = True
+            if dead:
+                happened.append(self._replace(one))
+        return happened
+
+    def close(self, *, at_once: bool = False) -> None:
+        """End the workers; those that have not ended by themselves after :data:`CLOSING_TIME` are killed."""
+        processes, self._processes = self._processes, []
+        for one in processes:
+            one.connection.close()
+            if at_once:
+                one.process.terminate()
+        until = time.monotonic() + CLOSING_TIME
+        for one in processes:
+            one.process.join(max(0.0, until - time.monotonic()))
+            if one.process.is_alive():
+                one.process.kill()
+                one.process.join()
+            one.process.close()
+
+    def _start(self) -> None:
+        self._started += 1
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs, self._settings), name=f"worker {self._started}")
+        with deaf_to_the_terminal():
+            process.start()
+        theirs.close()
+        self._processes.append(_Process(name=process.name, process=process, connection=ours))
+
+    def _replace(self, one: _Process) -> Died:
+        self._processes.remove(one)
+        one.connection.close()
+        one.process.join(CLOSING_TIME)
+        one.process.kill()
+        one.process.join()
+        code = one.process.exitcode or 0
+        reason = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+        if not one.ready:
+            raise UserError(f"{one.name} died before it was ready ({reason}); what it printed says why")
+        died = Died(one.name, one.job, reason)
+        one.process.close()
+        self._start()
+        return died
+
+
+def _serve(jobs: Connection, settings: BenchSettings) -> None:
+    """Carry out what comes, until there is nobody who sends it."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what is in flight is cancelled on the way out
+    serve_the_parent()
+    try:
+        runner = JobRunner(settings)
+    except (UserError, OSError) as error:
+        jobs.send(str(error))
+        return
+    with contextlib.closing(runner), contextlib.suppress(EOFError, OSError):
+        jobs.send("")
+        while True:
+            jobs.send(runner.carry_out(jobs.recv()))

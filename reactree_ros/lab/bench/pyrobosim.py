@@ -1,0 +1,57 @@
+"""The task suite ``pyrobosim``: tasks of houses that are made up from seeds, by a mobile manipulator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from pydantic import Field
+
+from reactree_ros.lab.bench.spec import SuiteSpec
+from reactree_ros.lab.bench.suites import HOUSE_STRIDE, HousesSettings
+from reactree_ros.lab.worlds.pyrobosim.export import tasks_as_pyrobosim
+from reactree_ros.lab.worlds.pyrobosim.robot import PyrobosimRobot
+from reactree_ros.lab.worlds.pyrobosim.simulator import House
+from reactree_ros.lab.worlds.pyrobosim.tasks import PyrobosimTask
+from reactree_ros.world.spec import TasksOnDemand
+
+
+class PyrobosimSuiteSettings(HousesSettings):
+    """What can be set of ``pyrobosim``."""
+
+    robots: int = Field(default=1, ge=1, le=6, description="robots in each house")
+    failures: float = Field(default=0.0, ge=0, lt=1, description="share of what the robot does that fails, by a seed")
+
+
+def _tasks(settings: PyrobosimSuiteSettings) -> Mapping[int, PyrobosimTask]:
+    rooms, tasks, varied = settings.rooms, settings.tasks_per_house, settings.varied
+
+    @lru_cache(maxsize=1)  # the tasks of a house follow one another
+    def house(seed: int) -> Mapping[int, PyrobosimTask]:
+        return tasks_as_pyrobosim(seed=seed, rooms=rooms, tasks=tasks, varied=varied, robots=settings.robots)
+
+    def task(task_id: int) -> PyrobosimTask:
+        seed, number = divmod(task_id, HOUSE_STRIDE)
+        return replace(house(seed)[number], seed=task_id, failures=settings.failures)
+
+    seeds = range(settings.first_seed, settings.first_seed + settings.houses)
+    return TasksOnDemand((seed * HOUSE_STRIDE + number for seed in seeds for number in range(1, tasks + 1)), task)
+
+
+def _make_world(task: PyrobosimTask) -> PyrobosimRobot:
+    first, *others = task.source.robots()
+    house = House(task.source, failures=task.failures)
+    return PyrobosimRobot(house, first, goal=task.goal, seed=task.seed, others=others)
+
+
+SPEC = SuiteSpec(
+    name="pyrobosim",
+    summary="tasks of houses that are made up from seeds, in the world `pyrobosim`",
+    settings=PyrobosimSuiteSettings,
+    extra="reactree_ros[pyrobosim]",
+    needs=("pyrobosim",),
+    tasks=_tasks,
+    make_world=_make_world,
+    flags=("houses",),
+)

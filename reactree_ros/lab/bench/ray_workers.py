@@ -1,0 +1,154 @@
+"""Workers on a Ray cluster: the same jobs on many machines."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import socket
+from typing import Any
+from urllib.parse import urlsplit
+
+from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line
+from reactree_ros.lab.bench.job_runner import Finished, JobRunner
+from reactree_ros.lab.bench.jobs import BenchSettings, Job
+from reactree_ros.lab.bench.workers import Died, Slot
+
+#: The address that stands for a Ray of this machine's own.
+LOCAL = "local"
+_REACH_TIME = 10.0  # seconds
+
+
+class RayWorker:
+    """A worker as an actor of Ray."""
+
+    def __init__(self) -> None:
+        self._runner: JobRunner | None = None
+
+    def begin(self, settings: BenchSettings) -> str:
+        """Get ready; returns what is wrong, or nothing."""
+        try:
+            self._runner = JobRunner(settings)
+        except (UserError, OSError) as error:
+            return str(error)
+        return ""
+
+    def carry_out(self, job: Job) -> Finished | str:
+        """Carry out one run; see :meth:`JobRunner.carry_out`."""
+        assert self._runner is not None  # it got ready
+        return self._runner.carry_out(job)
+
+
+@dataclasses.dataclass(kw_only=True)
+class _Actor(Slot):
+    actor: Any
+    answer: Any  # what it is doing: the reference of its answer
+
+
+class RayWorkers:
+    """Actors of a Ray cluster, one CPU each; the cluster chooses the machines.
+
+    What the settings name, a memory's file or a server, must be in reach of every machine under the same name.
+
+    Args:
+        settings: What each worker is made with.
+        count: How many.
+        address: Of the cluster, e.g. ``ray://head:10001`` or ``auto``; ``local`` starts a Ray on this machine.
+
+    Raises:
+        UserError: Ray is not installed, or the cluster cannot be reached.
+    """
+
+    def __init__(self, settings: BenchSettings, count: int, *, address: str) -> None:
+        try:
+            import ray
+        except ImportError as error:
+            raise UserError(f"--ray needs Ray ({error}): {install_line('reactree_ros[ray]')}") from error
+        _check_reach(address)
+        self._ray, self._settings, self._started = ray, settings, 0
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to Ray's makers
+        # A Ray of this machine's own has a CPU for each worker, however many there really are.
+        options: dict[str, Any] = {"num_cpus": count, "include_dashboard": False} if address == LOCAL else {}
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="error", **options)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            hint = "where the cluster asks for a token, set RAY_AUTH_TOKEN"  # Ray itself only says so in its log
+            raise UserError(f"--ray {address}: {reason} ({hint})") from error
+        self._actors: list[_Actor] = []
+        for _ in range(count):
+            self._start()
+
+    @property
+    def idle(self) -> int:
+        """How many wait for a job."""
+        return sum(one.idle for one in self._actors)
+
+    @property
+    def busy(self) -> int:
+        """How many have one."""
+        return sum(one.job is not None for one in self._actors)
+
+    def submit(self, job: Job) -> None:
+        """Give a job to an idle worker."""
+        worker = next(one for one in self._actors if one.idle)
+        worker.job, worker.answer = job, worker.actor.carry_out.remote(job)
+
+    def wait(self) -> list[Finished | Died]:
+        """Wait until something has happened: a run came to its end, a worker got ready or died.
+
+        Raises:
+            UserError: A worker cannot do its work.
+        """
+        waited_for = {one.answer: one for one in self._actors if one.answer is not None}
+        first, others = self._ray.wait(list(waited_for), num_returns=1)
+        more, _ = self._ray.wait(others, num_returns=len(others), timeout=0) if others else ([], [])
+        happened: list[Finished | Died] = []
+        for answer in [*first, *more]:
+            one = waited_for[answer]
+            try:
+                said = self._ray.get(answer)
+            except self._ray.exceptions.RayError as error:
+                happened.append(self._replace(one, error))
+                continue
+            one.answer = None
+            if (finished := one.take(said)) is not None:
+                happened.append(finished)
+        return happened
+
+    def close(self, *, at_once: bool = False) -> None:
+        """End the workers and leave the cluster; a Ray of this machine's own ends, too."""
+        actors, self._actors = self._actors, []
+        for one in actors:
+            self._ray.kill(one.actor)
+        self._ray.shutdown()
+
+    def _start(self) -> None:
+        self._started += 1
+        actor = self._ray.remote(RayWorker).options(num_cpus=1).remote()
+        begun = actor.begin.remote(self._settings)
+        self._actors.append(_Actor(name=f"worker {self._started}", actor=actor, answer=begun))
+
+    def _replace(self, one: _Actor, error: Exception) -> Died:
+        reason = str(error).splitlines()[0]
+        if not one.ready:
+            raise UserError(f"{one.name} died before it was ready: {reason}")
+        self._actors.remove(one)
+        self._ray.kill(one.actor)
+        self._start()
+        return Died(one.name, one.job, reason)
+
+
+def _check_reach(address: str) -> None:
+    """Refuse an address at which nobody listens at once; Ray itself would try for minutes."""
+    place = urlsplit(address if "://" in address else f"//{address}")
+    try:
+        host, port = place.hostname, place.port
+    except ValueError as error:
+        raise UserError(f"--ray {address}: {error}; write it as HOST:PORT or ray://HOST:PORT") from error
+    if host is None or port is None:  # auto, local
+        return
+    try:
+        socket.create_connection((host, port), _REACH_TIME).close()
+    except OSError as error:
+        raise UserError(f"--ray {address}: cannot be reached: {error}") from error

@@ -1,0 +1,504 @@
+"""What ``reactree report`` does: compares the planners of a bench in a table, a page, Markdown and plots."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rich import table as rich_table
+from rich.console import Console
+
+from reactree_ros.errors import UserError
+from reactree_ros.installation import install_line
+from reactree_ros.lab.bench import plots
+from reactree_ros.lab.bench.comparison import (
+    ASKED,
+    COST,
+    GSR,
+    LONGEST_INPUT,
+    MEAN_INPUT,
+    MEASURES,
+    SECONDS,
+    SSR,
+    Estimate,
+    Measure,
+    Pairing,
+    Prices,
+    estimate,
+    pairings,
+)
+from reactree_ros.lab.bench.document import (
+    Block,
+    Bullets,
+    Cell,
+    Heading,
+    Link,
+    Paragraph,
+    Picture,
+    Table,
+    as_html,
+    as_markdown,
+)
+from reactree_ros.lab.bench.events import Event, told_by
+from reactree_ros.lab.bench.failures import RULES, Verdict, verdict
+from reactree_ros.lab.bench.folder import Session, read_broken, read_results, read_sessions, read_settings
+from reactree_ros.lab.bench.goal import Goal, read_goal
+from reactree_ros.lab.bench.job_runner import GOAL, RECORD
+from reactree_ros.lab.bench.jobs import BenchSettings, Key
+from reactree_ros.lab.bench.results import RunLine, grouped_by_end
+from reactree_ros.planners import spec as planners
+from reactree_ros.record.reader import read_record
+from reactree_ros.verdict import Judgement
+from reactree_ros.whole_file import write_whole
+
+HTML, MARKDOWN = "report.html", "report.md"
+_UNKNOWN = "–"
+#: Said of runs that had no goal to be judged by.
+UNCHECKED = "Claimed, not checked: {} runs count as done by the planner's word, as they had no goal to be judged by"
+
+_METHOD = (
+    "Each figure is a mean with its 95 % interval. The unit is the task: runs of one task with several seeds are "
+    "averaged first. The interval of GSR is Wilson's for as many samples as there are tasks; every other one is "
+    "Student's t over the tasks, cut at what the measure can be. GSR is the share of runs whose goal holds at the end, "
+    "SSR the share of the goal's parts that hold, executable actions the share of skills asked for that the world "
+    "carried out. The token rows: the longest prompt of a single request, and the mean input and output of a reply, "
+    "which may take several requests. A run that broke off, because the language model or the world was gone or by a "
+    "bug, counts as not done."
+)
+_APPROXIMATE = (
+    "≈: not counted by the model's own tokenizer but by a rule of thumb, at least in part; good for comparing planners "
+    "with each other, not with other papers."
+)
+_ASKED = (
+    "Questions are those to the simulated person. A needless one was answered with nothing beyond the instruction: it "
+    "told no part of the goal, or only such as the instruction names by a word that can mean nothing else; that nobody "
+    "answered counts, too. Questions in tasks done without: in tasks whose goal the same contender reaches when it "
+    "asks nobody, where such a one is in the bench; whoever asks cannot know that before."
+)
+_TESTS = (
+    "Two planners are compared on the runs of the same task with the same seed. Success: McNemar's exact test; SSR and "
+    "steps: Wilcoxon's signed-rank test. The differences are those of the planner named first minus the other, the "
+    "mean with its 95 % interval, Student's over the tasks. The p values are two-sided and not corrected for the "
+    "number of comparisons"
+)
+
+_CAUSES = (
+    "Causes as in the ReAcTree paper's figure 4, with three that are not in it. There people judged; here, rules: from "
+    "what was said and seen in the run and from its goal. They are tried in this order; the first that holds gives the "
+    'cause. "The thing" is what the first goal condition that does not hold asks to be moved (or, where only such are '
+    "left, turned on)."
+)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that failed and why."""
+
+    run: RunLine
+    verdict: Verdict
+
+
+class BenchReport:
+    """Everything that is said about a bench.
+
+    Args:
+        folder: The bench's folder.
+        prices: What the language model costs; None: nobody says.
+
+    Raises:
+        UserError: It is none, or something in it cannot be read.
+    """
+
+    def __init__(self, folder: Path, prices: Prices | None = None) -> None:
+        self.folder = folder
+        self.settings: BenchSettings = read_settings(folder)
+        asked = ASKED if self.settings.person else ()
+        results, self.broken = read_results(folder), read_broken(folder)
+        cost = [COST] if any(run.cost is not None for run in results) else []
+        self.measures = (*MEASURES, *asked, *cost, *([prices.measure()] if prices else []))
+        if not results:
+            why = f" ({_broke_off(self.broken)})" if self.broken else ""
+            raise UserError(f"{folder}: no run is done yet{why}; let `reactree bench` go on")
+        self.sessions: list[Session] = read_sessions(folder)
+        by_planner = {name: [run for run in results if run.planner == name] for name in self.settings.planners}
+        self.runs: dict[str, list[RunLine]] = {name: runs for name, runs in by_planner.items() if runs}
+
+    @property
+    def planned(self) -> int:
+        """How many runs the whole bench has."""
+        return self.sessions[-1].runs
+
+    @property
+    def done(self) -> int:
+        """How many of them are there."""
+        return sum(len(runs) for runs in self.runs.values())
+
+    @cached_property
+    def events(self) -> dict[str, list[Sequence[Event]]]:
+        """The events of each planner's runs."""
+        return {planner: [self._events(run) for run in runs] for planner, runs in self.runs.items()}
+
+    @cached_property
+    def goals(self) -> dict[Key, Goal]:
+        """The goal of each run that has one saved."""
+        paths = {run.key: self.folder / run.folder / GOAL for runs in self.runs.values() for run in runs}
+        return {key: read_goal(path) for key, path in paths.items() if path.exists()}
+
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """The runs that failed, each with its cause."""
+        return [
+            Failure(run, self._verdict(run, events))
+            for planner, runs in self.runs.items()
+            for run, events in zip(runs, self.events[planner], strict=True)
+            if not run.achieved
+        ]
+
+    def table(self) -> Table:
+        """Make the table of the planners."""
+        rows = [
+            [self._named(measure), *(_figure(estimate(runs, measure), measure, runs) for runs in self.runs.values())]
+            for measure in self.measures
+        ]
+        count = ["runs", *(str(len(runs)) for runs in self.runs.values())]
+        longest = ["longest of all, tokens", *(_longest_input(runs) for runs in self.runs.values())]
+        after = 1 + [measure.name for measure in MEASURES].index(LONGEST_INPUT.name)
+        ratios = [self._against_the_first("context", MEAN_INPUT), self._against_the_first("time", SECONDS)]
+        return Table(
+            ["", *self.runs],
+            [count, *rows[:after], longest, *rows[after:], *filter(None, [self._asked_in_vain(), *ratios])],
+        )
+
+    def _named(self, measure: Measure) -> str:
+        ssr = self.settings.spec.ssr
+        return f"{SSR.name} ({ssr})" if measure is SSR and ssr else measure.name
+
+    def _against_the_first(self, name: str, measure: Measure) -> list[str]:
+        """Compare a mean of every planner with the first one's, as HiAgent's tables do; nothing where there is one."""
+        means = [known.mean if (known := estimate(runs, measure)) else None for runs in self.runs.values()]
+        first = means[0]
+        if len(means) < 2 or not first:
+            return []
+        shown = (_UNKNOWN if mean is None else f"{mean / first:.0%}" for mean in means)
+        return [f"{name}, of {next(iter(self.runs))}'s", *shown]
+
+    def blocks(self) -> list[Block]:
+        """Write the report."""
+        return [
+            Heading(f"Bench of {self.settings.suite}: {', '.join(self.runs)}", 1),
+            *self._what_was_run(),
+            Heading("Planners"),
+            self.table(),
+            Paragraph(_METHOD),
+            *([Paragraph(_APPROXIMATE)] if self.approximate else []),
+            *([Paragraph(_ASKED)] if self.settings.person else []),
+            *self._published(),
+            *self._by_size(),
+            *self._pairings(),
+            *self._plots(),
+            *self._failures(),
+            *self._time(),
+        ]
+
+    @property
+    def approximate(self) -> bool:
+        """Whether some tokens were not counted by the model's tokenizer."""
+        return any(run.approximate_tokens for runs in self.runs.values() for run in runs)
+
+    @property
+    def claimed(self) -> int:
+        """How many runs count as done by the planner's word alone."""
+        return sum(run.verdict.judgement is Judgement.CLAIMED for runs in self.runs.values() for run in runs)
+
+    def _events(self, run: RunLine) -> Sequence[Event]:
+        path = next((self.folder / run.folder).glob(f"{Path(RECORD).stem}*"), None)  # packed or not
+        return told_by(read_record(path).events).events if path else ()
+
+    def _verdict(self, run: RunLine, events: Sequence[Event]) -> Verdict:
+        return verdict(instruction=run.instruction, end=run.end, goal=self.goals.get(run.key), events=events)
+
+    def _what_was_run(self) -> list[Block]:
+        one = self.settings
+        tasks = len({run.task_id for runs in self.runs.values() for run in runs})
+        memory = f"{one.memory} ({one.experiences} experiences)" if one.memory else "none"
+        unfinished = "" if self.done == self.planned else ". The bench is not finished; what follows may change"
+        facts = [
+            f"Runs: {self.done} of {self.planned} done{unfinished}",
+            f"Tasks: {tasks} of {one.suite} ({_shown(one.suite_settings)})",
+            f"Seeds: {one.seeds}",
+            *self._language_models(),
+            *([UNCHECKED.format(self.claimed)] if self.claimed else []),
+            f"Episodic memory: {memory}",
+            f"Options: {_shown(one.options)}",
+        ]
+        if self.broken:
+            facts.append(f"Not done: {_broke_off(self.broken)}; the next start of the bench repeats them")
+        return [Bullets(facts)]
+
+    def _language_models(self) -> list[str]:
+        one = self.settings
+        if not one.contenders:
+            return [f"Language model: {_shown_llm(one.llm)}"]
+        return [
+            f"{name}: planner {one.planner_of(name)}, language model {_shown_llm(one.llm_of(name))}"
+            for name in one.planners
+        ]
+
+    def _asked_in_vain(self) -> list[str]:
+        """Say how many questions a run asked in tasks that the same contender does without asking, where one does."""
+        if not self.settings.person:
+            return []
+        return ["questions in tasks done without", *(self._spared(name, runs) for name, runs in self.runs.items())]
+
+    def _spared(self, name: str, runs: Sequence[RunLine]) -> str:
+        alone = next((one for one in self.runs if self._is_the_same_alone(one, name)), None)
+        if alone is None:
+            return _UNKNOWN
+        done = {(run.task_id, run.seed) for run in self.runs[alone] if run.achieved}
+        return f"{sum(run.questions for run in runs if (run.task_id, run.seed) in done) / len(runs):.2f}"
+
+    def _is_the_same_alone(self, one: str, name: str) -> bool:
+        """Whether a contender is another one that asks nobody."""
+        settings = [planners.planner(self.settings.planner_of(each)) for each in (one, name)]
+        alone, other = (
+            (each.spec.name, each.working_memory, each.settings.model_dump(exclude={"questions"})) for each in settings
+        )
+        asks_nobody = not getattr(settings[0].settings, "questions", 0)
+        return asks_nobody and alone == other and self.settings.llm_of(one) == self.settings.llm_of(name)
+
+    def _published(self) -> list[Block]:
+        """Show what papers have published for these tasks, apart from what was run here."""
+        blocks: list[Block] = []
+        for one in self.settings.spec.published:
+            note = f"Nothing of this was run here. {one.differs} Other tasks, prompts or limits make other figures."
+            blocks += [Heading(f"Published elsewhere: {one.source}"), Table(one.head, one.rows), Paragraph(note)]
+        return blocks
+
+    def _by_size(self) -> list[Block]:
+        """Compare the planners on the tasks that ask for one thing, two, and so on."""
+        found: dict[int, dict[str, list[RunLine]]] = defaultdict(lambda: defaultdict(list))
+        for planner, runs in self.runs.items():
+            for run in runs:
+                if goal := self.goals.get(run.key):
+                    found[goal.size][planner].append(run)
+        if len(found) < 2:
+            return []
+        sizes = sorted(found.items())
+        rows = [
+            [f"{measure.name}, {size} thing{'s' * (size > 1)}", *(_share(measure, runs[each]) for each in self.runs)]
+            for measure in (GSR, SSR)
+            for size, runs in sizes
+        ]
+        reached: dict[str, dict[float, Estimate]] = {
+            planner: {size: known for size, runs in sizes if (known := estimate(runs[planner], GSR)) is not None}
+            for planner in self.runs
+        }
+        return [
+            Heading("By how much is asked for"),
+            Table(["asked for", *self.runs], rows),
+            Paragraph(
+                "With 95 % intervals, and the number of tasks. Each thing that is to be moved counts, and each that is "
+                "to be turned on."
+            ),
+            Picture(
+                "GSR by how much is asked for.", "success_by_size.svg", plots.success_by("things asked for", reached)
+            ),
+        ]
+
+    def _pairings(self) -> list[Block]:
+        found = pairings(self.runs)
+        if not found:
+            return []
+        rows = [
+            [
+                f"{one.other} against {one.one}",
+                one.measure.name,
+                str(one.pairs),
+                _difference(one),
+                f"{one.median:+.{one.measure.digits}f}",
+                one.test,
+                "< 0.001" if one.p < 0.001 else f"{one.p:.3f}",
+            ]
+            for one in found
+        ]
+        text = f"{_TESTS}, of which there are {len(found)}."
+        if self.settings.seeds > 1:
+            text += " Runs of one task with different seeds are taken for independent, which makes p too small."
+        head = ["planners", "measure", "pairs", "mean difference", "median difference", "test", "p"]
+        return [Heading("Planner against planner"), Table(head, rows), Paragraph(text)]
+
+    def _plots(self) -> list[Block]:
+        still = f"A curve ends where fewer than {plots.STILL_RUNNING:.0%} of the planner's runs go on."
+        mark = " Approximate counts (≈)." if self.approximate else ""
+        drawn = [
+            Picture(
+                "Success against decisions: share of all runs that ended with their goal reached within so many.",
+                "success_by_decisions.svg",
+                plots.success_by_decisions(self.runs),
+            )
+        ]
+        if any(event.input_tokens for runs in self.events.values() for run in runs for event in run):
+            drawn.append(
+                Picture(
+                    f"Tokens along the run: mean length of the prompt, and the middle half of the runs. {still}{mark}",
+                    "tokens_along_the_run.svg",
+                    plots.tokens_along_the_run(self.events),
+                )
+            )
+        if any(event.is_action for runs in self.events.values() for run in runs for event in run):
+            drawn.append(
+                Picture(
+                    f"Executability by step: share of the actions that the world carried out, {plots.BIN} actions to a "
+                    f"point. {still}",
+                    "executability_by_step.svg",
+                    plots.executability_by_step(self.events),
+                )
+            )
+        return [Heading("Over the course of the runs"), *drawn]
+
+    def _failures(self) -> list[Block]:
+        if not self.failures:
+            return [Heading("Failed runs"), Paragraph("No run failed.")]
+        counts = Counter((one.verdict.cause, one.run.planner) for one in self.failures)
+        causes = [cause for cause in RULES if any(counts[cause, planner] for planner in self.runs)]
+        rows = [[cause.value, *(str(counts[cause, planner]) for planner in self.runs)] for cause in causes]
+        sums = ["all", *(str(sum(one.run.planner == planner for one in self.failures)) for planner in self.runs)]
+        return [
+            Heading("Failed runs"),
+            Paragraph(_CAUSES),
+            Bullets([f"{cause.value}: {rule}" for cause, rule in RULES.items()]),
+            Table(["cause", *self.runs], [*rows, sums]),
+            Table(["run", "cause", "why", "SSR", "how it ended", "instruction"], [_row(one) for one in self.failures]),
+        ]
+
+    def _time(self) -> list[Block]:
+        rows = []
+        for session in self.sessions:
+            runs = [run for those in self.runs.values() for run in those if run.session == session.number]
+            if not runs:
+                continue
+            wall, busy = max(run.elapsed for run in runs), sum(run.busy_seconds for run in runs)
+            rows.append(
+                [
+                    str(session.number),
+                    str(session.workers),
+                    session.where,
+                    str(len(runs)),
+                    f"{wall:.1f}",
+                    f"{busy:.1f}",
+                    f"{60 * len(runs) / wall:.0f}" if wall else _UNKNOWN,
+                ]
+            )
+        head = ["session", "workers", "where", "runs", "seconds", "busy seconds", "runs a minute"]
+        return [
+            Heading("Time"),
+            Table(head, rows),
+            Paragraph(
+                "A session is one call of `reactree bench`; seconds go from its start to its last result, busy seconds "
+                "are those of all workers together."
+            ),
+        ]
+
+
+def write_report(folder: Path, console: Console, prices: Prices | None = None) -> None:
+    """Write the report on a bench into its folder and print the table.
+
+    Args:
+        folder: The bench's folder.
+        console: Where the table is printed.
+        prices: What the language model costs; None: nobody says.
+
+    Raises:
+        UserError: The folder is none of a bench, no run is done, or what plots and tests need is not installed.
+    """
+    if any(importlib.util.find_spec(name) is None for name in ("matplotlib", "scipy")):
+        raise UserError(f"reports need matplotlib and scipy: {install_line('reactree_ros[bench]')}")
+    report = BenchReport(folder, prices)
+    blocks = report.blocks()
+    for block in blocks:
+        if isinstance(block, Picture):
+            write_whole(folder / block.file, block.svg)
+    write_whole(folder / HTML, as_html(blocks))
+    write_whole(folder / MARKDOWN, as_markdown(blocks))
+    _print(report, console)
+
+
+def _print(report: BenchReport, console: Console) -> None:
+    table = report.table()
+    shown = rich_table.Table(*table.head)
+    for row in table.rows:
+        shown.add_row(*map(str, row))
+    console.print(shown)
+    console.print(f"{report.done} of {report.planned} runs done, {len(report.failures)} failed", highlight=False)
+    if report.broken:
+        console.print(_broke_off(report.broken), style="red", highlight=False, markup=False, soft_wrap=True)
+    if report.claimed:
+        console.print(UNCHECKED.format(report.claimed), style="yellow", highlight=False, soft_wrap=True)
+    if report.approximate:
+        console.print(_APPROXIMATE, style="dim")
+    console.print(f"{report.folder / HTML}, {report.folder / MARKDOWN}", highlight=False, soft_wrap=True)
+
+
+def _broke_off(broken: Sequence[RunLine]) -> str:
+    messages = Counter(run.message for run in broken if run.message)
+    why = "".join(f": {message}" for message, _ in messages.most_common(1))
+    return f"{len(broken)} runs broke off, {grouped_by_end(broken)}{why}"
+
+
+def _shown(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in settings.items())
+
+
+def _figure(known: Estimate | None, measure: Measure, runs: Sequence[RunLine]) -> str:
+    if known is None:
+        return _UNKNOWN
+    mark = _mark(runs) if measure.counts_tokens else ""
+    text = f"{mark}{known.mean:.{measure.digits}f}"
+    if known.low is None:
+        return text
+    return f"{text} ({known.low:.{measure.digits}f}–{known.high:.{measure.digits}f})"
+
+
+def _difference(one: Pairing) -> str:
+    """Write the mean difference with its interval, as far as there is one."""
+    digits = one.measure.digits
+    interval = "" if one.half is None else f" ({one.mean - one.half:+.{digits}f} to {one.mean + one.half:+.{digits}f})"
+    return f"{one.mean:+.{digits}f}{interval}"
+
+
+def _longest_input(runs: Sequence[RunLine]) -> str:
+    longest = max((run.max_input_tokens for run in runs if run.max_input_tokens is not None), default=None)
+    if longest is None:
+        return _UNKNOWN
+    return f"{_mark(runs)}{longest}"
+
+
+def _share(measure: Measure, runs: Sequence[RunLine]) -> str:
+    """Write a measure, and of how many tasks it is."""
+    known = estimate(runs, measure)
+    return f"{_figure(known, measure, runs)} of {len({run.task_id for run in runs})}" if known else _UNKNOWN
+
+
+def _shown_llm(llm: Mapping[str, Any]) -> str:
+    return f"{_shown(llm)}{' (rules, no language model)' if llm['llm'] == 'expert' else ''}"
+
+
+def _mark(runs: Sequence[RunLine]) -> str:
+    return "≈ " if any(run.approximate_tokens for run in runs) else ""
+
+
+def _row(one: Failure) -> list[Cell]:
+    run = one.run
+    return [
+        Link(str(run.key), f"{run.folder.as_posix()}/"),
+        one.verdict.cause.value,
+        one.verdict.reason,
+        _UNKNOWN if run.ssr is None else f"{run.ssr:.2f}",
+        str(run.verdict),
+        run.instruction,
+    ]

@@ -1,0 +1,161 @@
+"""The task suites of this package: the tasks of a file in the WAH-NL schema, and those of houses that are made up."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from reactree_ros.errors import UserError
+from reactree_ros.household import rules
+from reactree_ros.household.generator import check_subjects, generate_house
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import GoalCondition, Task, load_tasks, parse_tasks
+from reactree_ros.household.vague import say_vaguely
+from reactree_ros.household.vocabulary import CLASSES
+from reactree_ros.lab.bench import published
+from reactree_ros.lab.bench.goal import Condition, Goal
+from reactree_ros.lab.bench.spec import SuiteSpec
+from reactree_ros.settings import Harmless, Settings, plain
+from reactree_ros.world.spec import TasksOnDemand
+
+#: A task of a generated house is numbered by the house's seed times this, and its number in the house.
+HOUSE_STRIDE = 100
+
+
+class WahNlSettings(Settings):
+    """What can be set of ``wah_nl``."""
+
+    tasks: Path | None = Field(default=None, description="task file in the WAH-NL schema")
+
+
+class HousesSettings(Settings):
+    """Which houses are made up, and how many tasks of each."""
+
+    houses: int = Field(default=10, ge=1, description="how many houses")
+    first_seed: int = Field(default=0, ge=0, description="seed of the first house; each other has one more")
+    rooms: int = Field(default=5, ge=3, le=8, description="rooms of each house")
+    tasks_per_house: int = Field(default=5, ge=1, lt=HOUSE_STRIDE, description="tasks in each house")
+    varied: bool = Field(default=False, description="more types of task, many more words, fuller houses")
+
+
+class GeneratedSettings(HousesSettings):
+    """What can be set of ``generated``."""
+
+    without: Annotated[str, Harmless(plain)] = Field(
+        default="",
+        description="object classes and types of task that no task is about, with commas between, e.g. "
+        "pudding,prepare_snack",
+    )
+    about: Annotated[str, Harmless(plain)] = Field(
+        default="", description="likewise, and each task is about at least one of them; empty: about anything"
+    )
+
+    _known = field_validator("without", "about")(check_subjects)
+
+
+def goal_at_the_end(task: Task, world: SymbolicWorld) -> Goal:
+    """Look at the goal of a task in the world as it is now."""
+    conditions = []
+    for one in task.goal:
+        share = rules.score((one,), world.scene).ssr
+        item, target = CLASSES[one.item].word if one.item else "", CLASSES[one.target].word
+        conditions.append(Condition(one.relation, item, target, one.count, round(share * one.count)))
+    start = next(room.name for room in world.scene.rooms if room.class_name == task.init_room)
+    return Goal(tuple(conditions), tuple(room.name for room in world.scene.rooms), start)
+
+
+def _recorded(settings: WahNlSettings) -> Mapping[int, Task]:
+    if settings.tasks is None:
+        raise UserError("--suite wah_nl needs --tasks: a task file in the WAH-NL schema")
+    return {task.task_id: task for task in load_tasks(settings.tasks)}
+
+
+class VagueSettings(Settings):
+    """What can be set of ``vague``."""
+
+    houses: int = Field(default=10, ge=1, description="how many houses")
+    first_seed: int = Field(default=0, ge=0, description="seed of the first house; each other has one more")
+    rooms: int = Field(default=5, ge=3, le=8, description="rooms of each house")
+    tasks_per_house: int = Field(default=5, ge=1, lt=HOUSE_STRIDE, description="tasks in each house")
+
+
+def _generated(settings: GeneratedSettings) -> Mapping[int, Task]:
+    return _houses(settings, partial(_plain_house, settings))
+
+
+def _plain_house(settings: GeneratedSettings, seed: int) -> list[Task]:
+    made = generate_house(
+        seed=seed,
+        rooms=settings.rooms,
+        tasks=settings.tasks_per_house,
+        varied=settings.varied,
+        without=settings.without,
+        about=settings.about,
+    )
+    return parse_tasks(made)
+
+
+def _vague(settings: VagueSettings) -> Mapping[int, Task]:
+    return _houses(settings, partial(_vague_house, settings))
+
+
+def _vague_house(settings: VagueSettings, seed: int) -> list[Task]:
+    made = parse_tasks(generate_house(seed=seed, rooms=settings.rooms, tasks=settings.tasks_per_house))
+    rng = random.Random(f"vague {seed} {settings.rooms}")
+    return [task.model_copy(update={"nl_instructions": [say_vaguely(rng, task.goal)]}) for task in made]
+
+
+def _houses(settings: GeneratedSettings | VagueSettings, make: Callable[[int], Sequence[Task]]) -> Mapping[int, Task]:
+    tasks = settings.tasks_per_house
+
+    @lru_cache(maxsize=1)  # the tasks of a house follow one another
+    def house(seed: int) -> Mapping[int, Task]:
+        made = make(seed)
+        return {seed * HOUSE_STRIDE + task.task_id: task for task in made}
+
+    seeds = range(settings.first_seed, settings.first_seed + settings.houses)
+    ids = (seed * HOUSE_STRIDE + number for seed in seeds for number in range(1, tasks + 1))
+    return TasksOnDemand(ids, lambda task_id: house(task_id // HOUSE_STRIDE)[task_id])
+
+
+def conditions_of(task: Task) -> Sequence[GoalCondition]:
+    """Return the goal conditions of a task."""
+    return task.goal
+
+
+WAH_NL = SuiteSpec(
+    name="wah_nl",
+    summary="tasks of a file in the WAH-NL schema, in the symbolic VirtualHome",
+    settings=WahNlSettings,
+    tasks=_recorded,
+    make_world=SymbolicWorld,
+    goal=goal_at_the_end,
+    conditions=conditions_of,
+    published=(published.WAH_NL, published.WAH_NL_MEMORIES, published.WAH_NL_CONTROL_FLOWS),
+    flags=("tasks",),
+)
+GENERATED = SuiteSpec(
+    name="generated",
+    summary="tasks of houses that are made up from seeds, in the symbolic VirtualHome",
+    settings=GeneratedSettings,
+    tasks=_generated,
+    make_world=SymbolicWorld,
+    goal=goal_at_the_end,
+    conditions=conditions_of,
+    flags=("houses",),
+)
+VAGUE = SuiteSpec(
+    name="vague",
+    summary="tasks of such houses whose instructions leave things, numbers or places open",
+    settings=VagueSettings,
+    tasks=_vague,
+    make_world=SymbolicWorld,
+    goal=goal_at_the_end,
+    conditions=conditions_of,
+    flags=("houses",),
+)

@@ -1,0 +1,33 @@
+"""The task suite ``webshop``: what is to be bought in WebShop, at a server of AgentGym's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from reactree_ros.lab.bench import published
+from reactree_ros.lab.bench.spec import SuiteSpec
+from reactree_ros.lab.worlds.webshop.world import ServerSettings, WebShop, WebShopTask, tasks_of
+
+
+class WebShopSuiteSettings(ServerSettings):
+    """What can be set of ``webshop``."""
+
+    first: int = Field(default=0, ge=0, description="number of the first task; WebShop's own tests are 0 to 499")
+    number: int = Field(default=200, ge=1, description="how many tasks")
+
+
+def _tasks(settings: WebShopSuiteSettings) -> Mapping[int, WebShopTask]:
+    return tasks_of(settings, range(settings.first, settings.first + settings.number))
+
+
+SPEC = SuiteSpec(
+    name="webshop",
+    summary="things to be bought in WebShop, at a server of AgentGym's, in the world `webshop`",
+    settings=WebShopSuiteSettings,
+    tasks=_tasks,
+    make_world=WebShop,
+    ssr="reward",
+    published=(published.WEBSHOP,),
+)

@@ -1,0 +1,41 @@
+"""``reactree train``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from reactree_ros.cli.options import FromSettings, takes
+from reactree_ros.installation import check_modules
+from reactree_ros.lab.training.settings import TrainSettings, read_recipe
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@takes(settings=FromSettings(TrainSettings, panel="The training"))
+def train(
+    data: Annotated[
+        list[Path], typer.Option(help="A dataset, as `reactree dataset` makes it; may be given several times.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder of the training; one that was broken off is gone on with.")],
+    recipe: Annotated[
+        Path | None, typer.Option(help="A YAML file with settings, e.g. config/train_two_cores.yaml.")
+    ] = None,
+    *,
+    settings: TrainSettings,
+) -> None:
+    """Train a small language model on a dataset of decisions, from scratch or from a base model.
+
+    An own model is written into OUT/model, which `--llm small`, transformers and vLLM run. The same command goes on
+    with a training that was broken off, and comes to the same numbers.
+    """
+    check_modules("reactree train", "reactree_ros[train]", ("torch", "transformers", "onnx", "matplotlib"))
+    from reactree_ros.lab.training.commands import train as carry_out
+
+    if recipe is not None:
+        settings = read_recipe(recipe, settings.model_dump(exclude_unset=True))
+    carry_out(data, out, settings, Console())

@@ -1,0 +1,169 @@
+"""Exercises: made-up searches and lists, in which nothing is to be decided but whether the wanted thing is there.
+
+In a house that decision comes once in thousands of tokens, among others that are easier to learn, so that a small model
+learns it last, or never; then it goes through a house as the expert does and passes by what it was sent for.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from reactree_ros.agent.decision import Act, ControlFlow
+from reactree_ros.agent.prompt import Siblings, start_turn, task_turn
+from reactree_ros.agent.turns import Prompt, Said, Saw, Turn
+from reactree_ros.errors import UserError
+from reactree_ros.household.expert.goals import Move, PutDown, Take
+from reactree_ros.household.rules import arrival_text, merged, see_text
+from reactree_ros.household.scene import Thing
+from reactree_ros.household.tasks import ROOMS, Node
+from reactree_ros.household.vocabulary import CLASSES
+from reactree_ros.lab.dataset.lines import Line, Run
+
+_SEEN = [one for one in CLASSES.values() if one.observed and one.category not in (ROOMS, "Characters")]
+_WANTED = [one.name for one in _SEEN if "GRABBABLE" in one.properties and not one.room_item]
+_PLACES = [one.name for one in _SEEN if one.room_item and "GRABBABLE" not in one.properties]
+_ROOM_WORDS = [one.word for one in CLASSES.values() if one.category == ROOMS]
+#: Most things that are seen at a place: searches are drawn from all of these, for the short ones are learnt first.
+_MOST_SEEN = (2, 3, 5, 8, 12, 15)
+_MOST_STEPS = 7
+#: Share of the searches that come to their end.
+_FOUND = 0.8
+#: Share of the searches that are a room's part of a larger one, and of the prompts that say nothing of siblings.
+_OF_A_ROOM, _ALONE = 0.6, 0.5
+#: Share of the exercises that are drills; how many lists one has, and most things on each.
+_DRILLS, _LISTS, _MOST_LISTED = 0.5, (3, 10), 6
+#: Share of the drills in which one is held and another is wanted.
+_ANOTHER = 0.5
+#: Most things on a list of a short drill.
+_FEW_LISTED = 3
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A place of an exercise.
+
+    Attributes:
+        text: What is told there.
+        seen: The things that are seen; the wanted one is the last, where it is there.
+        onwards: Where to, where it is not.
+    """
+
+    text: str
+    seen: Sequence[Thing]
+    onwards: str
+
+
+def exercise(seed: int, planner: str, without: Collection[str] = (), *, short: bool = False) -> Iterator[Line]:
+    """Yield the decisions of an exercise: at each place to pick up the wanted thing, or to go on.
+
+    It is a search, which looks as one in a house does and has one end; or a drill, nothing but short lists one after
+    the other, with the wanted thing on every second one: a small model that has not learnt these looks for a name in a
+    list only after many millions of tokens.
+
+    Where to is not to be learnt: only one place may be gone to.
+
+    Args:
+        seed: All else follows from it.
+        planner: The planner that the dataset is for, with its options.
+        without: Classes of things that none is to be searched for. They are still seen.
+        short: A drill, with three things at most on a list, and nothing held: where the wanted thing never is on a list
+            for another reason, a model from scratch learns within a million tokens to look for it.
+
+    Raises:
+        UserError: Nothing is left.
+    """
+    drawn = random.Random(f"exercise {seed}")
+    run = Run(house=f"exercise {seed}", task="0", planner=planner)
+    left = [name for name in _WANTED if name not in without]
+    if not left:
+        raise UserError("--without names all things; name fewer, or leave --exercises out")
+    wanted = drawn.choice(left)
+    if short:
+        task, turns, steps = _drill(drawn, wanted, another=False, most=_FEW_LISTED)
+    elif drawn.random() < _DRILLS:
+        task, turns, steps = _drill(drawn, wanted, another=drawn.random() < _ANOTHER, most=_MOST_LISTED)
+    else:
+        task, turns, steps = _search(drawn, wanted)
+    known: dict[str, None] = {}  # what was seen that can be picked up, in order
+    for decision, step in enumerate(steps):
+        turns.append(Saw(step.text))
+        known |= {f"pick up {thing.name}": None for thing in step.seen if thing.class_name in _WANTED}
+        last = step.seen[-1]
+        skill = f"pick up {last.name}" if last.class_name == wanted else f"go to {step.onwards}"
+        # Something may always be picked up, so that the verb is to be decided.
+        skills = [f"go to {step.onwards}", *(known or [f"pick up {CLASSES[wanted].word} 1"])]
+        yield Line(
+            run=run,
+            instruction=task,
+            turns=tuple(Prompt((start_turn("", ()),), turns)),
+            begun="",
+            completion=f"Act: {skill}",
+            node=0,
+            decision=decision,
+            kind="act",
+            may_say={"skills": skills, "control_flows": []},
+            learn=True,
+        )
+        turns.append(_said(skill))
+
+
+def _drill(drawn: random.Random, wanted: str, *, another: bool, most: int) -> tuple[str, list[Turn], Iterator[_Step]]:
+    """Lists with the wanted thing or without; what is held is on every one of them, as in a house."""
+    held = [_thing(drawn, wanted)] if another else []
+    task = str(Take(CLASSES[wanted].word, another=another))
+    holding = f" You hold {merged(held)}." if held else ""
+
+    def steps() -> Iterator[_Step]:
+        for _ in range(drawn.randint(*_LISTS)):
+            others = [name for name in _WANTED if name != wanted]
+            seen = [_thing(drawn, name) for name in drawn.sample(others, drawn.randint(1, most))]
+            if drawn.random() < 0.5:
+                seen[-1] = _thing(drawn, wanted, besides=held)
+            yield _Step(f"{see_text([*held, *seen])}{holding}", seen, _thing(drawn, drawn.choice(_PLACES)).name)
+
+    return task, [task_turn(task, None)], steps()
+
+
+def _search(drawn: random.Random, wanted: str) -> tuple[str, list[Turn], Iterator[_Step]]:
+    take, turns = _told(drawn, CLASSES[wanted].word)
+    most, number, found = drawn.choice(_MOST_SEEN), drawn.randint(1, _MOST_STEPS), drawn.random() < _FOUND
+    places = [_thing(drawn, name) for name in drawn.sample(_PLACES, number + 1)]
+
+    def steps() -> Iterator[_Step]:
+        for step, (place, onwards) in enumerate(pairwise(places), 1):
+            names = drawn.sample([name for name in (*_WANTED, *_PLACES) if name != wanted], drawn.randint(1, most))
+            seen = [_thing(drawn, name) for name in names for _ in range(drawn.choice((1, 1, 1, 2)))]
+            if found and step == number:
+                seen.append(_thing(drawn, wanted))
+            yield _Step(f"{arrival_text(place)} {see_text(seen)}", seen, onwards.name)
+
+    return str(take), [*turns, _said(f"go to {places[0].name}")], steps()
+
+
+def _told(drawn: random.Random, word: str) -> tuple[Take, list[Turn]]:
+    """Return what is wanted and how a goal node is told so: as a room's part of a search, or to move the thing."""
+    rooms = [f"{room} {number}" for room in drawn.sample(_ROOM_WORDS, 3) for number in range(1, drawn.randint(2, 4))]
+    whole = Take(word)
+    if drawn.random() < _OF_A_ROOM:
+        search = (*(Take(word, room) for room in rooms), Take(word, closer=True))
+        take = drawn.choice(search)
+        siblings = Siblings(str(whole), ControlFlow.FALLBACK, tuple(map(str, search)))
+    else:
+        take, place = whole, CLASSES[drawn.choice(_PLACES)].word
+        siblings = Siblings(str(Move(word, place)), ControlFlow.SEQUENCE, (str(whole), str(PutDown(word, place))))
+    return take, [task_turn(str(take), None if drawn.random() < _ALONE else siblings)]
+
+
+def _said(skill: str) -> Said:
+    return Said(f"Act: {skill}", Act(skill))
+
+
+def _thing(drawn: random.Random, name: str, besides: Sequence[Thing] = ()) -> Thing:
+    known = CLASSES[name]
+    states = [drawn.choice(("OPEN", "CLOSED"))] if "CAN_OPEN" in known.properties else []
+    node = Node(id=0, class_name=name, category=known.category, properties=sorted(known.properties), states=states)
+    numbers = (1, 1, 1, 2, 2, 3, drawn.randint(1, 19))
+    return Thing(node, drawn.choice([one for one in numbers if one not in {other.number for other in besides}]))

@@ -1,0 +1,233 @@
+"""The lines of a dataset: one a decision, read off the events of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Expand
+from reactree_ros.agent.parser import MalformedDecision, parse_decision
+from reactree_ros.agent.prompt import start_turn
+from reactree_ros.agent.turns import About, Prompt, Told, Turn, render, turn_from_dict
+from reactree_ros.lab.planners.hiagent.chunks import retrievals
+from reactree_ros.llm.port import prompt_text
+from reactree_ros.record.moment import Moment, Request
+from reactree_ros.record.schema import Event, experience_from_dict
+
+#: What may be asked for that says what kind the answer is.
+_AS_ASKED = ("choice", "text")
+#: Options of a planner whose prompts hold nothing but a node's own text, and examples that were found for it.
+BARE = ("system_text=false", "fixed_example=false")
+
+
+def bare(planner: str) -> str:
+    """Return a planner's name with :data:`BARE`, as far as it says nothing of these options."""
+    return ":".join([planner, *(option for option in BARE if f":{option.partition('=')[0]}=" not in planner)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What all lines of a run have in common.
+
+    Attributes:
+        house: The house that it was in; no house is in both parts of a dataset.
+        task: The run, unique within its house.
+        planner: Whose run it was, with its options.
+        examples: How many of the examples that were found stay in the prompts.
+    """
+
+    house: str
+    task: str
+    planner: str
+    examples: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One decision; the attributes that are no others' are those of ``docs/reference/dataset.md``.
+
+    Attributes:
+        run: The run that it is of.
+        instruction: Of the run.
+        turns: The prompt.
+        begun: How the completion was begun already.
+        completion: What is said.
+        node: The goal node, in the order in which they started.
+        decision: Which of the node's decisions, from 0; those of one number are alternatives.
+        kind: ``think``, ``act``, ``expand``, …; ``choice`` or ``text`` where the request was for one.
+        may_say: What decoding allows there; empty: anything.
+        learn: Whether it is to be learnt; otherwise it is there for what comes after it.
+    """
+
+    run: Run
+    instruction: str
+    turns: Sequence[Turn]
+    begun: str
+    completion: str
+    node: int
+    decision: int
+    kind: str
+    may_say: Mapping[str, Any]
+    learn: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the line as JSON has it."""
+        return {
+            "prompt": prompt_text(self.turns, self.begun),
+            "completion": self.completion,
+            "house": self.run.house,
+            "task": self.run.task,
+            "instruction": self.instruction,
+            "planner": self.run.planner,
+            "node": self.node,
+            "decision": self.decision,
+            "kind": self.kind,
+            "may_say": dict(self.may_say),
+            "learn": self.learn,
+        }
+
+
+@dataclass
+class _Asked:
+    """A request that was answered.
+
+    Attributes:
+        request: The request.
+        may_say: What it was held to.
+        taken: How many decisions its reply has been taken for.
+    """
+
+    request: Request
+    may_say: Mapping[str, Any]
+    taken: int = 0
+
+
+@dataclass
+class _Reading:
+    run: Run
+    labels: Mapping[str, str]
+    astray: Collection[str]
+    moment: Moment = field(default_factory=Moment)
+    asked: dict[int, _Asked] = field(default_factory=dict)  # by node
+    waiting: dict[int, Event] = field(default_factory=dict)  # decided, and its words are the node's next turn
+    counts: dict[int, int] = field(default_factory=dict)
+    begun: Counter[int] = field(default_factory=Counter)  # subgoals of HiAgent, by node
+
+    def take(self, event: Event) -> Iterator[Line]:
+        """Take in the next event; yield the lines that it completes."""
+        node = event.get("node", -1)
+        if event["e"] == "turn" and "said" in event and node in self.waiting:
+            yield from self._lines(node, self.waiting.pop(node), event["said"])
+        self.moment.apply(event)
+        if event["e"] == "decided":
+            self.begun[node] += "begin_subgoal" in event
+        if event["e"] == "reply":
+            request = self.moment.requests[event["id"]]
+            self.asked[node] = _Asked(request, self._may_say(request.event["may_say"], node))
+        elif event["e"] == "refused":
+            self.asked.pop(node, None)
+            self.waiting.pop(node, None)
+        elif event["e"] == "decided" and node in self.asked:
+            asked = self.asked[node]
+            if "own" not in asked.request.event and "begun" not in asked.request.event:
+                self.waiting[node] = event
+            elif not asked.taken and (reply := asked.request.reply) is not None and not reply.cut:
+                said = render(reply.said) if reply.said else reply.text.strip("\n")
+                yield from self._lines(node, event, said)
+
+    def _lines(self, node: int, event: Event, said: str) -> Iterator[Line]:
+        asked = self.asked[node]
+        request = asked.request
+        label = self.labels.get(request.event["id"]) if not asked.taken else None
+        learn = label == said if self.labels else request.event["id"] not in self.astray
+        asked_for = request.event["may_say"]["kind"]
+        if label and not learn:
+            yield self._line(node, asked, label, kind=kind_of(label, asked_for), learn=True)
+        kind = asked_for if asked_for in _AS_ASKED else _kind(event)
+        yield self._line(node, asked, said, kind=kind, learn=learn)
+        asked.taken += 1
+        self.counts[node] = self.counts.get(node, 0) + 1
+
+    def _line(self, node: int, asked: _Asked, said: str, *, kind: str, learn: bool) -> Line:
+        goal_node, event = self.moment.nodes[node], asked.request.event
+        if "own" in event:
+            own: Sequence[Turn] = [turn_from_dict(turn) for turn in event["own"]]
+        else:
+            own = goal_node.turns[event["turns"][0] :]  # with those of the reply's decisions before
+        found = [experience_from_dict(one).text for one in goal_node.examples[: self.run.examples]]
+        start = self.moment.texts.get(event.get("start", -1), ())
+        if start and isinstance(start[0], Told) and start[0].about is About.SYSTEM:
+            start = (start_turn("", found), *start[1:])
+        return Line(
+            run=self.run,
+            instruction=self.moment.run["instruction"],
+            turns=tuple(Prompt(start, own)),
+            begun=event.get("begun", ""),
+            completion=said,
+            node=goal_node.index or 0,
+            decision=self.counts.get(node, 0),
+            kind=kind,
+            may_say=asked.may_say,
+            learn=learn,
+        )
+
+    def _may_say(self, said: Event, node: int) -> Mapping[str, Any]:
+        """Return what a request was held to; nothing where skills were free, or its record does not tell which."""
+        if said["kind"] == "choice":
+            return {"options": list(said["options"])}
+        if said["kind"] not in ("decision", "subgoal") or said.get("free"):
+            return {}
+        recall = self.moment.run["recallable"] if self.moment.run["working_memory"] else ()
+        world = self.moment.skills.get(self.moment.robot_of(node), ())
+        skills = [DONE, FAILURE, *(RECALL + word for word in recall), *world]
+        if said["kind"] == "subgoal" and len(skills) != said["skills"]:
+            skills += retrievals(self.begun[node])
+        if len(skills) != said["skills"]:
+            return {}
+        return {"skills": skills, "control_flows": said.get("control_flows", [])}
+
+
+def lines_of(
+    events: Iterable[Event],
+    run: Run,
+    *,
+    labels: Mapping[str, str] | None = None,
+    astray: Collection[str] = (),
+) -> Iterator[Line]:
+    """Yield a line for each decision that was taken, in the order in which they were; what was refused is left out.
+
+    Where a decision is not what should have been said, that comes before it, as a line of its own.
+
+    Args:
+        events: A run's.
+        run: What it is.
+        labels: What should have been said, by the ids of requests; empty where nobody knows. None: what was said.
+        astray: Ids of requests whose decisions led off the path: they are not learnt.
+    """
+    reading = _Reading(run, labels or {}, astray)
+    for event in events:
+        yield from reading.take(event)
+
+
+def in_order(lines: Iterable[Line]) -> list[Line]:
+    """Return lines node by node."""
+    return sorted(lines, key=lambda line: line.node)
+
+
+def kind_of(said: str, asked_for: str) -> str:
+    """Return the kind of a decision from its words, and from what was asked for."""
+    if asked_for in _AS_ASKED:
+        return asked_for
+    if asked_for == "subgoal":
+        return "act" if said.startswith("Action: ") else "begin_subgoal"
+    try:
+        decision = parse_decision(said)
+    except MalformedDecision:
+        return "other"
+    return {Act: "act", Expand: "expand"}.get(type(decision), "think")
+
+
+def _kind(event: Event) -> str:
+    return next((name for name in ("think", "act", "expand", "begin_subgoal", "summarise") if name in event), "other")

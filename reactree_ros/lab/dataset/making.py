@@ -1,0 +1,244 @@
+"""What a worker does for a dataset: carries out the tasks of generated houses, and reads records."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from reactree_ros.episode import Episode
+from reactree_ros.errors import UserError
+from reactree_ros.household.expert.goals import goals_of
+from reactree_ros.household.generator import generate_house
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import Task, parse_tasks
+from reactree_ros.household.wording import say_nonsense
+from reactree_ros.lab.bench.suites import HOUSE_STRIDE, GeneratedSettings
+from reactree_ros.lab.dataset.exercises import exercise
+from reactree_ros.lab.dataset.lines import Line, Run, bare, in_order, lines_of
+from reactree_ros.lab.dataset.settings import Recipe
+from reactree_ros.lab.dataset.teaching import Teacher
+from reactree_ros.llm.chat import chat_messages
+from reactree_ros.llm.port import LanguageModel, LanguageModelError
+from reactree_ros.llm.settings import make_model, model_from_dict
+from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
+from reactree_ros.memory.examples import EpisodicExamples
+from reactree_ros.memory.experience import Experience
+from reactree_ros.pending import Pending
+from reactree_ros.planners.spec import planner
+from reactree_ros.read_back import shown
+from reactree_ros.record.reader import Record, RecordError, read_record
+from reactree_ros.record.schema import Event
+from reactree_ros.record.writer import Recorder
+from reactree_ros.settings import read_settings
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.verdict import verdict_of
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """An exercise, by its seed."""
+
+    seed: int
+
+
+#: A record, the seed of a generated house, or an exercise.
+Source = Path | int | Exercise
+
+
+@dataclass(frozen=True)
+class Part:
+    """What came of some sources.
+
+    Attributes:
+        lines: Lines of JSON; in them ``format`` holds what the layout beside has of a decision.
+        runs: How many runs there were.
+        left_out: How many of them did not reach their goal, and are left out.
+        houses: The houses of the others.
+    """
+
+    lines: list[str]
+    runs: int
+    left_out: int
+    houses: set[str]
+
+
+@dataclass
+class Maker:
+    """Makes the lines of one source after another.
+
+    Args:
+        recipe: What the dataset follows from.
+
+    Raises:
+        UserError: The pupil does not get ready, or the memory cannot be opened.
+    """
+
+    recipe: Recipe
+    _memory: EpisodicMemory | None = field(default=None, init=False)
+
+    def part(self, sources: list[Source]) -> Part:
+        """Make the lines of some sources.
+
+        Raises:
+            UserError: A record cannot be used, or the pupil is gone.
+        """
+        lines: list[str] = []
+        houses: set[str] = set()
+        runs = left_out = 0
+        for source in sources:
+            for run in self._of(source):
+                runs += 1
+                left_out += run is None
+                lines += map(self._as_json, in_order(run or ()))
+                houses |= {line.run.house for line in run or ()}
+        return Part(lines, runs, left_out, houses)
+
+    def _of(self, source: Source) -> Iterator[list[Line] | None]:
+        """Yield the lines of each run of a source; None for one that did not reach its goal."""
+        if isinstance(source, Exercise):
+            settings = self.recipe.settings
+            lines = exercise(source.seed, self.recipe.planner, settings.without.split(","), short=settings.short)
+            return iter([list(lines)])
+        return self._of_house(source) if isinstance(source, int) else self._of_record(source)
+
+    def _as_json(self, line: Line) -> str:
+        values = line.as_dict()
+        if not self.recipe.settings.may_say:
+            values["may_say"] = {}
+        if self.recipe.settings.format == "chat":
+            said = {"role": "assistant", "content": line.completion}
+            values["format"] = {"messages": [*chat_messages(line.turns, line.begun), said]}
+        elif self.recipe.settings.format == "prompt":
+            values["format"] = {name: values[name] for name in ("prompt", "completion")}
+        return json.dumps(values)
+
+    # ------------------------------------------------------------------ generated houses
+
+    def _of_house(self, seed: int) -> Iterator[list[Line] | None]:
+        settings = self.recipe.settings
+        rooms = settings.rooms or random.Random(f"rooms {seed}").randint(3, 8)
+        house = house_name(seed, rooms, varied=settings.varied)
+        made = generate_house(
+            seed=seed,
+            rooms=rooms,
+            tasks=settings.tasks_per_house,
+            varied=settings.varied,
+            without=settings.without,
+            about=settings.about,
+        )
+        for task in parse_tasks(made):
+            who, most = self.recipe.planner, settings.examples
+            yield self._carry_out(task, Run(house=house, task=str(task.task_id), planner=who, examples=most))
+
+    def _carry_out(self, task: Task, run: Run) -> list[Line] | None:
+        """Carry out a task; None where its goal was not reached by the expert."""
+        settings, drawn = self.recipe.settings, random.Random(f"dataset {run.house} {run.task}")
+        unclear = drawn.random() < settings.unclear
+        instruction = (say_nonsense(drawn) if unclear else task.instruction).strip()
+        goals = () if unclear else goals_of(task.goal)
+        seed = f"noise {run.house} {run.task}"
+        teacher = Teacher(instruction, goals, noise=settings.noise, seed=seed, pupil=self._pupil, beta=settings.beta)
+        events: list[Event] = []
+        with SymbolicWorld(task, scored=not unclear) as world:
+            episode = Episode(
+                instruction,
+                world=world,
+                model=teacher,
+                planner=planner(self.recipe.planner),
+                examples=self._examples,
+                task_id=task.task_id,
+                task_name=task.task_name,
+                options=TreeOptions(max_decisions=settings.decisions),
+                record=Recorder(events.append),
+            )
+            result = episode.run()
+        if result.broken:
+            raise UserError(f"{run.house}, task {run.task}: {result.message}; the same command goes on here")
+        if self._pupil is None and not settings.decisions and result.achieved == unclear:
+            return None
+        labels = None if self._pupil is None else teacher.labels
+        return list(lines_of(events, run, labels=labels, astray=teacher.astray))
+
+    @cached_property
+    def _pupil(self) -> LanguageModel | None:
+        if not self.recipe.pupil:
+            return None
+        model = make_model(*model_from_dict(self.recipe.pupil, where="--on-policy"))
+        try:
+            model.ready().result()
+        except LanguageModelError as error:
+            model.close()
+            raise UserError(str(error)) from error
+        return model
+
+    @cached_property
+    def _examples(self) -> Callable[[str], Pending[tuple[Experience, ...]]] | None:
+        most = self.recipe.settings.examples
+        if not self.recipe.memory or not most:
+            return None
+        from reactree_ros.memory.embedding import default_embedder
+
+        self._memory = EpisodicMemory(Path(self.recipe.memory), default_embedder())
+        self._found = EpisodicExamples(self._memory, count_tokens=approximate_tokens, most=most)
+        return self._found
+
+    def close(self) -> None:
+        """Release the pupil and the memory."""
+        if "_pupil" in self.__dict__ and self._pupil is not None:
+            self._pupil.close()
+        if self._memory is not None:
+            with closing(self._memory):
+                self._found.close()
+
+    # ------------------------------------------------------------------ records
+
+    def _of_record(self, path: Path) -> Iterator[list[Line] | None]:
+        record, settings = read_record(path), self.recipe.settings
+        if not settings.all_runs and not achieved(record):
+            yield None
+            return
+        yield list(
+            lines_of(
+                record.events,
+                Run(
+                    house=house_of(record),
+                    task=str(record.run["id"]),
+                    planner=bare(record.run["planner"]["name"]),
+                    examples=settings.examples,
+                ),
+            )
+        )
+
+
+def achieved(record: Record) -> bool:
+    """Whether a run reached its goal."""
+    return record.end is not None and verdict_of(record.end["result"]).achieved
+
+
+def house_name(seed: int, rooms: int, *, varied: bool) -> str:
+    """Return what a generated house is called."""
+    return f"{'varied' if varied else 'plain'} house {seed} of {rooms} rooms"
+
+
+def house_of(record: Record) -> str:
+    """Return in which house a run was; where its record does not tell, all that may be one house are one.
+
+    Raises:
+        UserError: What it says of its task cannot be used.
+    """
+    world: dict[str, Any] = dict(record.run["world"])
+    if world.get("suite") == "generated":
+        settings = read_settings(GeneratedSettings, world.get("settings", {}), where=f"{record.name}: its suite")
+        if not isinstance(number := record.run["task_id"], int):
+            raise RecordError(f"{record.name}: its task is {shown(number)}, and must be a number")
+        return house_name(number // HOUSE_STRIDE, settings.rooms, varied=settings.varied)
+    if "house" in world:
+        return str(world["house"])
+    settings_of = {name: value for name, value in world.get("settings", {}).items() if name != "task_id"}
+    return json.dumps({"world": world.get("name") or world.get("suite"), **settings_of}, sort_keys=True)

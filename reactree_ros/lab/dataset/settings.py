@@ -1,0 +1,108 @@
+"""What can be set of a dataset, what it is made of, and what its files are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from reactree_ros.household.generator import check_subjects
+from reactree_ros.settings import Harmless, Settings, plain
+
+#: The version of the layout of a dataset's folder; see ``docs/reference/dataset.md``.
+SCHEMA = 1
+#: What it says of itself, and its two files of decisions without their ``.jsonl``.
+ABOUT, TRAIN, HELD_OUT = "dataset.json", "train", "held_out"
+#: Settings that a recipe has only where they are given, as older ones do not know them.
+LATER = ("without", "about", "short")
+
+
+class DatasetSettings(Settings):
+    """What can be set of a dataset."""
+
+    houses: int = Field(default=0, ge=0, description="generated houses in which the expert acts")
+    first_seed: int = Field(
+        default=1_000_000, ge=0, description="seed of the first house, and of the first exercise; a bench's begin at 0"
+    )
+    exercises: int = Field(
+        default=0, ge=0, description="made-up searches in which only whether the wanted thing is there is to be learnt"
+    )
+    short: bool = Field(
+        default=False, description="only the easiest exercises, to be learnt first by a model from scratch"
+    )
+    rooms: int = Field(default=0, ge=0, le=8, description="rooms of each house, 3 to 8; 0: drawn")
+    tasks_per_house: int = Field(default=1, ge=1, lt=100, description="tasks in each house")
+    varied: bool = Field(default=True, description="more types of task, many more words, fuller houses")
+    without: Annotated[str, Harmless(plain)] = Field(
+        default="",
+        description="object classes and types of task that no task of a house is about, with commas between, e.g. "
+        "pudding,prepare_snack; no exercise searches for them",
+    )
+    about: Annotated[str, Harmless(plain)] = Field(
+        default="",
+        description="likewise, and each task of a house is about at least one of them; empty: about anything",
+    )
+    decisions: int = Field(
+        default=0, ge=0, description="most decisions of each task: 2 show how an instruction is broken up; 0: all"
+    )
+    unclear: float = Field(default=0.02, ge=0, le=0.5, description="share of instructions that no robot can carry out")
+    noise: float = Field(default=0.05, ge=0, le=0.5, description="share of decisions that lead off the expert's path")
+    beta: float = Field(
+        default=0.3, ge=0, le=1, description="share of the decisions that the expert takes where a model acts (DAgger)"
+    )
+    examples: int = Field(default=0, ge=0, description="most examples in a prompt")
+    held_out: float = Field(default=0.05, ge=0, le=0.5, description="share of the houses that are held out")
+    may_say: bool = Field(default=True, description="what decoding allows at each decision; three quarters of the size")
+    all_runs: bool = Field(default=False, description="also records of runs that did not reach their goal")
+    format: Literal["plain", "prompt", "chat"] = Field(
+        default="plain", description="layout beside the plain one, for TRL: prompt and completion, or chat messages"
+    )
+
+    _known = field_validator("without", "about")(check_subjects)
+
+    @field_validator("short")
+    @classmethod
+    def _of_exercises(cls, short: bool, others: ValidationInfo) -> bool:
+        if short and not others.data.get("exercises"):
+            raise ValueError("there are no exercises to be short; say how many by `exercises`")
+        return short
+
+    @field_validator("rooms")
+    @classmethod
+    def _possible(cls, rooms: int) -> int:
+        if rooms in (1, 2):
+            raise ValueError("a house has 3 to 8 rooms; 0: drawn")
+        return rooms
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """All that a dataset follows from: the same recipe makes the same dataset.
+
+    Attributes:
+        settings: Its settings.
+        planner: Who plans in generated houses, with its options.
+        records: Paths of records, each with the SHA-256 of its content.
+        pupil: The language model that acts instead of the expert, as
+            :func:`reactree_ros.llm.settings.model_to_dict` writes it; empty: none does.
+        memory: The episodic memory that examples come from; empty: none.
+    """
+
+    settings: DatasetSettings
+    planner: str
+    records: Mapping[str, str] = field(default_factory=dict)
+    pupil: Mapping[str, Any] = field(default_factory=dict)
+    memory: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the recipe as JSON has it."""
+        settings = self.settings.model_dump(mode="json")
+        return {
+            "planner": self.planner,
+            **{name: value for name, value in settings.items() if value or name not in LATER},
+            "records": dict(self.records),
+            "pupil": dict(self.pupil),
+            "memory": self.memory,
+        }

@@ -1,0 +1,102 @@
+"""Who acts while a dataset is made: the expert, now and then astray, or a model that the expert corrects."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+
+from reactree_ros.agent.decision import DONE, FAILURE, RECALL
+from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.reading import Unreadable, read
+from reactree_ros.agent.turns import render
+from reactree_ros.household.expert.goals import Goal
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, MaySay, Reply
+from reactree_ros.pending import Pending
+
+#: Where an action's verb ends: ``go`` of ``go to desk 1``, ``retrieve`` of ``retrieve(2)``.
+_VERB = re.compile(r"\W")
+
+
+class Teacher(LanguageModel):
+    """The expert, which knows what an instruction asks for.
+
+    Args:
+        instruction: The instruction.
+        goals: What it asks for; none: nothing that a household robot can do.
+        noise: Share of the expert's decisions in whose place something else is done that may be done there.
+        seed: Of what is drawn.
+        pupil: Who acts instead of the expert; there is no noise then.
+        beta: Share of the decisions that the expert takes nevertheless, as far as it knows what to do.
+
+    Attributes:
+        labels: What the expert would have said, by the ids of the pupil's requests; empty where it does not know.
+        astray: Ids of the requests that were answered with noise.
+    """
+
+    def __init__(
+        self,
+        instruction: str,
+        goals: Sequence[Goal],
+        *,
+        noise: float,
+        seed: str,
+        pupil: LanguageModel | None = None,
+        beta: float = 0.0,
+    ) -> None:
+        self._expert = ExpertModel({instruction: goals})
+        self._understands = bool(goals)
+        self._noise = noise
+        self._rng = random.Random(seed)
+        self._pupil, self._beta = pupil, beta
+        self.labels: dict[str, str] = {}
+        self.astray: set[str] = set()
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        """Answer."""
+        if self._pupil is not None:
+            label = self.labels[request.id] = self._label(request)
+            guided = self._rng.random() < self._beta
+            return Pending.of(Reply(label)) if guided and label else self._pupil.decide(request)
+        if self._rng.random() < self._noise and (stray := _stray(self._rng, request.may_say)):
+            self.astray.add(request.id)
+            return Pending.of(Reply(stray))
+        return self._expert.decide(request)
+
+    def count_tokens(self, text: str) -> int | None:
+        """Count with the pupil's tokenizer."""
+        return None if self._pupil is None else self._pupil.count_tokens(text)
+
+    def _label(self, request: DecisionRequest) -> str:
+        """Return what the expert says; nothing where it does not know, as with a subgoal that is not in its words."""
+        decided = self._expert.consider(request)
+        lost = self._understands and not decided.understood
+        return "" if lost or not may_be_said(decided.text, request.may_say) else decided.text
+
+
+def may_be_said(said: str, may_say: MaySay) -> bool:
+    """Whether a request may be answered with these words."""
+    if isinstance(may_say, FreeText):
+        return True
+    if isinstance(may_say, Choice):
+        return said in may_say.options
+    try:
+        return render(read(said, may_say)) == said
+    except Unreadable:
+        return False
+
+
+def _stray(rng: random.Random, may_say: MaySay) -> str:
+    """Draw an action, each verb as likely as any other; empty where there is none but what ends the node."""
+    if isinstance(may_say, DecisionGrammar):
+        label = "Act"
+    elif isinstance(may_say, SubgoalGrammar) and may_say.goes_on:
+        label = "Action"
+    else:
+        return ""
+    by_verb: dict[str, list[str]] = {}
+    for skill in may_say.skills:
+        if skill not in (DONE, FAILURE) and not skill.startswith(RECALL):
+            by_verb.setdefault(_VERB.split(skill, 1)[0], []).append(skill)
+    return f"{label}: {rng.choice(by_verb[rng.choice(list(by_verb))])}" if by_verb else ""

@@ -1,0 +1,1 @@
+"""The planners that ReAcTree is compared with, and its neighbours."""

@@ -1,0 +1,79 @@
+"""In-context examples for HiAgent: other planners' experiences, told as subgoals, actions and observations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from reactree_ros.agent.decision import Act, BeginSubgoal, Summarise, Think
+from reactree_ros.agent.summary import judgement
+from reactree_ros.agent.turns import Said, Saw, Turn, render
+from reactree_ros.lab.planners.hiagent.chunks import Pair, Subgoal, as_turns
+from reactree_ros.memory.experience import Experience
+
+
+@dataclass
+class Part:
+    """What was done for one subgoal.
+
+    Attributes:
+        subgoal: What was to be reached.
+        pairs: What was done and seen.
+        came_to: Its summary; empty where there is none.
+    """
+
+    subgoal: str
+    pairs: list[Pair] = field(default_factory=list)
+    came_to: str = ""
+
+
+def parts(experience: Experience) -> list[Part]:
+    """Take a flat trajectory apart into subgoals.
+
+    A HiAgent node says which subgoal begins. Of another planner's thoughts, each that is followed by an action begins
+    one; what is done before the first thought belongs to the task itself. What was refused is left out.
+    """
+    found = [Part(" ".join(experience.subgoal.split()))]
+    turns = [turn for turn in experience.turns if isinstance(turn, Said | Saw)]
+    for turn, after in zip(turns, [*turns[1:], None], strict=True):
+        decision = turn.decision if isinstance(turn, Said) else None
+        if isinstance(decision, Act) and isinstance(after, Saw):
+            found[-1].pairs.append(Pair(decision.skill, after.text))
+        elif isinstance(decision, Summarise):
+            ended = found[-2] if len(found) > 1 and not found[-1].pairs else found[-1]
+            ended.came_to = decision.summary
+        elif isinstance(decision, BeginSubgoal):
+            found.append(Part(decision.subgoal))
+        elif isinstance(decision, Think) and _acts(after):
+            found.append(Part(" ".join(decision.thought.split())))
+    return [part for part in found if part.pairs]
+
+
+def _acts(turn: Turn | None) -> bool:
+    return isinstance(turn, Said) and isinstance(turn.decision, Act) and not turn.decision.ends
+
+
+def told_as_subgoals(experience: Experience) -> str:
+    """Tell an experience as HiAgent's prompt does, with the details of every subgoal (appendix B.2).
+
+    Returns:
+        The example; what nobody said anything in is left as it is, and of what has no action nothing is left.
+    """
+    said = [turn for turn in experience.turns if isinstance(turn, Said)]
+    if not said:
+        return experience.text
+    if not (found := parts(experience)):
+        return ""
+    header = experience.turns[: experience.turns.index(said[0])]
+    lines = [render(header), *_told(found)]
+    last = said[-1].decision
+    if isinstance(last, Act) and last.ends:
+        lines.append(f"Action: {last.skill}")
+    return "\n".join(lines)
+
+
+def _told(found: Sequence[Part]) -> Iterator[str]:
+    for number, part in enumerate(found, 1):
+        told = render(as_turns([Subgoal(number, part.subgoal), *part.pairs]))
+        met = judgement(part.came_to)
+        yield told if met is None else f"{told.rstrip('.')}. Subgoal is {'' if met else 'not '}met."

@@ -1,0 +1,236 @@
+"""HiAgent (Hu et al.): one node that works by subgoals, whose finished chunks are hidden behind summaries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from pydantic import Field
+
+from reactree_ros.agent.decision import DONE, RECALL, Act, BeginSubgoal, Decision, Summarise
+from reactree_ros.agent.grammar import SubgoalGrammar
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.prompt import task_turn
+from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.turns import Turn
+from reactree_ros.errors import UserError
+from reactree_ros.lab.planners.hiagent.chunks import ChunkMemory, as_turns, retrievals
+from reactree_ros.lab.planners.hiagent.examples import told_as_subgoals
+from reactree_ros.llm.port import PromptTooLong, Reply
+from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
+from reactree_ros.read_back import said_number
+from reactree_ros.tree.context import Call, RunContext
+from reactree_ros.tree.goal_node import GoalNode, Program, Step
+from reactree_ros.world.port import Observation
+
+PROMPTS = "reactree_ros.lab.planners.hiagent:prompts"
+_RETRIEVE = re.compile(r"retrieve\((\d{1,9})\)")
+
+
+class HiAgentSettings(PlannerSettings):
+    """Options of HiAgent."""
+
+    summaries: bool = Field(
+        default=True, description="summarise a finished subgoal; false: its last observation stands for it (w/o OS)"
+    )
+    retrieval: bool = Field(default=True, description="details of finished subgoals can be retrieved; false: w/o TR")
+
+
+class HiAgentNode(GoalNode):
+    """Says a subgoal, then actions for it, then the next subgoal, until ``done`` or ``failure``.
+
+    Its prompt holds the current subgoal in detail and of every finished one what it came to (section 3.1); its turns
+    hold everything, worded as an agent node's: a subgoal and what it came to as ``Think:``, an action as ``Act:``.
+    That is how they are told to the listener, too.
+
+    The paper's steps and this package's decisions are counted apart. A subgoal, an action and a summary are one
+    decision each; an action is one step besides. So ``Subgoal: …`` with its first action, one request, is two decisions
+    and one step, as a thought and an act of ReAct are; a summary is one decision and no step. ``retrieve`` is an
+    action, as ``recall`` is. ``done`` and ``failure`` add to neither.
+
+    Status:
+        As of :class:`~reactree_ros.tree.goal_node.GoalNode`.
+
+    Attributes:
+        memory: Its chunks.
+    """
+
+    def __init__(self, instruction: str, context: RunContext, settings: HiAgentSettings) -> None:
+        super().__init__(instruction, context)
+        self.memory = ChunkMemory("")
+        self._settings = settings
+        self._head: tuple[Turn, ...] = ()
+        self._skills: Sequence[str] = ()  # of the world, what may be tried now
+
+    # ------------------------------------------------------------------ the program
+
+    def program(self) -> Program:
+        """Look around, then work by subgoals."""
+        observation = yield from self.look_around()
+        self.begin_prompt(self._system_text(), (yield from self._find_examples()))
+        self.add(task_turn(self.subgoal))
+        self.see(observation)
+        self._head = tuple(self.turns)
+        self.memory = ChunkMemory(observation.text)
+        while True:
+            yield from self._learn_skills()
+            reply = yield from self.ask(lambda: self._grammar(self._skills))
+            for said in self.decisions(reply, self._grammar(self._skills)):
+                self.check_budget()
+                if isinstance(said.decision, BeginSubgoal):
+                    yield from self._begin_subgoal(said.decision, reply)
+                elif isinstance(said.decision, Act) and said.decision.ends:
+                    return self._end(said.decision, reply)
+                elif isinstance(said.decision, Act):
+                    observation = yield from self.act(said.decision, reply)
+                    self.memory = self.memory.add(said.decision.skill, observation.text)
+                reply = reply.further()
+
+    def _begin_subgoal(self, begun: BeginSubgoal, reply: Reply) -> Generator[Step, Any, None]:
+        """Begin a subgoal, and hide the pairs of the one that has ended."""
+        self.think(begun, reply)
+        if self.memory.current is not None:
+            yield from self._finish()
+        self.memory = self.memory.begin(begun.subgoal)
+
+    def _end(self, act: Act, reply: Reply) -> bool:
+        self._context.listener.decided(self, act, reply)
+        self.say(str(act), act)
+        self.feedback_message = act.skill
+        return act.skill == DONE
+
+    def _finish(self) -> Generator[Step, Any, None]:
+        """Summarise the current chunk (section 3.3)."""
+        chunk = self.memory.current
+        assert chunk is not None  # the caller looks
+        if not self._settings.summaries:
+            self.memory = self.memory.finish(chunk.last_observation)
+            return
+        summary, reply = yield from self.summarise(chunk.trajectory, chunk.subgoal, otherwise=chunk.last_observation)
+        if reply is not None:
+            self.think(Summarise(f"Subgoal {len(self.memory.chunks)} came to: {summary}", summary), reply)
+        self.memory = self.memory.finish(summary)
+
+    def carry_out(self, skill: str) -> Generator[Step, Any, Observation]:
+        """Carry a skill out that is counted already; ``retrieve`` is answered by the chunks."""
+        match = _RETRIEVE.fullmatch(skill)
+        if match is None:
+            return (yield from super().carry_out(skill))
+        number = said_number(match[1]) or 0
+        if number in self.memory.retrievable:
+            self.memory = self.memory.retrieve(number)
+            observation = Observation(f"Trajectory of subgoal {number} is retrieved.")
+        else:
+            what = "too long to be shown" if number in self.memory.too_long else "shown already"
+            observation = Observation(f"Trajectory of subgoal {number} is {what}.")
+        listener = self._context.listener
+        listener.came(self, Call("recall"), observation)
+        listener.observed(self, observation)
+        return observation
+
+    def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
+        """Count a decision that is not carried out, and tell the model why, in working memory, too."""
+        super().refuse(said, reason, decision)
+        self.memory = self.memory.refuse(said, reason)
+
+    def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
+        """Take in what is to be seen after a hold, as what came of waiting, and what may be done now."""
+        yield from super().resumed(seen)
+        if self.memory.current is None:
+            self._head, self.memory = tuple(self.turns), ChunkMemory(seen.text)
+        else:
+            self.memory = self.memory.add("wait", seen.text)
+        yield from self._learn_skills()
+
+    def _learn_skills(self) -> Generator[Step, Any, None]:
+        self._skills = yield from self.available_skills()
+
+    def shorten(self, error: PromptTooLong) -> None:
+        """Leave examples out from now on; where there are none, hide what was retrieved.
+
+        Raises:
+            PromptTooLong: Nothing was.
+        """
+        if self._examples or not self.memory.retrieved:
+            super().shorten(error)
+        else:
+            self.memory = self.memory.hide()
+
+    # ------------------------------------------------------------------ what may be said, and the prompt
+
+    def prompt(self) -> Sequence[Turn]:
+        """Return the prompt: working memory as it is, not everything that was done."""
+        return (*self._prompt_start, *self._head, *as_turns(self.memory.shown()))
+
+    def _grammar(self, skills: Sequence[str]) -> SubgoalGrammar:
+        """Return what may be said: an action, where there is a subgoal, or the next subgoal with its first action.
+
+        That first action may retrieve every subgoal there is then, also the one that ends by it.
+        """
+        done, failure, *recalls = self.own_actions()
+        begun = len(self.memory.chunks)
+        retrieve = retrievals(begun) if self._settings.retrieval else []
+        return SubgoalGrammar(
+            [done, failure, *retrieve, *recalls, *skills],
+            number=begun + 1,
+            goes_on=self.memory.current is not None,
+            free=self._context.household.free_skills,
+        )
+
+    def _system_text(self) -> str:
+        recall = "" if self._context.working_memory is None else f" {RECALL.strip()},"
+        household = self._context.household
+        text = _prompt(household, "system").format(recall=recall, actions=", ".join(household.actions))
+        return f"{text}\n{prompt(PROMPTS, 'retrieval.txt')}" if self._settings.retrieval else text
+
+    def _find_examples(self) -> Generator[Step, Any, list[str]]:
+        """Return what episodic memory has, told as subgoals; where there is nothing, the fixed ones."""
+        found = yield from self.find_examples()
+        told = [text for text in map(told_as_subgoals, found) if text]
+        if told or not self._context.fixed_example:
+            return told
+        examples = []
+        for name in ("example", *(["example_retrieval"] if self._settings.retrieval else [])):
+            with suppress(FileNotFoundError):  # a household of somebody else may have none
+                examples.append(_prompt(self._context.household, name))
+        return examples
+
+
+def _prompt(household: Household, name: str) -> str:
+    """Return a prompt for a household: from its own folder, as ``hiagent_NAME.txt``, or from this planner's.
+
+    To a household that tells its rules the general system text fits.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
+    with suppress(FileNotFoundError):
+        return prompt(household.prompts, f"hiagent_{name}.txt")
+    return prompt(PROMPTS, f"{name}.txt" if household.rules else f"{household.name}/{name}.txt")
+
+
+def hiagent(instruction: str, context: RunContext, settings: HiAgentSettings) -> HiAgentNode:
+    """Build the tree for an instruction: one node, which stays alone.
+
+    Raises:
+        UserError: The household has no prompts for it.
+    """
+    try:
+        _prompt(context.household, "system")
+    except FileNotFoundError as error:
+        raise UserError(
+            f"hiagent has no prompts for the household {context.household.name}; use another planner, or add "
+            f"hiagent_system.txt to {context.household.prompts or 'a prompt folder of the household'}"
+        ) from error
+    return HiAgentNode(instruction, context, settings)
+
+
+SPEC = PlannerSpec(
+    name="hiagent",
+    summary="one node whose finished subgoals are summarised, and brought back by retrieve(k)",
+    settings=HiAgentSettings,
+    build=hiagent,
+    remembers=True,
+)

@@ -1,0 +1,143 @@
+"""Plans of skills in words, made before anything is seen: what ZSP and Tree-Planner have in common (appendix C).
+
+A plan's steps name no instance of what is picked up or put down (``pick up apple``): nothing is seen yet that could
+tell one from another. Which one it is shows when the step is carried out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable
+from typing import Any
+
+from reactree_ros.agent.decision import DONE, Act
+from reactree_ros.agent.prompt import task_turn
+from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.turns import Said, Saw
+from reactree_ros.errors import UserError
+from reactree_ros.llm.port import Reply
+from reactree_ros.planners.fixed_example import fixed_example
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.goal_node import GoalNode, Step
+from reactree_ros.world.port import Observation, Outcome
+
+#: Where the prompts of the planners that plan first are.
+PROMPTS = "reactree_ros.lab.planners:prompts"
+
+_CARRIED = ("pick up ", "put down ")
+_DOORS, _SWITCHES = {"OPEN", "CLOSED"}, {"ON", "OFF"}
+_EMPHASIS = re.compile(r"[*`\"“”]|\B'|'\B")
+#: What models put before a step of a list.
+_MARKS = re.compile(r"^(?:(?:[-+•>]|#+|\[[ x]?\]|\(?\d+\s*[.:)]|(?:step|action|act)\s*(?:\d+\s*)?[.:)-])\s*)+")
+_ARTICLE = re.compile(r"\b(?:the|an?) ")
+_BRACKETED = re.compile(r"(?<!\s)\s*(?:\(#?|#)(\d+)\)?")
+#: What models say of a step behind it, unless they take it back, doubt it or name another.
+_REMARK = re.compile(r" [-–—(]")
+_TAKES_BACK = re.compile(r"\b(?:no|not|never|skip|or|if|unless|instead)\b|n't")
+_INSTANCE = re.compile(r" \d+$")
+
+
+def tidied(line: str) -> str:
+    """Return a step as it is compared: in lower case, without what dresses it, and, where it is carried, instance.
+
+    It is empty where there is nothing else on the line.
+    """
+    step = _MARKS.sub("", _EMPHASIS.sub("", line).strip().lower())
+    step = _without_remark(_BRACKETED.sub(r" \1", _ARTICLE.sub("", step)))
+    step = " ".join(step.rstrip(".,;:! ").split())
+    return _INSTANCE.sub("", step) if step.startswith(_CARRIED) else step
+
+
+def _without_remark(step: str) -> str:
+    """Return a step without what is said behind it, which nothing takes back."""
+    last = max((match.start() for match in _TAKES_BACK.finditer(step)), default=0)
+    remark = _REMARK.search(step, last)
+    return step[: remark.start()] if remark else step
+
+
+def only_introduces(line: str) -> bool:
+    """Whether a line of a plan is no step: a heading, a code fence, a mark alone, or what ends with a colon."""
+    bare = _EMPHASIS.sub("", line).strip()
+    return not tidied(line) or bare.endswith(":") or line.lstrip().startswith(("#", "```", "~~~"))
+
+
+def steps_of(survey: Observation) -> list[str]:
+    """List the steps that make sense in a world of which everything is told, with ``done`` at the end."""
+    going = [f"go to {room}" for room in survey.rooms]
+    carried: dict[str, None] = {}
+    operated = []
+    for seen in survey.seen:
+        name = f"{seen.word} {seen.instance}"
+        going.append(f"go to {name}")
+        carried[seen.word] = None
+        if _DOORS & set(seen.states):
+            operated += [f"open {name}", f"close {name}"]
+        if _SWITCHES & set(seen.states):
+            operated.append(f"turn on {name}")
+    return [*going, *(f"{verb}{word}" for word in carried for verb in _CARRIED), *operated, DONE]
+
+
+def skill_for(step: str, available: Iterable[str], near: Observation) -> str | None:
+    """Return the available skill that a step stands for; of several instances, one that is near or held.
+
+    Args:
+        step: A step of a plan.
+        available: The skills that may be tried now.
+        near: What was seen last.
+    """
+    if not step.startswith(_CARRIED):
+        return step if step in available else None
+    found = [skill for skill in available if _INSTANCE.sub("", skill) == step]
+    held = step.startswith("put down ")
+    names = tuple(f" {seen.word} {seen.instance}" for seen in near.seen if seen.held is held)
+    return next((skill for skill in found if skill.endswith(names)), found[0] if found else None)
+
+
+class PlanNode(GoalNode):
+    """What nodes that plan before they look share; see :class:`~reactree_ros.tree.goal_node.GoalNode`.
+
+    Raises:
+        UserError: The household's things have no word and number, of which the steps of a plan are made.
+    """
+
+    def __init__(self, instruction: str, context: RunContext) -> None:
+        if not context.household.naming:
+            raise UserError(
+                "zsp and tree_planner plan with things that have a word and a number, and the household "
+                f"{context.household.name} has none; use another planner, e.g. react or reactree"
+            )
+        super().__init__(instruction, context)
+
+    def begin_plan(self) -> Generator[Step, Any, Observation]:
+        """Begin the prompt for a plan (paper, listing 3) and the turns with what it says of the task.
+
+        Returns:
+            All there is in the world.
+        """
+        context = self._context
+        survey = yield from self.survey()
+        found = yield from self.find_examples()
+        fixed = fixed_example(context.household, "plan") if context.fixed_example else ()
+        self.begin_prompt(prompt(PROMPTS, "plan.txt"), [experience.text for experience in found] or fixed)
+        self.begin_turns(Saw(survey.text, survey), task_turn(self.subgoal))
+        return survey
+
+    def take(self, step: str, reply: Reply, near: Observation) -> Generator[Step, Any, Observation]:
+        """Carry a step of a plan out; where no skill that is available fits, nothing is done and the result says so.
+
+        Args:
+            step: The step.
+            reply: The reply in which it was decided.
+            near: What was seen last.
+        """
+        context = self._context
+        available = yield from self.available_skills()
+        skill = skill_for(step, available, near)
+        if skill is None:
+            reason = f"'{step}' is not executable now."
+            context.listener.refused(self, Said(str(Act(step)), Act(step)), reason)
+            return Observation(reason, Outcome.PRECONDITION)
+        self.check_budget()
+        context.budget.steps += 1
+        context.listener.decided(self, Act(skill), reply)
+        return (yield from self.carry_out(skill))

@@ -1,0 +1,366 @@
+"""Runs code that a language model wrote, statement by statement: in the sandbox, in the world, or as a placeholder."""
+
+from __future__ import annotations
+
+import abc
+import ast
+import contextlib
+import enum
+import itertools
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from reactree_ros.agent.decision import Act
+from reactree_ros.agent.foreign import framed, in_lines
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.text import well_formed
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.errors import UserError
+from reactree_ros.lab.planners.recode.code_block import (
+    BlockError,
+    Placeholder,
+    called_functions,
+    jumps_out,
+    not_inside,
+    placeholder,
+    take_out,
+)
+from reactree_ros.lab.planners.recode.sandbox import (
+    RESERVED,
+    RUN_ALONE,
+    Called,
+    Event,
+    Limits,
+    Outside,
+    Raised,
+    Sandbox,
+)
+from reactree_ros.llm.port import Reply
+from reactree_ros.pending import Pending
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.goal_node import GoalNode, Program, Step, Wait
+from reactree_ros.world.port import Observation
+
+#: Statements of one block that may run, those of a loop each time; a loop without placeholders counts as one.
+MAX_STATEMENTS = 2000
+#: Longest part of what a block printed that is kept, in characters.
+MAX_PRINTED = 2000
+_BEGIN, _END = "<execute>", "</execute>"
+_SKILLS = "recode_skills.txt"
+_Node = TypeVar("_Node", bound=ast.AST)
+_SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Assert, ast.Raise)
+
+
+@dataclass
+class Shared:
+    """What the code nodes of one run share.
+
+    Attributes:
+        depth: Deepest node, counted in nodes.
+        corrections: How often a node may write its code again.
+        limits: What code may use.
+        functions: What code may call outside of the sandbox.
+        arguments: Numbers for arguments that are given a name.
+        loops: Numbers for the loops that are run step by step.
+        sandbox: Where the code runs; the root's while it runs.
+    """
+
+    depth: int
+    corrections: int
+    limits: Limits = field(default_factory=Limits)
+    functions: Mapping[str, Outside] = field(default_factory=lambda: RUN_ALONE)
+    arguments: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    loops: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    sandbox: Sandbox | None = None
+
+
+def check_skills(planner: str, household: Household) -> None:
+    """Look whether code can be told the skills of a household.
+
+    Raises:
+        UserError: The household neither describes them for code nor tells its rules.
+    """
+    if not _skills_for_code(household):
+        raise UserError(f"{planner} has no {_SKILLS} for the household {household.name}; use another planner")
+
+
+def _skills_for_code(household: Household) -> str:
+    """Describe a household's skills for code: its own file, or its verbs where its rules say the rest; else nothing."""
+    with contextlib.suppress(FileNotFoundError):
+        return prompt(household.prompts, _SKILLS)
+    return f"  {', '.join(household.actions)}" if household.rules else ""
+
+
+def closed(said: str, *, cut: bool) -> str:
+    """Return a reply with the end of its code, which servers cut off with whatever they stop at."""
+    said = said.strip()
+    return f"{said}\n{_END}" if _BEGIN in said and _END not in said and not cut else said
+
+
+class Flow(enum.Enum):
+    """How a statement went on to the next."""
+
+    NEXT = enum.auto()
+    BREAK = enum.auto()
+    CONTINUE = enum.auto()
+    RETURN = enum.auto()
+
+
+class CodeRunner(GoalNode):
+    """A node that runs code; what the code is, and what becomes of a placeholder, its subclass says.
+
+    Attributes:
+        targets: The variables that its code has to set.
+    """
+
+    def __init__(
+        self,
+        subgoal: str,
+        context: RunContext,
+        *,
+        shared: Shared,
+        targets: Sequence[str],
+        name: str,
+        parent: GoalNode | None,
+    ) -> None:
+        """Make a node; see :class:`~reactree_ros.tree.goal_node.GoalNode`.
+
+        Args:
+            subgoal: Its goal: the instruction, or the call.
+            context: What the nodes share.
+            shared: What the nodes that run code share.
+            targets: The variables that its code has to set.
+            name: Its name in displays.
+            parent: The node whose code calls it; None for the root.
+        """
+        super().__init__(subgoal, context, name=name, parent=parent)
+        self.targets = targets
+        self._shared = shared
+        self._reply = Reply("")  # that the code is from
+        self._printed = ""
+        self._statements = 0
+        self._acted = False  # since it began
+
+    @abc.abstractmethod
+    def expand(self, call: Placeholder, line: int) -> Generator[Step, Any, None]:
+        """Have a placeholder done.
+
+        Args:
+            call: The placeholder.
+            line: Where it stands in the code.
+
+        Raises:
+            BlockError: It could not be done.
+            EndedBelow: The run cannot go on.
+        """
+
+    def in_sandbox(self, solve: Callable[[Observation], Program]) -> Program:
+        """Look around, do something in a sandbox that knows ``instruction`` and ``observation``, and end it then."""
+        shared = self._shared
+        sandbox = Sandbox(limits=shared.limits, seed=self._context.options.seed, functions=shared.functions)
+        shared.sandbox = sandbox
+        try:
+            observation = yield from self.look_around()
+            given = {"instruction": well_formed(self.subgoal), "observation": well_formed(observation.text)}
+            yield Wait("sandbox", sandbox.start("None", **given), next_tick=True)
+            return (yield from solve(observation))
+        finally:
+            sandbox.close()
+
+    def prompt(self) -> Sequence[Turn]:
+        """Return the prompt: what it wrote and was told; what the code did and saw is left out."""
+        return (*self._prompt_start, *(turn for turn in self.turns if not isinstance(turn, Saw)))
+
+    def begin_code_prompt(self, system: str, examples: Sequence[str], fixed: Sequence[str]) -> None:
+        """Set what stands before the node's turns: who it is, what code can do here, and examples.
+
+        Args:
+            system: The system text, with ``{skills}`` where the skills are described.
+            examples: What memory has.
+            fixed: Those where memory has none.
+        """
+        context = self._context
+        described = system.replace("{skills}", _skills_for_code(context.household))
+        self.begin_prompt(described, examples or (fixed if context.fixed_example else ()))
+
+    def prompt_start(self, system: str, examples: Sequence[str]) -> tuple[Turn, ...]:
+        """Return system text and examples as one turn; nothing where there is neither."""
+        parts = [system, *(["Examples:", *map(framed, examples), "(End of the examples)"] if examples else [])]
+        text = "\n\n".join(part for part in parts if part)
+        return (Told(f"{text}\n", About.SYSTEM),) if text else ()
+
+    # ------------------------------------------------------------------ statements
+
+    def run_block(self, statements: Sequence[ast.stmt]) -> Generator[Step, Any, Flow]:
+        """Run statements, one after the other, as far as they go.
+
+        Raises:
+            BlockError: One of them failed.
+        """
+        for statement in statements:
+            flow = yield from self.run_statement(statement)
+            if flow is not Flow.NEXT:
+                return flow
+        return Flow.NEXT
+
+    def run_statement(self, statement: ast.stmt) -> Generator[Step, Any, Flow]:
+        """Run a statement; what holds a placeholder or a jump is taken apart, everything else runs as it is.
+
+        Raises:
+            BlockError: It failed.
+        """
+        self._count(statement.lineno)
+        if isinstance(statement, ast.Break):
+            return Flow.BREAK
+        if isinstance(statement, ast.Continue):
+            return Flow.CONTINUE
+        if isinstance(statement, ast.Return):
+            yield from self._return(statement)
+            return Flow.RETURN
+        unknown = yield from self.unknown(statement)
+        if not unknown and not jumps_out(statement):
+            yield from self._run_alone(statement)
+        elif isinstance(statement, ast.If):
+            holds = yield from self._holds(statement.test)
+            return (yield from self.run_block(statement.body if holds else statement.orelse))
+        elif isinstance(statement, ast.While):
+            return (yield from self._while(statement))
+        elif isinstance(statement, ast.For):
+            return (yield from self._for(statement))
+        elif not isinstance(statement, _SIMPLE):
+            raise not_inside(statement, unknown)
+        elif (call := placeholder(statement, unknown)) is not None:
+            yield from self.expand(call, statement.lineno)
+        else:
+            yield from self._run_alone((yield from self._taken_out(statement)))
+        return Flow.NEXT
+
+    def _count(self, line: int) -> None:
+        self._statements += 1
+        if self._statements > MAX_STATEMENTS:
+            raise BlockError(f"RuntimeError: more than {MAX_STATEMENTS} statements ran", line)
+
+    def _return(self, statement: ast.Return) -> Generator[Step, Any, None]:
+        if statement.value is None:
+            return
+        value = yield from self._taken_out(statement.value)
+        targets = f"{', '.join(self.targets)} = " if self.targets else ""
+        yield from self._run_code(f"{targets}{ast.unparse(value)}\nNone", statement.lineno)
+
+    def _while(self, loop: ast.While) -> Generator[Step, Any, Flow]:
+        return (yield from self._loop(loop, lambda: self._holds(loop.test)))
+
+    def _for(self, loop: ast.For) -> Generator[Step, Any, Flow]:
+        items = f"{RESERVED}_{next(self._shared.loops)}"
+        values = yield from self._taken_out(loop.iter)
+        line = loop.lineno
+        count = yield from self._run_code(f"{items} = [*({ast.unparse(values)})]\n{RESERVED}_len({items})", line)
+        indices = iter(range(int(count)))
+
+        def advance() -> Generator[Step, Any, bool]:
+            if (index := next(indices, None)) is None:
+                return False
+            yield from self._run_code(f"{ast.unparse(loop.target)} = {items}[{index}]", line)
+            return True
+
+        return (yield from self._loop(loop, advance))
+
+    def _loop(
+        self, loop: ast.While | ast.For, advance: Callable[[], Generator[Step, Any, bool]]
+    ) -> Generator[Step, Any, Flow]:
+        """Run the block of a loop as long as there is another round."""
+        while (yield from advance()):
+            flow = yield from self.run_block(loop.body)
+            if flow is Flow.RETURN:
+                return flow
+            if flow is Flow.BREAK:
+                return Flow.NEXT
+        return (yield from self.run_block(loop.orelse))
+
+    def _holds(self, test: ast.expr) -> Generator[Step, Any, bool]:
+        self._count(test.lineno)  # a loop may be empty
+        changed = yield from self._taken_out(test)
+        return bool((yield from self._run_code(f"not not ({ast.unparse(changed)})", test.lineno)))
+
+    def _taken_out(self, node: _Node) -> Generator[Step, Any, _Node]:
+        """Run the placeholders inside of an expression, and return it with names in their places."""
+        line = getattr(node, "lineno", 1)
+        unknown = yield from self.unknown(node)
+        try:
+            before, changed = take_out(node, unknown, self.new_argument)
+        except BlockError as error:
+            raise BlockError(str(error), line) from None
+        yield from self.run_block(before)
+        return changed
+
+    def new_argument(self) -> str:
+        """Give a name for a value that has none."""
+        return f"arg_{next(self._shared.arguments)}"
+
+    # ------------------------------------------------------------------ the sandbox and the world
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """Where the code of this run runs."""
+        assert self._shared.sandbox is not None  # the root makes it before anything else
+        return self._shared.sandbox
+
+    def unknown(self, node: ast.AST) -> Generator[Step, Any, frozenset[str]]:
+        """Functions without code that are called in a statement."""
+        names = sorted(called_functions(node) - self._shared.functions.keys())
+        if not names:
+            return frozenset()
+        unknown: frozenset[str] = yield Wait("result of the code", self.sandbox.unknown(names), next_tick=True)
+        return unknown
+
+    def show(self, names: Sequence[str], line: int = 1) -> Generator[Step, Any, str]:
+        """Describe variables for a prompt.
+
+        Raises:
+            BlockError: One of them is not set.
+        """
+        shown: str | Raised = yield Wait("result of the code", self.sandbox.show(names), next_tick=True)
+        if isinstance(shown, Raised):
+            raise BlockError(shown.traceback.rpartition("\n")[2], line)
+        return shown
+
+    def _run_alone(self, statement: ast.stmt) -> Generator[Step, Any, None]:
+        """Run a statement; no value leaves the sandbox, whatever it is worth."""
+        yield from self._run_code(f"{ast.unparse(statement)}\nNone", statement.lineno)
+
+    def _run_code(self, code: str, line: int) -> Generator[Step, Any, Any]:
+        """Run code in the sandbox, and what it calls outside; return what its last line is worth."""
+        started = self.sandbox.start("\n" * (line - 1) + code)
+        event: Event = yield Wait("result of the code", started, next_tick=True)
+        while isinstance(event, Called):
+            answered = yield from self.answer(event)
+            event = yield Wait("result of the code", answered, next_tick=True)
+        self._printed = (self._printed + event.printed)[-MAX_PRINTED:]
+        if printed := event.printed[-MAX_PRINTED:].rstrip("\n"):
+            self.add(Saw(printed))
+        if isinstance(event, Raised):
+            raise BlockError(in_lines(event.traceback, first=False), line)
+        return event.value
+
+    def answer(self, call: Called) -> Generator[Step, Any, Pending[Event]]:
+        """Do what the code calls for, and let it go on with what comes of that."""
+        return self.sandbox.resume((yield from self.act_for_code(call.text)))
+
+    def act_for_code(self, skill: str) -> Generator[Step, Any, str]:
+        """Carry out a skill, where it is available, and say what is seen then."""
+        context = self._context
+        self.check_budget()
+        context.budget.steps += 1
+        listed = context.options.refuse_unavailable and not context.household.free_skills
+        if listed and skill not in (yield from self.available_skills()):
+            reason = f"'{skill}' is not among the skills that are available now."
+            context.listener.refused(self, Said(str(Act(skill)), Act(skill)), reason)
+            self.add(Saw(f"run: {skill}\n{reason}"))
+            return reason
+        self._acted = True
+        context.listener.decided(self, Act(skill), self._reply)
+        observation = yield from self.carry_out(skill)
+        self.add(Saw(f"run: {skill}\n{observation.text}", observation))
+        return well_formed(observation.text)

@@ -1,0 +1,186 @@
+"""Tree-Planner (Hu et al., 2024): plans are sampled, merged into an action tree, and decided upon step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from reactree_ros.agent.decision import DONE, Act, Think
+from reactree_ros.agent.prompt import task_turn
+from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.lab.planners.action_tree import ActionTree
+from reactree_ros.lab.planners.plan import PROMPTS, PlanNode, steps_of, tidied
+from reactree_ros.llm.port import Choice, FreeText, NoAnswerInTime, PromptTooLong, Reply
+from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
+from reactree_ros.tree.context import Call, RunContext
+from reactree_ros.tree.failure import GaveUp
+from reactree_ros.tree.goal_node import Program, Step, Wait
+from reactree_ros.world.port import Observation, Outcome
+
+_AMONG = "Among the following actions, which action would you take."
+_NO_FURTHER = "The plan that was followed goes no further. "
+_CHOSEN, _CORRECTED = "The choosed action is: ", "A corrective choice of action would be: "
+
+
+class TreePlannerSettings(PlannerSettings):
+    """Options of Tree-Planner."""
+
+    plans: int = Field(default=25, ge=1, description="how many plans are sampled (paper: 25 or 50)")
+    temperature: float = Field(default=0.8, ge=0, description="of the sampling")
+    top_p: float = Field(default=0.95, gt=0, le=1, description="of the sampling")
+
+
+class TreePlannerNode(PlanNode):
+    """Samples plans, then goes down their action tree, choosing among what the plans do next (paper, listing 4).
+
+    Where only one step comes next, it is taken unasked. A step that fails takes what comes after it along; the choice
+    then is at the nearest step before it that has something left, as it is where a plan that was cut goes no further.
+    What was done by then stays done.
+
+    Status:
+        SUCCESS where the end of a plan is chosen.
+        FAILURE where every plan has failed.
+        Otherwise as :class:`~reactree_ros.tree.goal_node.GoalNode`.
+
+    Its turns are what it was told, offered and chose.
+
+    Args:
+        instruction: What to do.
+        context: What the nodes of the run share.
+        settings: Its options.
+
+    Attributes:
+        action_tree: The merged plans; None before they are there.
+    """
+
+    def __init__(self, instruction: str, context: RunContext, settings: TreePlannerSettings) -> None:
+        super().__init__(instruction, context)
+        self.action_tree: ActionTree | None = None
+        self._settings = settings
+
+    def program(self) -> Program:
+        """Sample plans, merge them, and go down the tree."""
+        survey = yield from self.begin_plan()
+        plans = yield from self._sample(survey)
+        at: ActionTree | None = ActionTree.merge(plans)
+        self.action_tree = at
+        near: Observation = yield from self.look_around()
+        self._examples = ()
+        system = Told(prompt(PROMPTS, "tree_planner.txt"), About.SYSTEM)
+        self._prompt_start = (system,) if self._context.system_text else ()
+        self.begin_turns(
+            Saw(f"Currently, {near.text[:1].lower()}{near.text[1:]}", near),
+            task_turn(self.subgoal),
+        )
+        objection, reply = "", Reply("")
+        lesson: list[Turn] = [Saw(survey.text, survey), task_turn(self.subgoal)]
+        while at is not None and at.branches:
+            step, reply = yield from self._choose(at.branches, objection, reply)
+            if step.step == DONE:
+                self.lesson = (*lesson, Said(DONE, Act(DONE)))
+                return True
+            near = yield from self.take(step.step, reply, near)
+            if near.outcome is Outcome.DONE:
+                objection, at = ("", step) if step.branches else (_NO_FURTHER, step.failed())
+                lesson.append(Said(step.step, Act(step.step)))
+                self.see(near)
+            else:
+                objection = f'The action: "{step.step}" caused an error: {near.text} '
+                at = step.failed()
+        self.feedback_message = "no plan is left" if plans else "no plan has a step that can be read"
+        return False
+
+    def _sample(self, survey: Observation) -> Generator[Step, Any, list[list[str]]]:
+        """Ask for all plans at once; together they count as one decision."""
+        yield from self.hold()
+        self.check_budget()
+        self._context.budget.count_decision()
+        while True:
+            try:
+                return (yield from self._sampled(set(steps_of(survey))))
+            except PromptTooLong as error:
+                self.shorten(error)
+
+    def _sampled(self, known: Collection[str]) -> Generator[Step, Any, list[list[str]]]:
+        context, settings = self._context, self._settings
+        requests = [
+            self.request(
+                self.prompt(),
+                FreeText((f"\n{DONE}\n",)),
+                temperature=settings.temperature,
+                top_p=settings.top_p,
+                seed=context.options.seed * settings.plans + number,
+            )
+            for number in range(settings.plans)
+        ]
+        asked = [self.decide(request) for request in requests]
+        plans = []
+        try:
+            for request, pending in zip(requests, asked, strict=True):
+                reply: Reply = yield Wait("plan", pending, NoAnswerInTime, call=Call("reply", request.id))
+                context.took(self.index, context.budget.decisions, reply, request)
+                plan = plan_of(reply, known)
+                if plan:
+                    context.listener.decided(self, Think(", ".join(plan)), reply)
+                    plans.append(plan)
+                else:
+                    context.listener.refused(self, Said(reply.text.strip()), "No step of this plan is known.")
+        finally:
+            for pending in asked:
+                pending.cancel()
+        return plans
+
+    def _choose(
+        self, branches: Sequence[ActionTree], objection: str, before: Reply
+    ) -> Generator[Step, Any, tuple[ActionTree, Reply]]:
+        """Choose what comes next: one decision, or none where there is one branch alone."""
+        if len(branches) == 1:
+            (only,) = branches
+            if objection:
+                self.tell(objection.rstrip(), About.REFUSAL)
+            self.say(f"{_CHOSEN}{only.step}", Act(only.step))
+            return only, before
+        steps = {branch.step: branch for branch in branches}
+        self.tell("\n".join([f"{objection}{_AMONG}", *steps]), About.REFUSAL if objection else About.ANSWER)
+        begun = _CORRECTED if objection else _CHOSEN
+        reply = yield from self.ask(Choice(tuple(steps)), begun=begun)
+        self._context.budget.count_decision()
+        said = reply.text.strip()
+        if said not in steps:
+            raise GaveUp(f"'{said}' is none of the actions that were offered: {', '.join(steps)}")
+        self.say(f"{begun}{said}", Act(said))
+        return steps[said], reply
+
+
+def plan_of(reply: Reply, known: Collection[str]) -> list[str]:
+    """Return the plan in a reply: its lines that are steps, up to ``done``; nothing where there is no step before that.
+
+    A reply that was cut has no end, and its last line is none of the plan: it may be half a step.
+
+    Args:
+        reply: What was said.
+        known: The steps that make sense; other lines are left out.
+    """
+    lines = reply.text.split("\n")
+    steps = [step for step in map(tidied, lines[:-1] if reply.cut else lines) if step in known]
+    if DONE in steps:
+        steps = steps[: steps.index(DONE)]
+    elif reply.cut:
+        return steps
+    return [*steps, DONE] if steps else []
+
+
+def tree_planner(instruction: str, context: RunContext, settings: TreePlannerSettings) -> TreePlannerNode:
+    """Build the tree for an instruction: one node, which plans first and looks while it carries out."""
+    return TreePlannerNode(instruction, context, settings)
+
+
+SPEC = PlannerSpec(
+    name="tree_planner",
+    summary="plans sampled and merged into an action tree, decided upon step by step",
+    settings=TreePlannerSettings,
+    build=tree_planner,
+)

@@ -1,0 +1,170 @@
+"""ZSP (Huang et al., 2022): the whole plan from the task and the world's description, then carried out unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from reactree_ros.agent.decision import DONE, Act, Think
+from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.turns import Said
+from reactree_ros.lab.planners.plan import PlanNode, only_introduces, steps_of, tidied
+from reactree_ros.llm.port import FreeText, Reply
+from reactree_ros.memory.embedding import Embedder, checked_vectors, default_embedder
+from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.failure import GaveUp
+from reactree_ros.tree.goal_node import Program, Step, Wait
+from reactree_ros.worker import Worker
+from reactree_ros.world.port import Observation, Outcome
+
+_LINE_TOKENS = 48
+
+
+class ZspSettings(PlannerSettings):
+    """Options of ZSP."""
+
+    max_plan: int = Field(default=50, ge=1, description="longest plan, in steps")
+
+
+class ZspNode(PlanNode):
+    """Generates a plan step by step, each mapped to the nearest step that makes sense, and then carries it out.
+
+    A line that only introduces what follows is no step; it is told as a thought. A line that is empty or was cut is
+    refused and asked for once more, then with the run's token limit. The plan ends with ``done``, or where nothing more
+    is said.
+
+    Status:
+        SUCCESS where every step of the plan was carried out.
+        FAILURE where one was not, though the rest is carried out nevertheless; where no step was said, or one was cut
+        again, in which case nothing is carried out.
+        Otherwise as :class:`~reactree_ros.tree.goal_node.GoalNode`.
+
+    Its turns are the description of the world, the task and the plan, as listing 3 of the paper has it, then what came
+    of every step.
+
+    Args:
+        instruction: What to do.
+        context: What the nodes of the run share.
+        max_plan: Longest plan, in steps.
+        embedder: Embeds steps.
+    """
+
+    def __init__(self, instruction: str, context: RunContext, *, max_plan: int, embedder: Embedder) -> None:
+        super().__init__(instruction, context)
+        self._max_plan = max_plan
+        self._embedder = embedder
+
+    def program(self) -> Program:
+        """Plan, then carry the plan out."""
+        survey = yield from self.begin_plan()
+        told = tuple(self.turns)
+        worker = Worker("sentence-embedding")
+        try:
+            embedded = worker.do(lambda: Mapping(steps_of(survey), self._embedder))
+            mapping = yield Wait("embedding of the steps", embedded, next_tick=True)
+            plan, reply = yield from self._plan(mapping, worker)
+        finally:
+            worker.close()
+        self.lesson = (*told, *(Said(step, Act(step)) for step in plan))
+        failed = 0
+        near = survey
+        for step in plan:
+            if step != DONE:
+                near = yield from self.take(step, reply, near)
+                self.tell(in_lines(f"{step}: {near.text}", first=False))
+                failed += near.outcome is not Outcome.DONE
+        self.feedback_message = f"{failed} of {len(plan)} steps were not executable" if failed else ""
+        return not failed
+
+    def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
+        """Leave the plan as it is after a hold: it is made, and carried out, unseen."""
+        yield from ()
+
+    def _plan(self, mapping: Mapping, worker: Worker) -> Generator[Step, Any, tuple[list[str], Reply]]:
+        """Have a plan said; return its steps and the last reply.
+
+        Raises:
+            GaveUp: No step was said, or a line of the plan was cut.
+        """
+        context = self._context
+        plan: list[str] = []
+        while len(plan) < self._max_plan and plan[-1:] != [DONE]:
+            reply = yield from self._line(len(plan) + 1)
+            line = reply.text.strip()
+            if not line:
+                break
+            context.budget.count_decision()
+            if tidied(line) not in mapping.steps and only_introduces(line):
+                context.listener.decided(self, Think(line), reply)
+                self.say(line, Think(line))
+                continue
+            step = yield Wait("embedding of a step", worker.do(partial(mapping.nearest, line)), next_tick=True)
+            context.listener.decided(self, Think(f"{line} → {step}"), reply)
+            self.say(step, Act(step))
+            plan.append(step)
+        if not plan:
+            raise GaveUp("no step of a plan was said, also when asked for again")
+        return plan, reply
+
+    def _line(self, number: int) -> Generator[Step, Any, Reply]:
+        """Ask for a line of the plan; once again where it was cut or is empty.
+
+        Raises:
+            GaveUp: It was cut again.
+        """
+        reply = yield from self.ask(FreeText(), max_tokens=_LINE_TOKENS)
+        if reply.cut:
+            self.refuse(reply.text.strip(), "This line was cut. Say one step in a few words.")
+        elif not reply.text.strip():
+            self.refuse("", f"Nothing was said. Say the next step of the plan, or {DONE}.")
+        else:
+            return reply
+        reply = yield from self.ask(FreeText())
+        if reply.cut:
+            raise GaveUp(f"step {number} of the plan was cut twice: {reply.text.strip()[:80]!r}; raise max_tokens")
+        return reply
+
+
+class Mapping:
+    """Maps what a model says to the nearest of some steps, by the cosine similarity of their sentence embeddings.
+
+    Args:
+        steps: The steps.
+        embedder: Embeds them.
+
+    Attributes:
+        steps: The steps.
+    """
+
+    def __init__(self, steps: list[str], embedder: Embedder) -> None:
+        self.steps = steps
+        self._embedder = embedder
+        self._vectors = checked_vectors(embedder, steps)
+
+    def nearest(self, said: str) -> str:
+        """Return the nearest step; the first of those that are equally near."""
+        step = tidied(said)
+        if step in self.steps:
+            return step
+        similarities = self._vectors @ checked_vectors(self._embedder, [step])[0]
+        return self.steps[int(np.argmax(similarities))]
+
+
+def zsp(instruction: str, context: RunContext, settings: ZspSettings) -> ZspNode:
+    """Build the tree for an instruction: one node, which plans without looking."""
+    return ZspNode(instruction, context, max_plan=settings.max_plan, embedder=default_embedder())
+
+
+SPEC = PlannerSpec(
+    name="zsp",
+    summary="the whole plan first, from a description of the whole house; steps mapped by sentence embedding",
+    settings=ZspSettings,
+    extra="reactree_ros[memory]",
+    needs=("sentence_transformers",),
+    build=zsp,
+)

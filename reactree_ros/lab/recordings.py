@@ -1,0 +1,168 @@
+"""Reads recorded runs of the authors' system: JSON lines, one agent node a line."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
+
+from reactree_ros.agent.decision import Act, Expand
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.transcript import Transcript, TranscriptError, parse_transcript
+from reactree_ros.errors import UserError
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.lab.worlds.ai2thor.household import ALFRED
+from reactree_ros.read_back import read_json
+
+#: What may have been recorded: without and with expansion, each without and with working memory.
+VARIANTS = ("react", "react_wm", "reactree", "reactree_wm")
+#: Limits on decisions and steps that were in force when the runs were recorded; in the ALFRED runs nothing but
+#: decisions was limited.
+_LIMITS = {WAH_NL.name: (199, 99), ALFRED.name: (100, 100)}
+
+
+class ReplayError(UserError, ValueError):
+    """A recording that cannot be replayed; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class RecordedNode:
+    """One recorded agent node.
+
+    Attributes:
+        file: Name of its file.
+        decision: Decision count at its start.
+        depth: Depth in the tree.
+        text: Its text.
+        transcript: Its text, taken apart.
+    """
+
+    file: str
+    decision: int
+    depth: int
+    text: str
+    transcript: Transcript
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """One recorded run.
+
+    Attributes:
+        run: What it was recorded on: a WAH-NL task id, or the name of an ALFRED trial.
+        nodes: Its agent nodes in the order in which they started.
+    """
+
+    run: int | str
+    nodes: tuple[RecordedNode, ...]
+
+    @property
+    def household(self) -> Household:
+        """What it was recorded in."""
+        return ALFRED if isinstance(self.run, str) else WAH_NL
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Decisions and steps that were allowed."""
+        return _LIMITS[self.household.name]
+
+    @property
+    def name(self) -> str:
+        """What it was recorded on, in words."""
+        return f"{'trial' if isinstance(self.run, str) else 'task'} {self.run}"
+
+    @property
+    def instruction(self) -> str:
+        """What was asked for: the task of its first agent node."""
+        return self.nodes[0].transcript.subgoal
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    file: str
+    task_id: int | None = None
+    trial: str | None = None
+    decision: int
+    depth: int
+    text: str
+
+    @model_validator(mode="after")
+    def _has_a_run(self) -> _Line:
+        if (self.task_id is None) == (self.trial is None):
+            raise ValueError("a line names a task_id or a trial")
+        return self
+
+    @property
+    def run(self) -> int | str:
+        return self.trial or self.task_id or 0
+
+
+def load_recording(path: str | Path) -> list[RecordedRun]:
+    """Read recorded trajectories: JSON lines with ``file, task_id`` (or ``trial``)``, decision, depth, text``.
+
+    Raises:
+        ReplayError: The file cannot be read, or a line is none of a recording.
+    """
+    nodes: dict[int | str, list[RecordedNode]] = defaultdict(list)
+    adapter = TypeAdapter(_Line)
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            for number, text in enumerate(file, 1):
+                if not text.strip():
+                    continue
+                try:
+                    line = adapter.validate_json(text)
+                    transcript = parse_transcript(line.text)
+                except ValidationError as error:
+                    first = error.errors()[0]
+                    where = ".".join(map(str, first["loc"])) or "the line"
+                    raise ReplayError(f"{path}, line {number}: {where}: {first['msg']}") from None
+                except TranscriptError as error:
+                    raise ReplayError(f"{path}, line {number}: text: {error}") from None
+                nodes[line.run].append(RecordedNode(line.file, line.decision, line.depth, line.text, transcript))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ReplayError(f"{path}: cannot be read: {error}") from None
+    if not nodes:
+        raise ReplayError(f"{path}: holds no recorded agent node")
+    runs = [RecordedRun(run, tuple(sorted(of_run, key=_order))) for run, of_run in nodes.items()]
+    return [_as_wah_nl(run) if run.household is ALFRED else run for run in runs]
+
+
+def _as_wah_nl(run: RecordedRun) -> RecordedRun:
+    """Bring a run to how WAH-NL files are written.
+
+    The ALFRED files do not count expansions as decisions, and end the line after ``done`` and ``failure``.
+    """
+    nodes, expansions = [], 0
+    for node in run.nodes:
+        said = node.transcript.said
+        ends = bool(said) and isinstance(said[-1].decision, Act) and said[-1].decision.ends
+        text = node.text.removesuffix("\n") if ends else node.text
+        nodes.append(replace(node, decision=node.decision + expansions, text=text))
+        expansions += sum(isinstance(one.decision, Expand) for one in said)
+    return RecordedRun(run.run, tuple(nodes))
+
+
+def _order(node: RecordedNode) -> tuple[int, bool, int, str]:
+    # After a limit every remaining agent node starts at the same decision count: the deepest come first.
+    only_header = not node.transcript.said
+    return node.decision, only_header, -node.depth if only_header else 0, node.file
+
+
+def load_outcomes(path: str | Path, variant: str) -> dict[int, bool]:
+    """Read which runs of a variant were kept as successes: ``{task id: {variant: bool}}``.
+
+    Raises:
+        ReplayError: The file cannot be read or is none of outcomes.
+    """
+    try:
+        return read_json(
+            Path(path),
+            "file of outcomes",
+            lambda document: {int(task): bool(kept[variant]) for task, kept in document.items() if variant in kept},
+        )
+    except UserError as error:
+        raise ReplayError(str(error)) from None

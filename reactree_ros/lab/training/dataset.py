@@ -1,0 +1,186 @@
+"""A dataset folder as training reads it: every goal node a text in which some stretches are decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from reactree_ros.errors import UserError
+from reactree_ros.lab.dataset import settings
+from reactree_ros.lab.dataset.settings import ABOUT, SCHEMA
+from reactree_ros.lab.training.allowed import ACT, MaySay
+from reactree_ros.read_back import LONGEST_LINE, parse_json, read_json, shown
+
+TRAIN, HELD_OUT = (f"{name}.jsonl" for name in (settings.TRAIN, settings.HELD_OUT))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A decision in a node's text.
+
+    Attributes:
+        begin: Where it begins, in characters.
+        text: What is said; a line end follows.
+        kind: Its kind, e.g. ``act``.
+        may_say: What may be said there; None: anything.
+        learn: Whether it is to be learnt; otherwise it is there for what comes after it.
+        instead: What is learnt in its place, as far as the two are the same and one token further; empty: nothing.
+    """
+
+    begin: int
+    text: str
+    kind: str
+    may_say: MaySay | None = None
+    learn: bool = True
+    instead: str = ""
+
+
+@dataclass(frozen=True)
+class NodeText:
+    """A goal node's text, with its decisions in order.
+
+    Attributes:
+        text: All of it, a line end at its end.
+        decisions: What was said.
+        source: Number of the dataset that it is of, among those that are learnt together.
+    """
+
+    text: str
+    decisions: tuple[Decision, ...]
+    source: int = 0
+
+
+def planners_of(folders: Sequence[Path]) -> str:
+    """Return whose decisions datasets hold: the planners, with commas between them.
+
+    Raises:
+        UserError: A folder is no dataset, or one of a later layout.
+    """
+    return ",".join(dict.fromkeys(str(about(folder)["planner"]) for folder in folders))
+
+
+def about(folder: Path) -> Mapping[str, Any]:
+    """Read what a dataset says of itself.
+
+    Raises:
+        UserError: The folder is no dataset, or one of a later layout.
+    """
+    if not (folder / ABOUT).is_file():
+        raise UserError(f"--data {folder}: holds no {ABOUT} of a dataset; `reactree dataset` makes one")
+    values: Any = read_json(folder / ABOUT, "description of a dataset; `reactree dataset` makes one")
+    schema = values.get("schema") if isinstance(values, dict) else None
+    if schema != SCHEMA:
+        raise UserError(
+            f"--data {folder}: {ABOUT} has the schema {shown(schema)}, and {SCHEMA} is read here; make it anew"
+        )
+    return dict(values)
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a dataset.
+
+    Raises:
+        UserError: The file cannot be read, or a line is broken.
+    """
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), ""), 1):
+                yield _line(line, where=f"{path}: line {number}")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _line(line: str, *, where: str) -> dict[str, Any]:
+    try:
+        values = parse_json(line)
+        texts = [values[name] for name in ("prompt", "completion", "kind")]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{where} is no decision of a dataset: {line[:60]!r}") from error
+    may_say, learn = values.get("may_say"), values.get("learn", True)
+    if not isinstance(may_say, dict | None) or not isinstance(learn, bool):
+        raise UserError(f"{where}: may_say must be a mapping, and learn true or false")
+    if not all(isinstance(text, str) for text in texts) or not values["completion"].strip():
+        raise UserError(f"{where}: prompt, completion and kind must be texts, and the completion not empty")
+    return dict(values)
+
+
+def node_texts(path: Path, *, joined: bool = False) -> Iterator[NodeText]:
+    """Yield the nodes of a dataset's file, each whole: no decision of it is left out, however long it is.
+
+    Lines that go on with one another become one text. Where one prompt has several completions (what was said, and what
+    would have been right), those that nothing goes on with become texts of their own.
+
+    Args:
+        path: The file.
+        joined: Whether skills that would have been right instead of other skills are put beside these, which says where
+            the two part, and no more, but takes no text that begins with the whole node once more.
+
+    Raises:
+        UserError: The file cannot be read, or a line is broken.
+    """
+    for _, lines in groupby(read_lines(path), key=lambda one: [one.get(name) for name in ("house", "task", "node")]):
+        yield from _woven(list(lines), joined)
+
+
+def nodes_of(folders: Sequence[Path], file: str, *, joined: bool = False) -> Iterator[NodeText]:
+    """Yield the nodes of a file of each dataset, one dataset after the other; see :func:`node_texts`."""
+    for source, folder in enumerate(folders):
+        for node in node_texts(folder / file, joined=joined):
+            yield replace(node, source=source)
+
+
+def _woven(lines: list[dict[str, Any]], joined: bool) -> Iterator[NodeText]:
+    """Yield as few texts as hold all decisions of a node."""
+    left = [(one, f"{one['prompt']}{one['completion']}\n") for one in lines]
+    while left:
+        trunk = max((text for _, text in left), key=len)
+        inside = _in_order([decision_of(one) for one, text in left if trunk.startswith(text)])
+        left = [(one, text) for one, text in left if not trunk.startswith(text)]
+        if joined:
+            said = {one.begin: one for one in inside if not one.learn and one.text.startswith(ACT)}
+            beside = [one for one, _ in left if _is_beside(one, said, trunk)]
+            instead = {len(one["prompt"]): one["completion"] for one in beside}
+            inside = tuple(replace(one, instead=instead.get(one.begin, "")) for one in inside)
+            left = [(one, text) for one, text in left if one not in beside]
+        yield NodeText(trunk, inside)
+
+
+def _is_beside(line: Mapping[str, Any], said: Mapping[int, Decision], trunk: str) -> bool:
+    """Whether a line says what skill would have been right instead of one that was said in a text."""
+    prompt, completion = line["prompt"], line["completion"]
+    return (
+        len(prompt) in said
+        and bool(line.get("learn", True))
+        and completion.startswith(ACT)
+        and trunk.startswith(prompt)
+    )
+
+
+def _in_order(decisions: list[Decision]) -> tuple[Decision, ...]:
+    """Order decisions by where they stand; what is said twice at one place counts once, and is learnt if it ever is."""
+    found: dict[int, Decision] = {}
+    for one in decisions:
+        known = found.get(one.begin)
+        found[one.begin] = one if known is None else replace(known, learn=known.learn or one.learn)
+    return tuple(found[begin] for begin in sorted(found))
+
+
+def decision_of(line: Mapping[str, Any]) -> Decision:
+    """Return the decision of a line.
+
+    Raises:
+        UserError: What may be said there cannot be read.
+    """
+    try:
+        may_say = MaySay.of(line.get("may_say") or {}) if in_agents_words(line) else None
+    except (ValueError, TypeError) as error:
+        raise UserError(f"may_say of the decision {line['completion']!r} cannot be read: {error}") from error
+    return Decision(len(line["prompt"]), line["completion"], line["kind"], may_say, bool(line.get("learn", True)))
+
+
+def in_agents_words(line: Mapping[str, Any]) -> bool:
+    """Whether a line's words are those of a choice or of an agent node; HiAgent's are learnt among all others."""
+    return "options" in (line.get("may_say") or {}) or line["completion"].startswith(("Think: ", "Act: ", "Expand:\n"))

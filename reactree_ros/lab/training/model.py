@@ -1,0 +1,269 @@
+"""The model that is trained from scratch, what it learns by, and what of a pass it gets right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from reactree_ros.errors import UserError
+from reactree_ros.lab.training.batches import FILLING, Pass
+from reactree_ros.lab.training.settings import PRESETS, TrainSettings
+from reactree_ros.llm.small.network import TOKENIZER, WEIGHTS
+
+#: Name under which :func:`attend` is registered with the transformers library.
+_ATTENTION = "reactree_training"
+#: The longest text that it attends to in products, and how many of its tokens do so at a time.
+_LONGEST, _BLOCK = 4096, 512
+#: Base of the turns by which places are told apart: most are slow, so that words are found however far they are.
+_THETA = 1e6
+#: Share of Muon's learning rate for what AdamW learns beside it: words must not change faster than what looks for them.
+_OTHERS = 0.25
+#: How names of layers' weights begin, and which of a layer's weights all that it adds passes through.
+_LAYERS = "model.layers."
+_ADDING = ("self_attn.o_proj.weight", "mlp.down_proj.weight")
+#: Spread of the embeddings of a model from scratch.
+_EMBEDDED = 0.1
+
+
+def make_model(settings: TrainSettings, vocabulary: int) -> Any:
+    """Make a model of the Llama architecture with random weights; the same seed gives the same ones.
+
+    Half of the heads of the inner layers begin by looking for what is like what they stand on (their keys and queries
+    are the same; Trockman and Kolter 2023, "Mimetic Initialization of Self-Attention Layers"), and no layer adds
+    anything yet.
+    """
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    shape = PRESETS[settings.preset]
+    torch.manual_seed(settings.seed)
+    config = LlamaConfig(
+        vocab_size=vocabulary,
+        hidden_size=shape.width,
+        intermediate_size=shape.inner,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.heads,
+        max_position_embeddings=settings.context,
+        rope_theta=_THETA,
+        initializer_range=shape.width**-0.5,
+        tie_word_embeddings=True,
+        attention_bias=False,
+        bos_token_id=None,
+        eos_token_id=0,
+        pad_token_id=0,
+    )
+    model = LlamaForCausalLM(config)
+    with torch.no_grad():
+        model.model.embed_tokens.weight.mul_(_EMBEDDED / config.initializer_range)
+        for number, layer in enumerate(model.model.layers):
+            for part in _ADDING:
+                layer.get_parameter(part).zero_()
+            if 0 < number < shape.layers - 1:
+                _look_for_the_like(layer.self_attn, shape.heads // 2)
+    return model
+
+
+def _look_for_the_like(attention: Any, heads: int) -> None:
+    """Have the first heads of a layer attend to what is like what they stand on."""
+    size = attention.head_dim
+    for begin in range(0, heads * size, size):
+        directions = nn.init.orthogonal_(torch.empty(size, attention.q_proj.in_features))
+        for part in (attention.q_proj, attention.k_proj):
+            part.weight[begin : begin + size] = directions
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What a training begins with.
+
+    Attributes:
+        tokenizer: The tokenizer, as its file has it.
+        weights: The weights by name.
+    """
+
+    tokenizer: str
+    weights: Mapping[str, Any]
+
+
+def begun_with(model: str) -> Begun:
+    """Read a model that a training begins with.
+
+    Raises:
+        UserError: It cannot be read.
+    """
+    from safetensors.torch import load_file
+
+    folder = Path(model)
+    try:
+        return Begun((folder / TOKENIZER).read_text(encoding="utf-8"), load_file(folder / WEIGHTS))
+    except Exception as error:  # of two libraries
+        raise UserError(
+            f"--start {model}: is no folder of a model that `reactree train` made: {' '.join(str(error).split())[:200]}"
+        ) from error
+
+
+def with_layers(weights: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """Give a model's weights another number of layers, so that a smaller or a larger one can begin with them.
+
+    Of more layers some are left out, evenly. Of fewer, each new one is the one before it and adds nothing yet (Wu et
+    al. 2024, "LLaMA Pro: Progressive LLaMA with Block Expansion"): the larger model begins by saying the same.
+    """
+    layers: dict[int, dict[str, Any]] = {}
+    fitted = {}
+    for name, weight in weights.items():
+        if name.startswith(_LAYERS):
+            layer, _, part = name.removeprefix(_LAYERS).partition(".")
+            layers.setdefault(int(layer), {})[part] = weight
+        else:
+            fitted[name] = weight
+    last = max(layers, default=0)
+    chosen = [round(number * last / max(1, count - 1)) for number in range(count)]
+    for number, layer_of in enumerate(chosen):
+        new = layer_of in chosen[:number]
+        for part, weight in layers.get(layer_of, {}).items():
+            fitted[f"{_LAYERS}{number}.{part}"] = torch.zeros_like(weight) if new and part in _ADDING else weight
+    return fitted
+
+
+def attend(module: Any, query: Any, keys: Any, values: Any, attention_mask: Any, **given: Any) -> tuple[Any, None]:
+    """Attend as PyTorch does; on the CPU in matrix products, whose backward pass takes a fraction of the time."""
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+    rows, heads, length, size = query.shape
+    quick = values.device.type == "cpu" and values.dtype is torch.bfloat16 and length <= _LONGEST
+    if not quick or attention_mask is not None:
+        attended, _ = sdpa_attention_forward(module, query, keys, values, attention_mask, **given)
+        return attended, None
+    query, keys, values = (one.flatten(0, 1) for one in (query, keys, values))
+    later = torch.full((length, length), -torch.inf, dtype=query.dtype).triu(1).expand(rows * heads, length, length)
+    blocks = []
+    for begin in range(0, length, _BLOCK):
+        end = min(length, begin + _BLOCK)
+        hidden = later[:, begin:end, :end]
+        scores = torch.baddbmm(hidden, query[:, begin:end], keys[:, :end].transpose(1, 2), alpha=size**-0.5)
+        blocks.append(torch.softmax(scores, -1) @ values[:, :end])
+    mixed = torch.cat(blocks, 1) if len(blocks) > 1 else blocks[0]
+    return mixed.view(rows, heads, length, size).transpose(1, 2).contiguous(), None
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What a pass comes to.
+
+    Attributes:
+        losses: The loss of each token of a decision.
+        right: Whether it would have been said.
+        read: The losses of all tokens but each node's first, added up, whatever may stand there; 0 where not asked for.
+    """
+
+    losses: torch.Tensor
+    right: torch.Tensor
+    read: torch.Tensor
+
+
+class Learner:
+    """A model as it is trained: the tokens of decisions are scored among what may be said, and all tokens if wanted.
+
+    Where passes are of less precision than the weights, a copy of the model makes them: nothing is cast on the way,
+    which takes a quarter of the time, and small steps still add up in the weights.
+
+    Args:
+        model: A causal language model of the transformers library, in fp32.
+        precision: Type of the numbers in forward and backward passes.
+    """
+
+    def __init__(self, model: Any, precision: torch.dtype) -> None:
+        from transformers import AttentionInterface, AttentionMaskInterface
+        from transformers.masking_utils import sdpa_mask
+
+        AttentionInterface.register(_ATTENTION, attend)
+        AttentionMaskInterface.register(_ATTENTION, sdpa_mask)
+        model.set_attn_implementation(_ATTENTION)
+        self.model = model
+        self._passes = model if precision is torch.float32 else deepcopy(model)
+        for weights in self._passes.parameters():  # not the buffers: places in a text are told apart in fp32 alone
+            weights.data = weights.data.to(precision)
+        both = zip(self._passes.parameters(), model.parameters(), strict=True)
+        self._copied = [] if self._passes is model else list(both)
+
+    def train(self, *, learning: bool) -> None:
+        """Make the weights those of the passes, which are to be learnt from or only looked at."""
+        self._passes.train(learning)
+        with torch.no_grad():
+            for copy, weights in self._copied:
+                copy.copy_(weights)
+
+    def learn(self, loss: torch.Tensor) -> None:
+        """Add the gradients of a loss to the model's."""
+        loss.backward()
+        for copy, weights in self._copied:
+            if copy.grad is not None:
+                weights.grad = copy.grad.float() if weights.grad is None else weights.grad.add_(copy.grad)
+                copy.grad = None
+
+    def __call__(self, one: Pass, *, reading: bool = False) -> Learnt:
+        """Score the tokens of decisions; with reading, all tokens."""
+        device = self.model.device
+        tokens = torch.from_numpy(one.tokens).to(device)
+        read = torch.zeros((), device=device)
+        states = self._passes.model(input_ids=tokens, use_cache=False).last_hidden_state
+        scores = self._passes.lm_head(states.flatten(0, 1)[torch.from_numpy(one.before).to(device)])
+        if reading:
+            after, next_ = self._passes.lm_head(states[:, :-1]).float().flatten(0, 1), tokens[:, 1:].flatten()
+            read = nn.functional.cross_entropy(after, next_, ignore_index=FILLING, reduction="sum")
+        scores = scores.float().masked_fill(~torch.from_numpy(one.may).to(device), -torch.inf)
+        targets = torch.from_numpy(one.targets).to(device)
+        losses = nn.functional.cross_entropy(scores, targets, reduction="none")
+        return Learnt(losses, scores.argmax(-1) == targets, read)
+
+
+class Optimiser:
+    """Muon for the matrices of the layers and AdamW for the rest; AdamW for all where this torch has no Muon.
+
+    Args:
+        model: The model.
+        rate: The learning rate.
+    """
+
+    def __init__(self, model: nn.Module, rate: float) -> None:
+        named = [(name, one) for name, one in model.named_parameters() if one.requires_grad]
+        matrices = [one for name, one in named if one.ndim == 2 and ".layers." in name]
+        if not hasattr(torch.optim, "Muon"):
+            matrices = []
+        others = [one for _, one in named if not any(one is matrix for matrix in matrices)]
+        slow = rate * _OTHERS if matrices else rate
+        self.parts: list[torch.optim.Optimizer] = [torch.optim.AdamW(others, slow, betas=(0.9, 0.95), weight_decay=0.0)]
+        if matrices:
+            muon = torch.optim.Muon(matrices, rate, weight_decay=0.01, adjust_lr_fn="match_rms_adamw")
+            self.parts.append(muon)
+        self._rates = [part.param_groups[0]["lr"] for part in self.parts]
+
+    def step(self, share: float) -> None:
+        """Take a step with this share of the learning rate, and forget the gradients."""
+        for part, rate in zip(self.parts, self._rates, strict=True):
+            for group in part.param_groups:
+                group["lr"] = rate * share
+            part.step()
+            part.zero_grad(set_to_none=True)
+
+    def state_dict(self) -> list[dict[str, Any]]:
+        """Return the state of all parts."""
+        return [part.state_dict() for part in self.parts]
+
+    def load_state_dict(self, states: Sequence[dict[str, Any]]) -> None:
+        """Go on from a state."""
+        for part, state in zip(self.parts, states, strict=True):
+            part.load_state_dict(state)
+
+
+def rate_share(progress: float, decay: float, warm_up: float = 0.02) -> float:
+    """Return the share of the learning rate at a share of the training: it rises, stays, and falls to 0 at the end."""
+    rise = min(1.0, (progress + 1e-9) / warm_up)
+    fall = min(1.0, (1.0 - progress) / decay) if decay else 1.0
+    return max(0.0, min(rise, fall))

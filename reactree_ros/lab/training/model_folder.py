@@ -1,0 +1,69 @@
+"""The folder of a trained model: one that ``llm: small``, ``transformers`` and vLLM load as it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from reactree_ros.errors import UserError
+from reactree_ros.lab.training.checkpoint import load_checkpoint, write_whole
+from reactree_ros.lab.training.loop import CHECKPOINT, TOKENIZER
+from reactree_ros.lab.training.settings import TrainSettings
+from reactree_ros.lab.training.vocabulary import END
+from reactree_ros.llm.trained import ABOUT
+
+#: Where it is, in the training's folder.
+MODEL = "model"
+
+
+def make_model_folder(out: Path, settings: TrainSettings, planners: str) -> Path:
+    """Make the folder of the trained model: weights in 16 bits, tokenizer, graph, and what it was trained on.
+
+    ``transformers`` and vLLM load it as it is.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+    import torch
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    from reactree_ros.lab.training.graph import write_graph
+    from reactree_ros.lab.training.model import make_model
+
+    tokenizer = Tokenizer.from_file(str(out / TOKENIZER))
+    model = make_model(settings, tokenizer.get_vocab_size())
+    model.load_state_dict(load_checkpoint(out / CHECKPOINT)["model"])
+    folder, new = out / MODEL, out / f"{MODEL}.unfinished"
+    shutil.rmtree(new, ignore_errors=True)
+    try:
+        model.to(torch.float16).save_pretrained(new)
+        fast = PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer, eos_token=END, pad_token=END, clean_up_tokenization_spaces=False
+        )
+        fast.save_pretrained(new)
+        _compute_in_full(new / "config.json")
+        write_graph(new)
+        write_about(new, settings, planners)
+        shutil.rmtree(folder, ignore_errors=True)
+        new.replace(folder)
+    except OSError as error:
+        shutil.rmtree(new, ignore_errors=True)
+        raise UserError(
+            f"{folder}: cannot be written: {error.strerror or error}; the checkpoint is whole, and the same command "
+            "makes the folder"
+        ) from error
+    return folder
+
+
+def _compute_in_full(config: Path) -> None:
+    """Have engines compute in 32 bits with weights that are kept in 16, so that all of them decide alike."""
+    values = json.loads(config.read_text(encoding="utf-8"))
+    write_whole(config, json.dumps({**values, "dtype": "float32"}, indent=2).encode())
+
+
+def write_about(folder: Path, settings: TrainSettings, planners: str) -> None:
+    """Write down in a model's folder for which planners it was trained, and how."""
+    trained = {"planner": planners, "settings": settings.model_dump(mode="json")}
+    write_whole(folder / ABOUT, f"{json.dumps(trained, indent=1)}\n".encode())

@@ -1,0 +1,274 @@
+"""A dataset as tokens: made once, read by every training process from the disk."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reactree_ros.errors import UserError
+from reactree_ros.lab.training.allowed import Vocabulary
+from reactree_ros.lab.training.dataset import Decision, NodeText
+from reactree_ros.lab.training.vocabulary import END, token_texts
+from reactree_ros.own_python import start_safely
+from reactree_ros.read_back import in_a_line, read_json
+from reactree_ros.worker_process import serve_the_parent
+
+_CHUNK = 64
+_ARRAYS = ("tokens", "nodes", "source", "first", "length", "kind", "targets", "learn", "allowed", "allowed_ends")
+_ABOUT = "about.json"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Nodes as tokens, with where their decisions are. All nodes lie one after the other.
+
+    Attributes:
+        tokens: Tokens of all nodes.
+        nodes: Where each node begins in them, and where the last one ends.
+        source: Number of the dataset that each node is of.
+        first: Where each decision begins in them.
+        length: How many tokens a decision has.
+        kind: Number of its kind in :attr:`kinds`.
+        targets: For each token of a decision in turn, the token that is to be said there.
+        learn: How many of its first tokens are to be learnt.
+        allowed: For each token of a decision in turn, the tokens that may stand there; none: nearly all.
+        allowed_ends: Where those of each token of a decision end in that.
+        kinds: Names of the kinds.
+        refused: How many decisions are none that may be said where they stand; they are not learnt.
+    """
+
+    tokens: Any
+    nodes: Any
+    source: Any
+    first: Any
+    length: Any
+    kind: Any
+    targets: Any
+    learn: Any
+    allowed: Any
+    allowed_ends: Any
+    kinds: tuple[str, ...]
+    refused: int
+
+    def __len__(self) -> int:
+        return len(self.nodes) - 1
+
+    @cached_property
+    def lengths(self) -> Any:
+        """Tokens of each node."""
+        return np.diff(self.nodes)
+
+    @cached_property
+    def ends(self) -> Any:
+        """Where each decision ends in what there is for each token of a decision in turn."""
+        return np.cumsum(self.length)
+
+    def save(self, folder: Path) -> None:
+        """Write it as a folder; a folder that is there is a whole one.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        new = folder.with_name(f"{folder.name}.unfinished")
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(parents=True)
+        for name in _ARRAYS:
+            np.save(new / f"{name}.npy", getattr(self, name))
+        about = {"kinds": list(self.kinds), "refused": self.refused}
+        (new / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
+        new.replace(folder)
+
+    @classmethod
+    def load(cls, folder: Path) -> Prepared:
+        """Read a folder; its arrays stay on the disk until they are looked at.
+
+        Raises:
+            UserError: It is broken.
+        """
+        try:
+            arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
+        except (OSError, ValueError, EOFError) as error:
+            raise UserError(f"{folder}: is broken: {in_a_line(error)}; remove it to have it made again") from error
+        return read_json(
+            folder / _ABOUT,
+            "description of a dataset as tokens; remove the folder to have it made again",
+            lambda about: cls(**arrays, kinds=tuple(about["kinds"]), refused=about["refused"]),
+        )
+
+
+def prepare(texts: Iterable[NodeText], tokenizer: str, *, context: int, masked: bool, processes: int) -> Prepared:
+    """Write nodes as tokens.
+
+    Args:
+        texts: The nodes.
+        tokenizer: The tokenizer, as its file has it.
+        context: Most tokens of a node.
+        masked: Whether to find out which tokens may stand where.
+        processes: How many processes do it.
+
+    Raises:
+        UserError: There is no node, or one is too long.
+    """
+    if processes == 1:
+        _begin(tokenizer, context, masked)
+        parts = [_encoded(chunk) for chunk in _chunks(texts)]
+    else:
+        start_safely()
+        with multiprocessing.get_context("spawn").Pool(processes, _begin_worker, (tokenizer, context, masked)) as pool:
+            parts = list(pool.imap(_encoded, _chunks(texts)))
+    if not any(part.lengths for part in parts):
+        raise UserError("the dataset holds no decision, so there is nothing to learn; look at how it was made")
+    for part in parts:
+        if part.problem:
+            raise UserError(part.problem)
+    return _joined(parts)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some nodes as tokens; the attributes are those of :class:`Prepared`."""
+
+    tokens: Any
+    lengths: Sequence[int]
+    source: Sequence[int]
+    first: Sequence[int]
+    length: Sequence[int]
+    kind: Sequence[str]
+    targets: Any
+    learn: Sequence[int]
+    allowed: Any
+    allowed_counts: Sequence[int]
+    refused: int
+    problem: str = ""
+
+
+def _chunks(texts: Iterable[NodeText]) -> Iterator[list[NodeText]]:
+    left = iter(texts)
+    while chunk := list(islice(left, _CHUNK)):
+        yield chunk
+
+
+_worker: dict[str, Any] = {}  # what a process of the pool needs for every chunk
+
+
+def _begin_worker(tokenizer: str, context: int, masked: bool) -> None:
+    serve_the_parent()
+    _begin(tokenizer, context, masked)
+
+
+def _begin(tokenizer: str, context: int, masked: bool) -> None:
+    from tokenizers import Tokenizer
+
+    read = Tokenizer.from_str(tokenizer)
+    read.encode_special_tokens = True  # in what is learnt, the marker of the end is text like any other
+    _worker.update(tokenizer=read, context=context, texts=token_texts(read), vocabulary=None)
+    if masked:
+        _worker["vocabulary"] = Vocabulary(_worker["texts"], read.token_to_id(END))
+
+
+def _encoded(texts: Sequence[NodeText]) -> _Part:
+    """Write some nodes as tokens, in a process of the pool."""
+    tokens, lengths, first, length, allowed, counts, targets = ([] for _ in range(7))  # type: ignore[var-annotated]
+    kind, learn, refused = list[str](), list[int](), 0
+    for node in texts:
+        begin = len(tokens)
+        for text, decision in pieces(node):
+            ids = _ids(text)
+            if decision is not None:
+                wanted = _ids(f"{decision.instead}\n") if decision.instead else ids
+                count = _same(ids, wanted) + 1 if decision.instead else len(ids)
+                may = _allowed(decision, wanted)
+                refused += may is None
+                first.append(len(tokens))
+                length.append(len(ids))
+                kind.append(decision.kind)
+                learn.append(count if may is not None and (decision.learn or decision.instead) else 0)
+                targets += wanted[:count] + ids[count:]
+                for those in [*(may or ())][:count] + [()] * (len(ids) - (count if may else 0)):
+                    allowed.extend(those)
+                    counts.append(len(those))
+            tokens.extend(ids)
+        lengths.append(len(tokens) - begin)
+        if lengths[-1] > _worker["context"]:
+            problem = (
+                f"a node has {lengths[-1]} tokens, and the model's context {_worker['context']}: "
+                f"'{node.text[:80]} …'; set a longer context"
+            )
+            return _Part((), lengths, (), (), (), (), (), (), (), (), 0, problem)
+    return _Part(
+        np.array(tokens, np.uint16),
+        lengths,
+        [node.source for node in texts],
+        first,
+        length,
+        kind,
+        np.array(targets, np.uint16),
+        learn,
+        np.array(allowed, np.uint16),
+        counts,
+        refused,
+    )
+
+
+def _ids(text: str) -> list[int]:
+    return list(_worker["tokenizer"].encode(text, add_special_tokens=False).ids)
+
+
+def _same(ids: Sequence[int], others: Sequence[int]) -> int:
+    """Return how many tokens two texts begin with together; both end with a line end, and are not the same."""
+    return next(number for number, (one, other) in enumerate(zip(ids, others, strict=False)) if one != other)
+
+
+def pieces(node: NodeText) -> Iterator[tuple[str, Decision | None]]:
+    """Yield a node's text piece by piece, as it is met when one decides: what comes before, what is said."""
+    at = 0
+    for decision in node.decisions:
+        if decision.begin > at:
+            yield node.text[at : decision.begin], None
+        yield f"{decision.text}\n", decision
+        at = decision.begin + len(decision.text) + 1
+    if at < len(node.text):
+        yield node.text[at:], None
+
+
+def _allowed(decision: Decision, ids: Sequence[int]) -> Sequence[Sequence[int]] | None:
+    """Return the tokens that may stand in place of each; none for nearly all. None: the decision may not be said."""
+    if _worker["vocabulary"] is None or decision.may_say is None:
+        return [()] * len(ids)
+    found: Sequence[Sequence[int]] | None = _worker["vocabulary"].of(
+        decision.may_say, ids, [_worker["texts"][token] for token in ids]
+    )
+    return found
+
+
+def _joined(parts: Sequence[_Part]) -> Prepared:
+    kinds = sorted({kind for part in parts for kind in part.kind})
+    starts = np.cumsum([0, *(len(part.tokens) for part in parts)])
+    first = [np.array(part.first, np.int64) + start for part, start in zip(parts, starts, strict=False)]
+
+    def all_of(name: str, kind: Any) -> Any:
+        return np.concatenate([np.asarray(getattr(part, name), kind) for part in parts])
+
+    return Prepared(
+        tokens=all_of("tokens", np.uint16),
+        nodes=np.cumsum(np.concatenate([[0], all_of("lengths", np.int64)])),
+        source=all_of("source", np.int16),
+        first=np.concatenate(first),
+        length=all_of("length", np.int64),
+        kind=np.array([kinds.index(kind) for part in parts for kind in part.kind], np.int16),
+        targets=all_of("targets", np.uint16),
+        learn=all_of("learn", np.int64),
+        allowed=all_of("allowed", np.uint16),
+        allowed_ends=np.cumsum(all_of("allowed_counts", np.int64)),
+        kinds=tuple(kinds),
+        refused=sum(part.refused for part in parts),
+    )

@@ -1,0 +1,1 @@
+"""Other worlds than the household."""

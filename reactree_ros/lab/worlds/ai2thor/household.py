@@ -1,0 +1,25 @@
+"""The household of ALFRED, as its recordings have it (paper, listings 5 and 6)."""
+
+from __future__ import annotations
+
+from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.household import Household
+
+#: AI2-THOR's skills, and the prompts and fixed examples that go with them.
+ALFRED = Household(
+    name="alfred",
+    actions=("go to", "pick up", "put down", "slice", "open", "close", "turn on", "turn off"),
+    control_flows={
+        ControlFlow.SEQUENCE: (
+            '"sequence" (achieve subgoals sequentially. If any subgoal fails, the sequence is interrupted)'
+        ),
+        ControlFlow.FALLBACK: (
+            '"fallback" (Attempt subgoals in order until one succeeds. If a subgoal is successful, the remaining '
+            "subgoals are not attempted)"
+        ),
+    },
+    naming="{word} ({instance})",
+    max_decisions=100,
+    max_steps=200,
+    prompts="reactree_ros.lab.worlds.ai2thor:prompts",
+)

@@ -1,0 +1,51 @@
+"""How far what a game asks for is reached: ALFRED's goal conditions, counted in the facts of the game."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from reactree_ros.lab.worlds.alfworld.engine import Turn
+from reactree_ros.lab.worlds.alfworld.games import LIGHT, TWO, Wanted
+from reactree_ros.lab.worlds.alfworld.rooms import TREATMENTS
+
+#: The fact that holds of what was treated.
+_TREATED = dict(zip(TREATMENTS, ("isclean", "ishot", "iscool"), strict=True))
+
+
+def kind_of(name: str) -> str:
+    """Return what a thing is, e.g. ``apple`` of ``apple 1``."""
+    return name.rpartition(" ")[0] or name
+
+
+def conditions_met(wanted: Wanted, turn: Turn) -> tuple[int, int]:
+    """Count the goal conditions that hold, and all of them, as ALFRED's evaluation does.
+
+    - a thing in a place: that it is there
+    - two things: one and the other, in the same receptacle
+    - a thing that is treated first: in its place, treated, and a treated one in its place
+    - a thing in the light: it is held, and the lamp is on where the agent is
+    """
+    conditions = _lit(wanted, turn) if wanted.task_type == LIGHT else _placed(wanted, turn)
+    return sum(conditions), len(conditions)
+
+
+def _placed(wanted: Wanted, turn: Turn) -> list[bool]:
+    item, receptacle = wanted.item.lower(), wanted.receptacle.lower()
+    places = {thing: place for thing, place in turn.pairs("inreceptacle") if kind_of(thing) == item}
+    there = {thing: place for thing, place in places.items() if kind_of(place) == receptacle}
+    if wanted.task_type == TWO:
+        most = max(Counter(there.values()).values(), default=0)
+        return [most >= 1, most >= 2]
+    if wanted.task_type not in _TREATED:
+        return [bool(there)]
+    treated = {thing for thing in turn.named(_TREATED[wanted.task_type]) if kind_of(thing) == item}
+    return [bool(there), bool(treated), bool(treated & set(there))]
+
+
+def _lit(wanted: Wanted, turn: Turn) -> list[bool]:
+    here = {place for _, place in turn.pairs("atlocation")}
+    near = {receptacle for receptacle, place in turn.pairs("receptacleatlocation") if place in here}
+    lamps = {thing for thing, receptacle in turn.pairs("inreceptacle") if receptacle in near}
+    on = {thing for thing in turn.named("istoggled") if kind_of(thing) == wanted.lamp.lower()}
+    held = {kind_of(thing) for _, thing in turn.pairs("holds")}
+    return [wanted.item.lower() in held, bool(on & lamps)]

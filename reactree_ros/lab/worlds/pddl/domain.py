@@ -1,0 +1,79 @@
+"""A domain in PDDL with the words in which it is spoken of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+import yaml
+from pydantic import Field
+
+from reactree_ros.agent.text import check_template
+from reactree_ros.errors import UserError
+from reactree_ros.lab.worlds.pddl.problems import Fact
+from reactree_ros.read_back import read_yaml
+from reactree_ros.settings import Settings, read_settings
+
+#: Where the shipped domains are, a folder each.
+DOMAINS = Path(__file__).parent / "domains"
+#: The files of a domain's folder.
+DOMAIN, WORDING = "domain.pddl", "wording.yaml"
+
+
+class Wording(Settings):
+    """The words of a domain; what it has none for is said as PDDL has it: ``on b1 b2``."""
+
+    facts: dict[str, tuple[str, str]] = Field(
+        default_factory=dict, description="what each fact is called where it holds and where not, with {0}, {1}, …"
+    )
+    skills: dict[str, str] = Field(
+        default_factory=dict, description="what each action is called as a skill; arguments that the state decides lack"
+    )
+
+    def fact(self, fact: Fact, *, holds: bool = True) -> str:
+        """Say a fact; empty where nothing is said of such.
+
+        Raises:
+            UserError: The words do not fit.
+        """
+        name, *arguments = fact
+        if name in self.facts:
+            return _filled(self.facts[name][not holds], name, arguments)
+        return f"{'' if holds else 'not '}{' '.join(fact)}"
+
+    def skill(self, action: str, arguments: Sequence[str]) -> str:
+        """Say an action.
+
+        Raises:
+            UserError: The words do not fit.
+        """
+        if action in self.skills:
+            return _filled(self.skills[action], action, arguments)
+        return " ".join([action, *arguments])
+
+    def listed(self, facts: Iterable[Fact], *, holds: bool = True) -> list[str]:
+        """Say several facts, without those that nothing is said of."""
+        return [said for fact in facts if (said := self.fact(fact, holds=holds))]
+
+
+def _filled(template: str, name: str, arguments: Sequence[str]) -> str:
+    try:
+        return check_template(template, [str(number) for number in range(len(arguments))]).format(*arguments)
+    except (IndexError, KeyError, ValueError) as error:
+        raise UserError(f"the words '{template}' for {name} do not fit its {len(arguments)} arguments") from error
+
+
+@cache
+def wording_of(folder: Path) -> Wording:
+    """Read the words of a domain; without a file it has none.
+
+    Raises:
+        UserError: They are wrong; the message says where.
+    """
+    path = folder / WORDING
+    if not path.exists():
+        return Wording()
+    # All are texts: for YAML the predicate `on` would be a truth.
+    values = read_yaml(path, yaml.BaseLoader)[0] or {}
+    return read_settings(Wording, values, where=str(path))

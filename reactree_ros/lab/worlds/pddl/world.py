@@ -1,0 +1,183 @@
+"""The world ``pddl``: Blocksworld, Gripper, Tyreworld and Barman, as in AgentBoard, or a domain of a person's own.
+
+Everything is seen. A skill changes what its action's effects say; where the action cannot be done, what keeps it from
+being done comes back. The score is AgentBoard's progress rate: the best share of the goal's facts that held at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from reactree_ros.agent.household import Household
+from reactree_ros.lab.worlds.pddl.domain import DOMAIN, DOMAINS, Wording, wording_of
+from reactree_ros.lab.worlds.pddl.engine import Engine, read_problem
+from reactree_ros.lab.worlds.pddl.problems import MAKERS, Fact, Problem
+from reactree_ros.pending import Pending
+from reactree_ros.settings import Harmless, or_nearest
+from reactree_ros.world.port import Observation, Outcome, Score
+from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
+from reactree_ros.world.worker_world import WorkerWorld
+
+START_LINE = "This holds now:"
+
+
+@dataclass(frozen=True)
+class PddlTask:
+    """A problem of a domain.
+
+    Attributes:
+        domain: The domain's file.
+        problem: The problem, or its file.
+        wanted: What is wanted, in words.
+    """
+
+    domain: Path
+    problem: Problem | Path = field(repr=False)
+    wanted: str
+
+    @property
+    def instruction(self) -> str:
+        """What is asked for."""
+        return f"Make this hold: {self.wanted}"
+
+    @property
+    def task_name(self) -> str:
+        """The name of the domain's folder."""
+        return self.domain.parent.name
+
+    def asks_for(self, instruction: str) -> bool:
+        """Whether an instruction is the task's."""
+        return instruction.strip() == self.instruction
+
+
+def made_up(domain: str, seed: int) -> PddlTask:
+    """Make up a task of a shipped domain."""
+    problem, file = MAKERS[domain](seed), DOMAINS / domain / DOMAIN
+    return PddlTask(file, problem, ", ".join(wording_of(file.parent).listed(problem.goal)))
+
+
+class PddlWorld(WorkerWorld):
+    """A problem in PDDL.
+
+    Args:
+        task: The task.
+        scored: Whether the task's goal is what is asked for.
+
+    Raises:
+        UserError: The domain or the problem cannot be used; the message says why.
+    """
+
+    def __init__(self, task: PddlTask, *, scored: bool = True) -> None:
+        self._words = wording_of(task.domain.parent)
+        self._engine = Engine(read_problem(task.domain, task.problem), self._words)
+        household = _household(task.domain.parent, self._words)
+        self.household = replace(household, actions=self._engine.verbs(), rules=self._engine.rules())
+        self._best = self._share(self._engine.facts())
+        super().__init__("pddl", scored=scored)
+
+    def survey(self) -> Pending[Observation]:
+        """Tell all that holds."""
+        return self.observe()
+
+    # ------------------------------------------------------------------ in the worker's thread
+
+    def _begin(self, seed: int | None) -> None:
+        self._engine.reset()
+        self._best = self._share(self._engine.facts())
+
+    def _skills(self) -> Sequence[str]:
+        return self._engine.skills()
+
+    def _rate(self) -> Score:
+        """Say the best share of the goal's facts that held at a time, and whether it was all of them."""
+        return Score(float(self._best == 1), self._best)
+
+    def _look(self) -> Observation:
+        return Observation(f"{START_LINE} {', '.join(self._words.listed(self._engine.facts()))}.")
+
+    def _take(self, skill: str) -> Observation:
+        """Carry out a skill; tells what it has changed, or what keeps it from being done."""
+        if not self._engine.knows(skill):
+            return Observation(f"There is no way to {skill} here.", Outcome.UNKNOWN_SKILL)
+        self._worker.check_wanted()
+        before = self._engine.facts()
+        if not self._engine.carry_out(skill):
+            said = [self._words.fact(fact, holds=holds) for fact, holds in self._engine.objections(skill)]
+            return Observation(f"You cannot {skill}: {', '.join(filter(None, said))}.", Outcome.PRECONDITION)
+        now = self._engine.facts()
+        self._best = max(self._best, self._share(now))
+        changed = self._words.listed(fact for fact in now if fact not in before)
+        changed += self._words.listed((fact for fact in before if fact not in now), holds=False)
+        return Observation(f"You {skill}. Now: {', '.join(changed) or 'nothing else'}.")
+
+    def _share(self, facts: Sequence[Fact]) -> float:
+        return sum(fact in facts for fact in self._engine.goal) / len(self._engine.goal)
+
+
+def _household(folder: Path, wording: Wording) -> Household:
+    shipped = folder.parent == DOMAINS
+    return Household(
+        name=folder.name,
+        actions=tuple(dict.fromkeys(skill.partition(" {")[0] for skill in wording.skills.values())),
+        naming="",
+        start_line=START_LINE,
+        max_decisions=200,
+        max_steps=100,
+        prompts=f"reactree_ros.lab.worlds.pddl:domains/{folder.name}/prompts" if shipped else "",
+    )
+
+
+class PddlSettings(WorldSettings):
+    """Which problem of which domain."""
+
+    domain: Annotated[str, Harmless(MAKERS.__contains__)] = Field(
+        default=next(iter(MAKERS)), description=f"a shipped domain ({', '.join(MAKERS)}), or a file of your own"
+    )
+    problem: str = Field(default="", description="a problem's file; a shipped domain's are made up without one")
+    problems: int = Field(default=15, ge=1, description="how many are made up; the number of a task is its seed")
+
+    @model_validator(mode="after")
+    def _a_problem_of_its_own(self) -> PddlSettings:
+        if self.domain not in MAKERS and not self.problem:
+            known = f"{', '.join(MAKERS)}{or_nearest(self.domain, MAKERS)}"
+            raise ValueError(f"domain '{self.domain}' is none of {known}; a file needs a problem, too")
+        return self
+
+
+def tasks_of(settings: PddlSettings) -> Mapping[int, PddlTask]:
+    """Make the tasks up, or read the one of the files.
+
+    Raises:
+        UserError: A file cannot be used; the message says why.
+    """
+    if not settings.problem:
+        return TasksOnDemand(range(1, settings.problems + 1), partial(made_up, settings.domain))
+    shipped = settings.domain in MAKERS
+    domain = DOMAINS / settings.domain / DOMAIN if shipped else Path(settings.domain).resolve()
+    problem = Path(settings.problem)
+    wording = wording_of(domain.parent)
+    goal = Engine(read_problem(domain, problem), wording).goal
+    return {1: PddlTask(domain, problem, ", ".join(wording.listed(goal)))}
+
+
+def _make(settings: PddlSettings, task: PddlTask, *, scored: bool = True) -> PddlWorld:
+    return PddlWorld(task, scored=scored)
+
+
+SPEC = WorldSpec(
+    name="pddl",
+    summary="Blocksworld, Gripper, Tyreworld, Barman, and domains of your own, in PDDL",
+    settings=PddlSettings,
+    extra="reactree_ros[pddl]",
+    needs=("unified_planning",),
+    household=_household(DOMAINS / next(iter(MAKERS)), wording_of(DOMAINS / next(iter(MAKERS)))),
+    load_tasks=tasks_of,
+    make=_make,
+    flags=("task_id",),
+)

@@ -1,0 +1,166 @@
+"""Tasks in world files of pyrobosim: what is asked for, and when it is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from reactree_ros.errors import UserError
+from reactree_ros.household.tasks import GoalCondition
+from reactree_ros.read_back import read_yaml
+from reactree_ros.settings import fault_of
+
+#: The key of a world file under which its task is; pyrobosim itself passes over it.
+KEY = "task"
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class GoalEntry(_Entry):
+    """So many things of a category are to be on or in one piece of furniture of another; ``_`` is said as a blank."""
+
+    relation: Literal["on", "inside"]
+    item: Annotated[str, Field(min_length=1)]
+    target: Annotated[str, Field(min_length=1)]
+    count: Annotated[int, Field(ge=1)] = 1
+
+
+class TaskEntry(_Entry):
+    """What a world file says of its task."""
+
+    task_id: Annotated[int, Field(ge=0)]
+    task_name: str = "instruction"
+    nl_instructions: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+    goal: Annotated[list[GoalEntry], Field(min_length=1)]
+    house: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a world is written down: in a file, or in a document with the metadata that it needs.
+
+    Attributes:
+        file: The file; empty: the document is meant.
+        document: What the file of a world would say.
+        metadata: What the files of categories would say, for ``locations`` and ``objects``.
+    """
+
+    file: str = ""
+    document: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def robots(self) -> tuple[str, ...]:
+        """Return the names of its robots.
+
+        Raises:
+            UserError: There is none, or the file cannot be used.
+        """
+        entries = (_read(Path(self.file)) if self.file else self.document).get("robots") or ()
+        if not entries:
+            raise UserError(f"{self.file or 'the world'}: has no robot")
+        return tuple(str(entry.get("name", f"robot{number}")) for number, entry in enumerate(entries))
+
+
+@dataclass(frozen=True)
+class PyrobosimTask:
+    """A task in a world of pyrobosim.
+
+    Attributes:
+        entry: What is asked for.
+        source: The world as it is at the start.
+        seed: Of whatever is random in it.
+        failures: Share of what its robots do that fails; 0: as its file says.
+    """
+
+    entry: TaskEntry
+    source: Source
+    seed: int = 0
+    failures: float = 0.0
+
+    @property
+    def instruction(self) -> str:
+        """The instruction that is used: the first."""
+        return self.entry.nl_instructions[0]
+
+    @property
+    def task_name(self) -> str:
+        """Type of the task, e.g. ``put_fridge``."""
+        return self.entry.task_name
+
+    @property
+    def house(self) -> str:
+        """Name of the house; empty where it has none."""
+        return self.entry.house
+
+    def asks_for(self, instruction: str) -> bool:
+        """Whether an instruction is one of the task's own; case, spaces and full stops at its ends do not matter."""
+        return any(_words(instruction) == _words(own) for own in self.entry.nl_instructions)
+
+    @property
+    def goal(self) -> tuple[GoalCondition, ...]:
+        """The goal conditions, in words."""
+        return tuple(
+            GoalCondition(one.relation, said(one.item), said(one.target), one.count) for one in self.entry.goal
+        )
+
+
+def said(category: str) -> str:
+    """Return what a category is called in text: ``trash can`` for ``trash_can``."""
+    return " ".join(category.replace("_", " ").split()) or "thing"
+
+
+def load_tasks(path: Path) -> dict[int, PyrobosimTask]:
+    """Read the tasks of a world file, or of those of a folder, by task id; a world file need not have one.
+
+    Raises:
+        UserError: There is no such file, or what it says of a task cannot be used; the message says where and why.
+    """
+    tasks: dict[int, PyrobosimTask] = {}
+    for file in _files(path):
+        document = _read(file)
+        if KEY not in document:
+            continue
+        try:
+            entry = TaskEntry.model_validate(document[KEY])
+        except ValidationError as error:
+            fault = fault_of(error, TaskEntry)
+            where = ".".join(map(str, (KEY, *fault.path)))
+            raise UserError(f"{file}: {where}: {fault.said}") from None
+        if entry.task_id in tasks:
+            raise UserError(f"{file}: {KEY}.task_id: {entry.task_id} is the task of another file, too")
+        tasks[entry.task_id] = PyrobosimTask(entry, Source(file=str(file.resolve())))
+    return dict(sorted(tasks.items()))
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    files = sorted(path.glob("task_*.yaml"))
+    if not files:
+        what = "has no file task_*.yaml" if path.is_dir() else "is not there"
+        raise UserError(
+            f"{path}: {what}; name a world file of pyrobosim, or a folder of `reactree house --as pyrobosim`"
+        )
+    return files
+
+
+def _read(file: Path) -> dict[str, Any]:
+    document, _ = read_yaml(file, LOADER)
+    if not isinstance(document, dict) or not document.get("rooms"):
+        raise UserError(f"{file}: is no world of pyrobosim: it has no rooms")
+    return document
+
+
+def _words(text: str) -> list[str]:
+    return text.lower().strip(" .").split()
+
+
+#: Reads YAML, fast where PyYAML was built with libyaml.
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

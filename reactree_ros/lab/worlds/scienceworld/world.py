@@ -1,0 +1,190 @@
+"""The world ``scienceworld``: the thirty types of experiments of ScienceWorld, by its own simulator.
+
+Skills are said freely, as in the papers; the simulator says which of them it does not know. It lists besides what can
+be done with one thing. The score is the simulator's, from 0 to 1: a task that is failed for good has 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from reactree_ros.agent.household import Household
+from reactree_ros.lab.worlds.scienceworld.engine import SPARE, Engine, check_java
+from reactree_ros.lab.worlds.scienceworld.tasks import SIMPLIFICATIONS, VARIATIONS, ScienceTask, described
+from reactree_ros.settings import Harmless, check_names, plain
+from reactree_ros.world.port import Observation, Outcome, Score
+from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
+from reactree_ros.world.worker_world import WorkerWorld
+
+START_LINE = "You look around."
+RULES = """How skills are said; <thing> and <place> are named as in what you see, e.g. thermometer or door to hallway:
+- look around, look at <thing>, look in <thing>, examine <thing>, inventory, task, read <thing>
+- go to <place>: through a door that is open; open <thing>, close <thing>
+- pick up <thing>, put down <thing>, move <thing> to <thing>, pour <thing> in <thing>, dunk <thing> in <thing>
+- activate <thing>, deactivate <thing>, use <thing> on <thing>, mix <thing>, flush <thing>, eat <thing>
+- connect <thing> to <thing>, disconnect <thing>
+- wait (ten moments), wait1 (one)
+- focus on <thing>: say that this is what the task is about; on a wrong thing it fails the task
+What could mean several things is answered by a numbered list; then say a number of it."""
+#: Where that is made easier.
+_TELEPORT = "teleport to"
+_TELEPORT_RULE = f"- {_TELEPORT} <place>: at once, from wherever you are"
+#: How the simulator begins where it does not know an action, and where it asks which of several is meant.
+_UNKNOWN, _AMBIGUOUS = ("No known action matches that input", "Unknown action"), "Ambiguous request"
+#: Skills that name two things: there are thousands.
+_OF_TWO = ("connect ", "dunk ", "move ", "pour ", "use ")
+#: It would begin the task anew.
+_RESET = "reset task"
+
+HOUSEHOLD = Household(
+    name="scienceworld",
+    actions=(
+        *("look around", "look at", "look in", "examine", "inventory", "task", "read", "go to", "open", "close"),
+        *("pick up", "put down", "move", "pour", "dunk", "activate", "deactivate", "use", "mix", "flush", "eat"),
+        *("connect", "disconnect", "wait", "wait1", "focus on"),
+    ),
+    naming="",
+    rules=RULES,
+    free_skills=True,
+    start_line=START_LINE,
+    max_decisions=200,
+    max_steps=100,
+    prompts="reactree_ros.lab.worlds.scienceworld:prompts",
+)
+
+
+class ScienceWorld(WorkerWorld):
+    """A task of ScienceWorld.
+
+    Args:
+        task: The task.
+        scored: Whether the task's goal is what is asked for.
+    """
+
+    def __init__(self, task: ScienceTask, *, scored: bool = True) -> None:
+        super().__init__("scienceworld", scored=scored)
+        self.household = _household(task.simplifications)
+        self._task = task
+        self._engine: Engine | None = None
+        self._score, self._over = 0.0, False
+        self._asked = False  # which of several actions was meant
+
+    # ------------------------------------------------------------------ in the worker's thread
+
+    def _begin(self, seed: int | None = None) -> Engine:
+        """Go back to the start; what is random in a task follows from its variation."""
+        if self._engine is None or self._engine.lost:
+            self._engine = SPARE.borrow()
+        self._engine.load(self._task.task_name, self._task.variation, self._task.simplifications)
+        self._score, self._over, self._asked = 0.0, False, False
+        return self._engine
+
+    @property
+    def _here(self) -> Engine:
+        return self._engine or self._begin()
+
+    def _look(self) -> Observation:
+        return Observation(f"{START_LINE} {_tidy(self._here.look())}")
+
+    def _skills(self) -> list[str]:
+        """List what can be done with one thing or none, or the numbers of what may have been meant."""
+        actions = dict.fromkeys(self._here.actions())
+        return [one for one in actions if one != _RESET and not one.startswith(_OF_TWO)]
+
+    def _rate(self) -> Score:
+        """Say the simulator's score, as it was when the task was over."""
+        return Score(float(self._score == 1), max(0.0, self._score))
+
+    def _let_go(self) -> None:
+        """Give the simulator back, so that the next episode begins with it."""
+        if self._engine is not None:
+            SPARE.give_back(self._engine)
+
+    def _take(self, skill: str) -> Observation:
+        if " ".join(skill.split()).casefold() == _RESET:
+            return Observation(f"There is no way to {_RESET} here.", Outcome.UNKNOWN_SKILL)
+        engine = self._here
+        self._worker.check_wanted()
+        asked, text = self._asked, _tidy(engine.step(skill))
+        self._asked = text.startswith(_AMBIGUOUS)
+        if not self._over:
+            self._score, self._over = engine.progress()
+        if not text.startswith(_UNKNOWN):
+            return Observation(text)
+        # What was asked for before is forgotten then: the world is not as it was.
+        return Observation(text, Outcome.EXECUTION if asked else Outcome.UNKNOWN_SKILL)
+
+
+def _tidy(text: str) -> str:
+    """Return what the simulator says without blank lines and blanks at the ends of lines."""
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) or "Nothing happens."
+
+
+def _household(simplifications: str) -> Household:
+    if not {"easy", "teleportAction"} & set(simplifications.split(",")):
+        return HOUSEHOLD
+    return replace(HOUSEHOLD, actions=(*HOUSEHOLD.actions, _TELEPORT), rules=f"{RULES}\n{_TELEPORT_RULE}")
+
+
+def check_simplifications(given: str) -> str:
+    """Look whether the simulator knows what is to be easier.
+
+    Raises:
+        ValueError: It does not.
+    """
+    return check_names("simplification", given, SIMPLIFICATIONS) if given else ""
+
+
+class ScienceWorldSettings(WorldSettings):
+    """Which task; the number of a task is its variation."""
+
+    task: Annotated[str, Harmless(plain)] = Field(
+        default=next(iter(VARIATIONS)), description="type of task, e.g. boil or grow-fruit"
+    )
+    simplifications: Annotated[str, Harmless(plain)] = Field(
+        default="", description="what is easier, with commas between, e.g. easy or openDoors"
+    )
+
+    _known = field_validator("simplifications")(check_simplifications)
+
+    @field_validator("task")
+    @classmethod
+    def _is_a_task(cls, task: str) -> str:
+        return check_names("task", task, VARIATIONS)
+
+    @property
+    def of_many(self) -> bool:
+        """Whether the tasks are those of a file of many: the simulator would have to tell what each asks for."""
+        return True
+
+
+def tasks_of(settings: ScienceWorldSettings) -> Mapping[int, ScienceTask]:
+    """Return the variations of a type of task, by number.
+
+    Raises:
+        UserError: There is no Java.
+    """
+    check_java()
+    variations = range(VARIATIONS[settings.task])
+    return TasksOnDemand(variations, lambda one: described(settings.task, one, settings.simplifications))
+
+
+def _make(settings: ScienceWorldSettings, task: ScienceTask, *, scored: bool = True) -> ScienceWorld:
+    return ScienceWorld(task, scored=scored)
+
+
+SPEC = WorldSpec(
+    name="scienceworld",
+    summary="ScienceWorld's thirty types of experiments, by its own simulator (Java 17)",
+    settings=ScienceWorldSettings,
+    extra="reactree_ros[scienceworld]",
+    needs=("scienceworld", "py4j"),
+    household=HOUSEHOLD,
+    load_tasks=tasks_of,
+    make=_make,
+    flags=("task_id",),
+)

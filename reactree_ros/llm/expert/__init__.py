@@ -1,5 +1,0 @@
-"""A rule-based household policy in the place of a language model: it reads prompts and says decisions."""
-
-from reactree_ros.llm.expert.policy import decide
-
-__all__ = ["decide"]

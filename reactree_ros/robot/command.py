@@ -1,0 +1,97 @@
+"""``reactree robot``."""
+
+from __future__ import annotations
+
+import enum
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from reactree_ros.cli import NOT_ACHIEVED
+from reactree_ros.cli.opening import no_ros
+from reactree_ros.errors import UserError
+from reactree_ros.findings import Verdict
+from reactree_ros.whole_file import write_whole
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after a robot's map and configuration.")
+HEADER = "# The semantic map of {source}, made by `reactree robot map --from {kind}`. Metres; yaw in radians.\n"
+
+
+class From(enum.Enum):
+    """What a semantic map can be made from."""
+
+    MAP = "map"
+    PYROBOSIM = "pyrobosim"
+
+
+@app.command("map")
+def robot_map(
+    source: Annotated[Path, typer.Argument(help="The file: a semantic map, or the world that one is made from.")],
+    kind: Annotated[From, typer.Option("--from", help="What the file is: a map, or a world of pyrobosim.")] = From.MAP,
+    out: Annotated[Path | None, typer.Option(help="Write the map into this file.")] = None,
+    robot: Annotated[str, typer.Option(help="Whose start is the map's; by default the first robot's.")] = "",
+) -> None:
+    """Check a semantic map, or make one from a world; what is wrong is said with its line and field.
+
+    Where a robot would stand outside of the room that it is to look around or work in, a note says so: that may be
+    right, as in a hallway that is no room of the map. `reactree list words` has the words of furniture and objects.
+    """
+    import yaml
+
+    from reactree_ros.robot.map_file import Source, map_of, notes_of, read_yaml
+
+    if kind is From.MAP and (robot or out):
+        raise UserError("--robot and --out are for a map that is made from a world; name the world's kind with --from")
+    if kind is From.MAP:
+        read = read_yaml(source)
+        document = map_of(read)
+    else:
+        from reactree_ros.robot.pyrobosim_map import map_of_pyrobosim
+
+        values = map_of_pyrobosim(source, robot=robot)
+        read = Source(values, str(source))
+        document = map_of(read)
+        text = HEADER.format(source=source.name, kind=kind.value) + yaml.safe_dump(
+            values, sort_keys=False, default_flow_style=None, width=120
+        )
+        if out is None:
+            print(text, end="")  # noqa: T201
+            return
+        write_whole(out, text.encode())
+    console = Console(soft_wrap=True)
+    counts = len(document.rooms), len(document.receptacles), len(document.objects.classes)
+    notes = notes_of(document, read)
+    for note in notes:
+        console.print(f"note: {note}", markup=False, highlight=False)
+    verdict = f"{len(notes)} to look at" if notes else "all right"
+    said = "{} rooms, {} receptacles, {} classes of objects; ".format(*counts)
+    console.print(f"{out or source}: {said}{verdict}", markup=False, highlight=False)
+
+
+@app.command("check")
+def robot_check(
+    config: Annotated[Path, typer.Argument(help="The robot's configuration, a file like robot.yaml.")],
+    patience: Annotated[float, typer.Option(min=0.1, help="Longest wait for whatever should be there, in s.")] = 5.0,
+    namespace: Annotated[str, typer.Option(help="The robot's namespace.")] = "",
+) -> None:
+    """Walk through what a robot needs before it is driven, and say what is wrong and how to mend it.
+
+    Nothing moves. Exit code 0 only if nothing is wrong, else 1.
+    """
+    try:
+        from reactree_ros.nodes.robot_check import check_robot
+    except ImportError as error:
+        raise no_ros(error, "reactree robot check") from error
+    found = check_robot(config, patience=patience, namespace=namespace, args=[])
+    table = Table(*(Column(name, overflow="fold") for name in ("what", "", "found", "how to mend it")), box=None)
+    for one in found:
+        table.add_row(*(Text(text) for text in (one.what, one.verdict.value, one.said, one.mend)))
+    Console(soft_wrap=not sys.stdout.isatty()).print(table)
+    wrong = sum(one.verdict is Verdict.WRONG for one in found)
+    typer.echo(f"{wrong} of {len(found)} wrong" if wrong else "nothing is wrong")
+    raise typer.Exit(NOT_ACHIEVED if wrong else 0)

@@ -1,0 +1,345 @@
+"""The semantic map as a YAML document: rooms, receptacles, how detections are taken in. Read, checked, refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
+
+from reactree_ros import read_back
+from reactree_ros.errors import UserError
+from reactree_ros.household.lexicon import correct, look_up
+from reactree_ros.household.vocabulary import Use, class_of_word, properties_of_word
+from reactree_ros.robot.poses import Pose, surrounds
+from reactree_ros.settings import fault_of, or_nearest
+
+Property = Literal["GRABBABLE", "SURFACES", "CONTAINERS", "CAN_OPEN", "HAS_SWITCH"]
+#: What can be done with things that stay where they are; a map has no use for one with which none of it can be.
+_STAYS = frozenset({"SURFACES", "CONTAINERS", "CAN_OPEN", "HAS_SWITCH"})
+_NAME = re.compile(r"[A-Za-z][A-Za-z ]*[A-Za-z] [1-9][0-9]*")
+
+
+def _is_name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise ValueError("a name is a word and a number, e.g. 'kitchen table 1'")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_is_name)]
+Length = Annotated[FiniteFloat, Field(gt=0)]
+#: Class of a detector; many use numbers.
+ClassId = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
+
+
+class Document(BaseModel):
+    """A part of a file that a user writes: what it does not know, it refuses."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PoseEntry(Document):
+    """A pose: metres, and radians about the vertical axis. Without a frame it is in the map's."""
+
+    x: FiniteFloat
+    y: FiniteFloat
+    z: FiniteFloat = 0.0
+    yaw: FiniteFloat = 0.0
+    frame: str = ""
+
+    def pose(self, frame: str) -> Pose:
+        """Return it as a pose; in the given frame where it names none."""
+        return Pose.upright(self.frame or frame, self.x, self.y, self.z, yaw=self.yaw)
+
+
+class RoomEntry(Document):
+    """A room.
+
+    Attributes:
+        name: E.g. ``kitchen 1``.
+        own: What the robot's own servers call it; empty: the name.
+        pose: Where the robot stands to look around.
+        outline: Corners on the floor in the map's frame, in order.
+    """
+
+    name: Name
+    own: str = ""
+    pose: PoseEntry
+    outline: Annotated[list[tuple[FiniteFloat, FiniteFloat]], Field(min_length=3)]
+
+
+class ReceptacleEntry(Document):
+    """A piece of furniture or an appliance: anything that stays where it is.
+
+    Attributes:
+        name: E.g. ``fridge 1``.
+        own: What the robot's own servers call it; empty: the name.
+        room: The room it is in.
+        pose: Middle of its footprint, on the floor or at its lower edge.
+        size: Depth along its x axis, width along its y axis, height, in metres.
+        approach: Where the robot stands to use it.
+        open: Whether it is open at the start; for what can be opened.
+        turned_on: Whether it is turned on at the start; for what has a switch.
+    """
+
+    name: Name
+    own: str = ""
+    room: Name
+    pose: PoseEntry
+    size: tuple[Length, Length, Length] = (0.6, 0.6, 0.8)
+    approach: PoseEntry
+    open: bool = False
+    turned_on: bool = False
+
+
+class ExpectedEntry(Document):
+    """An object that is taken to be at a receptacle until it is detected; only a dry run picks it up unseen."""
+
+    name: Name
+    at: Name
+
+
+class TrackingEntry(Document):
+    """How detections become objects.
+
+    Attributes:
+        classes: Class of the detector to word, e.g. ``{"47": apple}``; other classes are ignored.
+        min_score: Less certain detections are ignored.
+        same_within: A detection nearer than this to a known object of its word is that object, in metres.
+        forget_after: What has not been detected for so long is forgotten, in seconds.
+        fresh_for: What is to be picked up must have been detected within this time, in seconds.
+        in_hand_within: What the robot holds is not taken for a new object this near to the robot, in metres.
+        still_within: What is detected this near to where it lay right after a grasp was not picked up, in metres.
+    """
+
+    classes: Annotated[dict[ClassId, str], Field(min_length=1)]
+    min_score: Annotated[float, Field(ge=0, le=1)] = 0.5
+    same_within: Annotated[FiniteFloat, Field(gt=0)] = 0.3
+    forget_after: Annotated[FiniteFloat, Field(gt=0)] = 600.0
+    fresh_for: Annotated[FiniteFloat, Field(gt=0)] = 10.0
+    in_hand_within: Annotated[FiniteFloat, Field(ge=0)] = 0.7
+    still_within: Annotated[FiniteFloat, Field(ge=0)] = 0.05
+
+
+class MapDocument(Document):
+    """A semantic map.
+
+    Attributes:
+        frame: Frame of every pose that names none, and of the map itself.
+        start: Room in which the robot is as long as tf does not say otherwise.
+        rooms: The rooms.
+        receptacles: What stays where it is.
+        objects: How detections become objects.
+        words: Words besides those of the vocabulary, each with what can be done with such a thing.
+        expected: Objects that are taken to be somewhere.
+    """
+
+    frame: Annotated[str, Field(min_length=1)] = "map"
+    start: Name
+    rooms: Annotated[list[RoomEntry], Field(min_length=1)]
+    receptacles: list[ReceptacleEntry] = []
+    objects: TrackingEntry
+    words: dict[str, list[Property]] = {}
+    expected: list[ExpectedEntry] = []
+
+    def properties(self, word: str) -> frozenset[str]:
+        """Say what can be done with things of a word.
+
+        Raises:
+            ValueError: The word is not known.
+        """
+        return frozenset(self.words[word]) if word in self.words else class_of_word(word).properties
+
+
+D = TypeVar("D", bound=Document)
+
+
+@dataclass(frozen=True)
+class Source:
+    """YAML that was read.
+
+    Attributes:
+        values: What it says.
+        where: The file, or whatever else it comes from; errors begin with it.
+        node: Its parts with the lines that they are on; None where nobody knows.
+    """
+
+    values: Any
+    where: str
+    node: yaml.Node | None = None
+
+    def at(self, *path: str | int) -> str:
+        """Say where a part is, e.g. ``map.yaml:12: rooms.0.name``; of what is missing, the line of what lacks it."""
+        line = "" if self.node is None else f":{_line(self.node, path)}"
+        return f"{self.where}{line}: {'.'.join(map(str, path)) or 'the document'}"
+
+
+def _line(node: yaml.Node, path: Sequence[str | int]) -> int:
+    line = node.start_mark.line
+    for step in path:
+        if isinstance(node, yaml.MappingNode):
+            found = [(key, value) for key, value in node.value if key.value == str(step)]
+            if not found:
+                break
+            key, node = found[0]
+            line = key.start_mark.line
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
+            line = node.start_mark.line
+        else:
+            break
+    return int(line) + 1
+
+
+def read_yaml(path: str | Path) -> Source:
+    """Read a YAML file.
+
+    Raises:
+        UserError: It cannot be read or is no YAML.
+    """
+    values, node = read_back.read_yaml(Path(path))
+    return Source(values, str(path), node)
+
+
+def parse_yaml(text: str, *, where: str) -> Source:
+    """Read YAML.
+
+    Raises:
+        UserError: It is none, or has a key twice; the message begins with `where` and the line.
+    """
+    values, node = read_back.yaml_of(text, where=where)
+    return Source(values, where, node)
+
+
+def checked(kind: type[D], source: Source) -> D:
+    """Check what was read from YAML.
+
+    Raises:
+        UserError: A field is wrong; the message says file and line, and names field and value.
+    """
+    try:
+        return kind.model_validate(source.values)
+    except ValidationError as error:
+        fault = fault_of(error, kind)
+        raise UserError(f"{source.at(*fault.path)}: {fault.with_value}") from None
+
+
+def load_map(path: str | Path) -> MapDocument:
+    """Read a semantic map from a YAML file.
+
+    Raises:
+        UserError: The file cannot be used; the message names file, line, field and value.
+    """
+    return map_of(read_yaml(path))
+
+
+def map_of(source: Source) -> MapDocument:
+    """Check a semantic map.
+
+    Raises:
+        UserError: It cannot be used; the message says where it is from and names line, field and value.
+    """
+    document = checked(MapDocument, source)
+    _named_once(document, source)
+    rooms, receptacles = [room.name for room in document.rooms], [one.name for one in document.receptacles]
+    _known(document.start, rooms, source.at("start"), "room")
+    for index, receptacle in enumerate(document.receptacles):
+        place = "receptacles", index
+        _known(receptacle.room, rooms, source.at(*place, "room"), "room")
+        word = receptacle.name.rpartition(" ")[0]
+        properties = _properties(document, word, source.at(*place, "name"), of=Use.RECEPTACLE)
+        if not properties & _STAYS:
+            raise UserError(
+                f"{source.at(*place, 'name')}: nothing can be put on or in '{word}', and it is "
+                f"neither opened nor switched; describe it under words, e.g. {_described(word, Use.RECEPTACLE)}"
+            )
+        if receptacle.open and "CAN_OPEN" not in properties:
+            raise UserError(f"{source.at(*place, 'open')}: a {word} cannot be opened")
+        if receptacle.turned_on and "HAS_SWITCH" not in properties:
+            raise UserError(f"{source.at(*place, 'turned_on')}: a {word} has no switch")
+    for id, word in document.objects.classes.items():
+        _properties(document, word, source.at("objects", "classes", id), of=Use.OBJECT)
+    for index, expected in enumerate(document.expected):
+        _known(expected.at, receptacles, source.at("expected", index, "at"), "receptacle")
+        _properties(document, expected.name.rpartition(" ")[0], source.at("expected", index, "name"), of=Use.OBJECT)
+    return document
+
+
+def notes_of(document: MapDocument, source: Source) -> list[str]:
+    """Say what a map has that a house may have, but that is a slip more often: where the robot would stand elsewhere.
+
+    A pose in a frame of its own is not looked at: where that frame lies is known to tf alone.
+    """
+    rooms = {room.name: room for room in document.rooms}
+    stands = [("rooms", i, "pose", one.name, one.pose) for i, one in enumerate(document.rooms)]
+    stands += [("receptacles", i, "approach", one.room, one.approach) for i, one in enumerate(document.receptacles)]
+    notes = []
+    for part, index, field, room, entry in stands:
+        pose = entry.pose(document.frame)
+        if pose.frame == document.frame and not surrounds(rooms[room].outline, pose):
+            inside = next((one.name for one in document.rooms if surrounds(one.outline, pose)), "no room")
+            at = f"({pose.x:g}, {pose.y:g})"
+            notes.append(f"{source.at(part, index, field)}: {at} is in {inside}, by the outlines, not in {room}")
+    return notes
+
+
+def _named_once(document: MapDocument, source: Source) -> None:
+    """Refuse a name that two things have, also one that the robot's own servers know two of them by."""
+    named = [
+        (entry.name, (part, index, "name"))
+        for part in ("rooms", "receptacles", "expected")
+        for index, entry in enumerate(getattr(document, part))
+    ]
+    owned = [
+        (entry.own, (part, index, "own"))
+        for part in ("rooms", "receptacles")
+        for index, entry in enumerate(getattr(document, part))
+        if entry.own
+    ]
+    for names, what in ((named, "the name"), (owned, "the robot's own name")):
+        places: dict[str, tuple[str | int, ...]] = {}
+        for name, place in names:
+            if name in places:
+                times = sum(one == name for one, _ in names)
+                raise UserError(f"{source.at(*place)}: {what} '{name}' occurs {times} times")
+            places[name] = place
+
+
+def _known(name: str, names: Sequence[str], place: str, kind: str) -> None:
+    if name not in names:
+        there = f"{', '.join(names) or 'none'}{or_nearest(name, names)}"
+        raise UserError(f"{place}: there is no {kind} '{name}'; there are {there}")
+
+
+def _properties(document: MapDocument, word: str, place: str, *, of: Use) -> frozenset[str]:
+    try:
+        return document.properties(word)
+    except ValueError:
+        nearest = _nearest(word, of)
+        use = f"'{nearest}', or another one" if nearest else "one"
+        raise UserError(
+            f"{place}: the word '{word}' is not known; use {use} of `reactree list words`, or describe it under words, "
+            f"e.g. {_described(word, of)}"
+        ) from None
+
+
+def _described(word: str, of: Use) -> str:
+    """Return how a word is described of which the map has a receptacle, or an object."""
+    if of is Use.RECEPTACLE:
+        return f"words: {{{word}: [SURFACES]}}, or [CONTAINERS] where things are put into it"
+    return f"words: {{{word}: [GRABBABLE]}}"
+
+
+def _nearest(word: str, of: Use) -> str:
+    """Return the word of the vocabulary that people mean by another one, where that is of use here; else nothing."""
+    words = [correct(one) for one in word.lower().split()]
+    found = look_up(words, 0) if words else None
+    if found is None or found[1] < len(words) or len(found[0].words) > 1:
+        return ""
+    meant = found[0].words[0]
+    fits = {"SURFACES", "CONTAINERS"} if of is Use.RECEPTACLE else {"GRABBABLE"}
+    return meant if properties_of_word(meant) & fits else ""
