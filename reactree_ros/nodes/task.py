@@ -143,9 +143,11 @@ class Task:
         """Return the result of a task that came to nothing: it was stopped before it began, or failed."""
         ends = {error: end for end, error in ERROR_CODES.items()}
         end = EpisodeEnd.INTERRUPTED.value if self.stopped else ends.get(code, "")
-        code, message = self.stopped or (code, message)
-        verdict = verdict_of({"end": end}).judgement.word
-        return ExecuteTask.Result(verdict=verdict, end=end, gsr=-1.0, ssr=-1.0, error_code=code, message=message)
+        verdict = verdict_of({"end": end, "message": message})
+        code, message = self.stopped or (code, verdict.because or message)
+        return ExecuteTask.Result(
+            verdict=verdict.judgement.word, end=end, gsr=-1.0, ssr=-1.0, error_code=code, message=message
+        )
 
 
 def result_of(result: EpisodeResult, **more: Any) -> ExecuteTask.Result:

@@ -95,15 +95,15 @@ def test_a_skill_is_on_its_way_before_anything_is_told_of_the_decision(
 ) -> None:
     node = graph.household({"root": ["Act: open fridge 1", "Act: done"]})
     happened: list[str] = []
-    send, publish = node._world._skills.send, node._decisions.publish
+    send, publish = node._world._skills.send, node._display._decisions.publish
     monkeypatch.setattr(node._world._skills, "send", lambda *goal: (happened.append("sent"), send(*goal)))
-    monkeypatch.setattr(node._decisions, "publish", lambda msg: (happened.append(msg.text), publish(msg)))
+    monkeypatch.setattr(node._display._decisions, "publish", lambda msg: (happened.append(msg.text), publish(msg)))
     assert graph.task().result.success
     assert happened == ["sent", "Act: open fridge 1", "Act: done"]
 
 
 def test_a_tick_walks_through_the_whole_tree_only_for_visitors_that_want_it(graph: Graph) -> None:
-    tree = graph.planner()._tree
+    tree = graph.planner()._display.tree
     later = py_trees.behaviours.Success("later")
     tree.root.add_children([py_trees.behaviours.Running("now"), later])
     later.iterate = lambda: pytest.fail("it is walked through")
