@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from reactree_ros.diagnosis import Diagnosis, Level
 from reactree_ros.doctor import engines, memory_file, package, ros, servers, surroundings
-from reactree_ros.findings import Finding, Verdict
 from reactree_ros.secrecy import redacted
 from reactree_ros.view.words import in_one_line
 
 __all__ = ["Asked", "Look", "examine"]
 
 #: Yields what a section finds.
-Look = Callable[[], Iterable[Finding]]
+Look = Callable[[], Iterable[Diagnosis]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Asked:
     memory: Path | None = None
 
 
-def examine(asked: Asked, callers: Mapping[str, Look] | None = None) -> Iterator[tuple[str, list[Finding]]]:
+def examine(asked: Asked, callers: Mapping[str, Look] | None = None) -> Iterator[tuple[str, list[Diagnosis]]]:
     """Look at everything; yields each section's title and what was found. No key is in it.
 
     Args:
@@ -56,17 +56,17 @@ def examine(asked: Asked, callers: Mapping[str, Look] | None = None) -> Iterator
         **(callers or {}),
     }
     for title, look in sections.items():
-        findings = [
-            replace(one, said=in_one_line(redacted(one.said)), mend=in_one_line(redacted(one.mend)))
+        diagnoses = [
+            replace(one, said=in_one_line(redacted(one.said)), remedy=in_one_line(redacted(one.remedy)))
             for one in _guarded(title, look)
         ]
-        yield title, findings
+        yield title, diagnoses
 
 
-def _guarded(title: str, look: Look) -> Iterator[Finding]:
+def _guarded(title: str, look: Look) -> Iterator[Diagnosis]:
     """Yield what a section finds; a section that fails is one more thing that is wrong."""
     try:
         yield from look()
     except Exception as error:
         said = f"could not be looked at to its end ({type(error).__name__}: {error})"
-        yield Finding(title, Verdict.WRONG, said, "report it: a look must not fail, whatever it finds")
+        yield Diagnosis(title, Level.WRONG, said, "report it: a look must not fail, whatever it finds")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from reactree_ros.findings import Finding, Verdict
+from reactree_ros.diagnosis import Diagnosis, Level
 from reactree_ros.installation import install_line, lacking
 
 #: Longest wait for whoever holds it, in seconds.
@@ -15,29 +15,29 @@ PATIENCE = 2.0
 _JOURNAL_BYTE, _WRITE_AHEAD = 18, 2  # of the header of a database file: how it is written
 
 
-def episodic_memory(path: Path | None) -> Iterator[Finding]:
+def episodic_memory(path: Path | None) -> Iterator[Diagnosis]:
     """Yield what there is of an episodic memory.
 
     Args:
         path: The file; None: none was named.
     """
     if path is None:
-        yield Finding("memory", Verdict.NOTE, "none is named", "--memory FILE looks at one")
+        yield Diagnosis("memory", Level.NOTE, "none is named", "--memory FILE looks at one")
         return
     from reactree_ros.memory.store import EpisodicMemoryError
 
     try:
         yield from _look(path)
     except EpisodicMemoryError as error:
-        yield Finding("memory", Verdict.WRONG, str(error), "it is left as it is; name another file with --memory")
+        yield Diagnosis("memory", Level.WRONG, str(error), "it is left as it is; name another file with --memory")
     except (sqlite3.Error, OSError) as error:
         is_held = "locked" in str(error)
         said = f"{path}: {'another process holds it' if is_held else 'cannot be read'} ({error})"
-        mend = "wait for that process, or end it" if is_held else "name an episodic memory, a file that may be read"
-        yield Finding("memory", Verdict.WRONG, said, mend)
+        remedy = "wait for that process, or end it" if is_held else "name an episodic memory, a file that may be read"
+        yield Diagnosis("memory", Level.WRONG, said, remedy)
 
 
-def _look(path: Path) -> Iterator[Finding]:
+def _look(path: Path) -> Iterator[Diagnosis]:
     from reactree_ros.memory.embedding import DEFAULT_MODEL
     from reactree_ros.memory.store import SCHEMA_VERSION, check_schema
 
@@ -46,16 +46,16 @@ def _look(path: Path) -> Iterator[Finding]:
         meta = dict(database.execute("SELECT key, value FROM meta"))
         (experiences,) = database.execute("SELECT count(*) FROM experience").fetchone()
         (runs,) = database.execute("SELECT count(*) FROM run").fetchone()
-    yield Finding("memory", Verdict.RIGHT, f"{path}: {experiences} experiences of {runs} runs, schema {SCHEMA_VERSION}")
+    yield Diagnosis("memory", Level.RIGHT, f"{path}: {experiences} experiences of {runs} runs, schema {SCHEMA_VERSION}")
     said = f"{meta.get('embedder')}, {meta.get('dimension')} dimensions"
     if meta.get("embedder") != DEFAULT_MODEL:
-        mend = f"`reactree` embeds with {DEFAULT_MODEL}: export it with what made it, and import that"
-        yield Finding("embedder", Verdict.WRONG, said, mend)
+        remedy = f"`reactree` embeds with {DEFAULT_MODEL}: export it with what made it, and import that"
+        yield Diagnosis("embedder", Level.WRONG, said, remedy)
     elif lacking("reactree_ros[memory]"):
-        mend = install_line("reactree_ros[memory]")
-        yield Finding("embedder", Verdict.WRONG, f"{said}, which is not installed here", mend)
+        remedy = install_line("reactree_ros[memory]")
+        yield Diagnosis("embedder", Level.WRONG, f"{said}, which is not installed here", remedy)
     else:
-        yield Finding("embedder", Verdict.RIGHT, said)
+        yield Diagnosis("embedder", Level.RIGHT, said)
 
 
 def _opened(path: Path) -> sqlite3.Connection:

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import reactree_ros as here
-from reactree_ros.findings import Finding, Verdict
+from reactree_ros.diagnosis import Diagnosis, Level
 from reactree_ros.installation import extras, install_requirements, lacking
 from reactree_ros.registry import REGISTRIES
 
@@ -22,33 +22,33 @@ TESTED_PY_TREES = "2.2.1", "2.6.0"
 _PACKAGE = Path(here.__file__).resolve().parent
 
 
-def python() -> Iterator[Finding]:
+def python() -> Iterator[Diagnosis]:
     """Yield what there is of Python."""
-    yield Finding("Python", Verdict.RIGHT, f"{platform.python_version()} ({sys.executable})")
+    yield Diagnosis("Python", Level.RIGHT, f"{platform.python_version()} ({sys.executable})")
     where = f"virtual environment {sys.prefix}" if sys.prefix != sys.base_prefix else f"no virtual one ({sys.prefix})"
-    yield Finding("environment", Verdict.RIGHT, where)
+    yield Diagnosis("environment", Level.RIGHT, where)
     if path := os.environ.get("PYTHONPATH"):
-        yield Finding("PYTHONPATH", Verdict.RIGHT, path)
-    yield Finding("platform", Verdict.RIGHT, platform.platform())
+        yield Diagnosis("PYTHONPATH", Level.RIGHT, path)
+    yield Diagnosis("platform", Level.RIGHT, platform.platform())
 
 
-def reactree_ros() -> Iterator[Finding]:
+def reactree_ros() -> Iterator[Diagnosis]:
     """Yield what there is of this package, and of what it cannot do without."""
-    yield Finding("version", Verdict.RIGHT, here.__version__)
+    yield Diagnosis("version", Level.RIGHT, here.__version__)
     yield _installed()
     for requirement, found in lacking("reactree_ros").items() if extras() else ():
         said = f"{found} does not do" if found else "is not there"
-        yield Finding(requirement, Verdict.WRONG, said, install_requirements(requirement))
+        yield Diagnosis(requirement, Level.WRONG, said, install_requirements(requirement))
     yield _py_trees()
 
 
-def _installed() -> Finding:
+def _installed() -> Diagnosis:
     what, source = "installed", _PACKAGE.parent
     try:
         found = metadata.distribution("reactree_ros")
     except metadata.PackageNotFoundError:
         said = f"not at all, {source} is on the path: its plug-ins, and what it needs, are not known"
-        return Finding(what, Verdict.NOTE, said, _install(source))
+        return Diagnosis(what, Level.NOTE, said, _install(source))
     folder = Path(str(found.locate_file(""))).resolve()
     origin = json.loads(found.read_text("direct_url.json") or "{}")
     is_editable = origin.get("dir_info", {}).get("editable", False)
@@ -57,29 +57,29 @@ def _installed() -> Finding:
     else:
         how = "as a wheel" if found.read_text("WHEEL") else "by setup.py or colcon"
     if folder != source:
-        mend = "leave the other one off PYTHONPATH, or install the one that is meant"
-        return Finding(what, Verdict.NOTE, f"{how}, from {folder}, but what runs is {source}", mend)
+        remedy = "leave the other one off PYTHONPATH, or install the one that is meant"
+        return Diagnosis(what, Level.NOTE, f"{how}, from {folder}, but what runs is {source}", remedy)
     if found.version != here.__version__:
         said = f"{how}, from {folder}, when it was version {found.version}"
-        return Finding(what, Verdict.NOTE, said, _install(source))
-    return Finding(what, Verdict.RIGHT, f"{how}, {'from' if is_editable else 'in'} {folder}")
+        return Diagnosis(what, Level.NOTE, said, _install(source))
+    return Diagnosis(what, Level.RIGHT, f"{how}, {'from' if is_editable else 'in'} {folder}")
 
 
 def _install(source: Path) -> str:
     return install_requirements("-e", str(source))
 
 
-def _py_trees() -> Finding:
+def _py_trees() -> Diagnosis:
     oldest, newest = TESTED_PY_TREES
     try:
         version = metadata.version("py_trees")
     except metadata.PackageNotFoundError:
-        return Finding("py_trees", Verdict.WRONG, "is not there", install_requirements(f"py_trees<={newest}"))
+        return Diagnosis("py_trees", Level.WRONG, "is not there", install_requirements(f"py_trees<={newest}"))
     said = f"{version} (tested with {oldest} to {newest})"
     if numbers(oldest) <= numbers(version) <= numbers(newest):
-        return Finding("py_trees", Verdict.RIGHT, said)
-    mend = f"if trees misbehave: {install_requirements(f'py_trees>={oldest},<={newest}')}"
-    return Finding("py_trees", Verdict.NOTE, said, mend)
+        return Diagnosis("py_trees", Level.RIGHT, said)
+    remedy = f"if trees misbehave: {install_requirements(f'py_trees>={oldest},<={newest}')}"
+    return Diagnosis("py_trees", Level.NOTE, said, remedy)
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -92,28 +92,28 @@ def named(requirement: str) -> str:
     return re.split(r"[<>=!~\[]", requirement, maxsplit=1)[0]
 
 
-def installed_extras() -> Iterator[Finding]:
+def installed_extras() -> Iterator[Diagnosis]:
     """Yield which extras are installed."""
     names = extras()
     if not names:
         said = "not known: reactree_ros is not installed"
-        yield Finding("extras", Verdict.NOTE, said, _install(_PACKAGE.parent))
+        yield Diagnosis("extras", Level.NOTE, said, _install(_PACKAGE.parent))
     for name in names:
         lacked = lacking(f"reactree_ros[{name}]")
         if not lacked:
-            yield Finding(name, Verdict.RIGHT, "installed")
+            yield Diagnosis(name, Level.RIGHT, "installed")
             continue
         unfit = all(lacked.values())  # all of it is there, but not as it should be
         said = ", ".join(f"{one} ({found} is there)" if found else named(one) for one, found in lacked.items())
-        verdict = Verdict.WRONG if unfit else Verdict.NOTE
-        yield Finding(name, verdict, f"lacks {said}", install_requirements(*lacked))
+        level = Level.WRONG if unfit else Level.NOTE
+        yield Diagnosis(name, level, f"lacks {said}", install_requirements(*lacked))
 
 
-def plug_ins() -> Iterator[Finding]:
+def plug_ins() -> Iterator[Diagnosis]:
     """Say what other packages bring, and what is wrong with it."""
     registries = REGISTRIES.values()
     found = [f"{registry.kind} '{name}' of {by}" for registry in registries for name, by in registry.brought.items()]
     problems = [problem for registry in registries for problem in registry.problems()]
-    yield Finding("plug-ins", Verdict.RIGHT if found else Verdict.NOTE, ", ".join(found) or "none")
+    yield Diagnosis("plug-ins", Level.RIGHT if found else Level.NOTE, ", ".join(found) or "none")
     for problem in dict.fromkeys(problems):
-        yield Finding("plug-in", Verdict.WRONG, problem, "mend, rename or uninstall it")
+        yield Diagnosis("plug-in", Level.WRONG, problem, "mend, rename or uninstall it")

@@ -16,8 +16,8 @@ from rclpy.action import ActionClient, get_action_names_and_types
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 
+from reactree_ros.diagnosis import Diagnosis, Level
 from reactree_ros.errors import UserError
-from reactree_ros.findings import Finding, Verdict
 from reactree_ros.household.rules import Skill
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
@@ -34,12 +34,12 @@ from reactree_ros.robot.semantic_map import SemanticMap
 
 #: Lets the node run until something is so, at most for some seconds; returns whether it is.
 Until = Callable[[Callable[[], bool], float], bool]
-RIGHT, NOTE, WRONG = Verdict.RIGHT, Verdict.NOTE, Verdict.WRONG
+RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
 
 
 def check_robot(
     path: Path, *, patience: float = 5.0, namespace: str = "", args: Sequence[str] | None = None
-) -> list[Finding]:
+) -> list[Diagnosis]:
     """Walk through what a robot needs, by a node of its own.
 
     Args:
@@ -70,9 +70,9 @@ class Walk:
         self._node, self._until, self._patience = node, until, patience
         self._calls = Calls(node, patience=patience)
         self._begun = steady.now()
-        self._found: list[Finding] = []
+        self._found: list[Diagnosis] = []
 
-    def walk(self, path: Path) -> list[Finding]:
+    def walk(self, path: Path) -> list[Diagnosis]:
         """Look at everything that a configuration names, and say how each is."""
         config = self._or_wrong("configuration", lambda: load_robot(path), "correct that line")
         if config is None:
@@ -97,8 +97,8 @@ class Walk:
                 senses.close()
         return self._found
 
-    def _add(self, what: str, verdict: Verdict, said: str, mend: str = "") -> None:
-        self._found.append(Finding(what, verdict, said, mend))
+    def _add(self, what: str, level: Level, said: str, remedy: str = "") -> None:
+        self._found.append(Diagnosis(what, level, said, remedy))
 
     def _map(self, path: str) -> MapDocument:
         """Read the map of a configuration, and note what in it is a slip more often than not."""
@@ -111,11 +111,11 @@ class Walk:
         """Wait for something that should be there; all that is not there is waited for at the same time."""
         self._until(there, max(0.0, self._patience - (steady.now() - self._begun)))
 
-    def _or_wrong(self, what: str, make: Callable[[], Any], mend: str) -> Any:
+    def _or_wrong(self, what: str, make: Callable[[], Any], remedy: str) -> Any:
         try:
             return make()
         except UserError as error:
-            self._add(what, WRONG, str(error), mend)
+            self._add(what, WRONG, str(error), remedy)
             return None
 
     # ------------------------------------------------------------------ servers
@@ -132,8 +132,8 @@ class Walk:
         self._appears(lambda: full in self._offered(action))
         offered = self._offered(action)
         if full not in offered:
-            mend = _perhaps(full, [name for name, kinds in offered.items() if kind in kinds])
-            self._add(what, WRONG, f"there is no {word} {full} (for {self._patience:g} s)", f"start its server{mend}")
+            remedy = _perhaps(full, [name for name, kinds in offered.items() if kind in kinds])
+            self._add(what, WRONG, f"there is no {word} {full} (for {self._patience:g} s)", f"start its server{remedy}")
         elif unlike := another_type(full, offered[full], kind):
             self._add(what, WRONG, unlike, f"write type: {', '.join(offered[full])}, with its fields")
         elif (answering := self._calls.count(f"{full}/_action/send_goal" if action else full)) > 1:
@@ -190,8 +190,8 @@ class Walk:
             return
         if entry.latched and (volatile := [one for one in publishers if not _latched(one.qos_profile)]):
             who = ", ".join(sorted({one.node_name for one in volatile}))
-            mend = "publish it reliable and transient local, or write silent_for: SECONDS instead of latched: true"
-            self._add(what, WRONG, f"{full} is not latched by {who}: a press before the start would be missed", mend)
+            remedy = "publish it reliable and transient local, or write silent_for: SECONDS instead of latched: true"
+            self._add(what, WRONG, f"{full} is not latched by {who}: a press before the start would be missed", remedy)
             return
         self._until(lambda: "not been heard yet" not in stop.engaged(), self._patience)
         if entry.silent_for:
@@ -248,8 +248,10 @@ class Walk:
         if not publishers:
             return False
         if not all(_latched(one.qos_profile) for one in publishers):
-            mend = "publish it reliable and transient local"
-            self._add("map", WRONG, f"{config.map_topic} is not latched: the bridge would wait for the next one", mend)
+            remedy = "publish it reliable and transient local"
+            self._add(
+                "map", WRONG, f"{config.map_topic} is not latched: the bridge would wait for the next one", remedy
+            )
             return False
         if not self._until(lambda: senses.map is not None, self._patience):
             self._add("map", WRONG, f"what {config.map_topic} says is no map; the log says why", "correct the map")
@@ -282,8 +284,8 @@ class Walk:
         if any(room.surrounds(at) for room in map.rooms if hasattr(room, "surrounds")):
             self._add(what, RIGHT, f"{place}, in the {map.agent_room.name}")
         else:
-            mend = "localize it, or correct the rooms' outlines, unless it stands in a hallway"
-            self._add(what, NOTE, f"{place}: in no room of the map", mend)
+            remedy = "localize it, or correct the rooms' outlines, unless it stands in a hallway"
+            self._add(what, NOTE, f"{place}: in no room of the map", remedy)
 
     def _detections(self, config: RobotConfig, senses: Senses, map: SemanticMap) -> None:
         what, detector = "detections", senses.detector
@@ -315,11 +317,11 @@ class Walk:
             one.frame for one in detector.found(msg, tracking, frame=frame) if not senses.reaches(one.frame, map.frame)
         ]
         if away:
-            mend = f"publish that transform, or correct the frame: there are {', '.join(senses.frames()) or 'none'}"
-            self._add(what, WRONG, f"{topic}: tf has no transform from '{away[0]}' to '{map.frame}'", mend)
+            remedy = f"publish that transform, or correct the frame: there are {', '.join(senses.frames()) or 'none'}"
+            self._add(what, WRONG, f"{topic}: tf has no transform from '{away[0]}' to '{map.frame}'", remedy)
         elif classes and unknown == classes:
-            mend = "write them under objects.classes of the map, each with a word"
-            self._add(what, WRONG, f"{topic}: the map has a word for none of its classes {', '.join(classes)}", mend)
+            remedy = "write them under objects.classes of the map, each with a word"
+            self._add(what, WRONG, f"{topic}: the map has a word for none of its classes {', '.join(classes)}", remedy)
         else:
             more = f"; of no interest: {', '.join(unknown)}" if unknown else ""
             self._add(what, RIGHT, f"{topic}: {', '.join(classes) or 'nothing'} seen now{more}")
@@ -340,13 +342,13 @@ class Walk:
                 try:
                     goal = mapped.fill(values_of(map, Skill("go to", thing), f"go to {thing.name}"))
                 except NoValue as error:
-                    mend = "publish the transform of its frame, or correct the place"
-                    self._add(f"place '{thing.name}'", WRONG, f"nobody can say its {error}", mend)
+                    remedy = "publish the transform of its frame, or correct the place"
+                    self._add(f"place '{thing.name}'", WRONG, f"nobody can say its {error}", remedy)
                     continue
                 reason = self._planned(client, mapped, goal)
                 if reason:
-                    mend = "correct its pose or its approach on the map, or what the planner takes for an obstacle"
-                    self._add(f"place '{thing.name}'", WRONG, f"no path: {reason}", mend)
+                    remedy = "correct its pose or its approach on the map, or what the planner takes for an obstacle"
+                    self._add(f"place '{thing.name}'", WRONG, f"no path: {reason}", remedy)
         finally:
             client.destroy() if action else self._node.destroy_client(client)
         if not any(one.what.startswith("place '") for one in self._found):
