@@ -21,7 +21,7 @@ from reactree_ros.household.tasks import Quirks, Task, load_tasks
 from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS
 from reactree_ros.pending import Pending
 from reactree_ros.settings import Harmless, or_nearest
-from reactree_ros.world.company import is_here
+from reactree_ros.world.multi_robot import teammate_here
 from reactree_ros.world.port import Observation, Outcome, Score, World
 from reactree_ros.world.spec import WorldSettings, WorldSpec
 
@@ -119,7 +119,7 @@ class SymbolicWorld(World):
     def _with_others(self, observation: Observation) -> Observation:
         """Tell of the other agents in the room."""
         told = [
-            is_here(name, tuple(thing.name for thing in rules.held(other.scene)))
+            teammate_here(name, tuple(thing.name for thing in rules.held(other.scene)))
             for name, other in self._team.items()
             if other is not self and other.scene.agent_room is self.scene.agent_room
         ]

@@ -14,7 +14,7 @@ from reactree_ros.nodes.adapters import RosWorld
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.pending import Pending, mapped, settle_as
-from reactree_ros.world.company import accompanied
+from reactree_ros.world.multi_robot import with_teammates
 from reactree_ros.world.port import Household, Observation, Score, World
 
 
@@ -64,7 +64,7 @@ class RosTeam(World):
 
     def team(self) -> Mapping[str, World]:
         """Return the robots; where each is a world of its own, they are told of one another here."""
-        return self.robots if self.first.robots else accompanied(self.robots)
+        return self.robots if self.first.robots else with_teammates(self.robots)
 
     def learn(self) -> Pending[Household]:
         """Ask what the household of each robot is; see :meth:`RosWorld.learn`."""

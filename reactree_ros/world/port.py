@@ -58,7 +58,7 @@ class Use:
 
 
 class RightOfWay(Protocol):
-    """Where a robot asks while a skill of its lasts, from any thread, because it has company."""
+    """Where a robot asks while a skill of its lasts, from any thread, because other robots share its world."""
 
     def ask(self, way: str) -> Pending[None]:
         """Ask for what it is about to pass, by a name as in skills; the result is there once it may.

@@ -1,4 +1,4 @@
-"""A drive of a robot that has company: it asks before each passage, and tells what it has left."""
+"""A drive of a robot among others: it asks before each passage, and tells what it has left."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from reactree_ros.lab.worlds.pyrobosim.scene import HALLWAY, HouseScene, HouseTh
 from reactree_ros.lab.worlds.pyrobosim.simulator import Body, Ended, House, UnderWay
 from reactree_ros.pending import Pending
 from reactree_ros.worker import Stopped
-from reactree_ros.world.company import is_here
+from reactree_ros.world.multi_robot import teammate_here
 from reactree_ros.world.port import Observation, Outcome, RightOfWay, RobotGone, Score
 from reactree_ros.world.worker_world import WorkerWorld
 
@@ -101,7 +101,7 @@ class PyrobosimRobot(WorkerWorld):
             self._team[name] = PyrobosimRobot(house, name, goal=goal, seed=seed, time_limit=time_limit, owner=False)
         for one in self._team.values():
             one._companions = [other for other in self._team.values() if other is not one]
-        self._right_of_way: RightOfWay | None = None  # None: it has no company
+        self._right_of_way: RightOfWay | None = None  # None: it is the only robot
         self._gone = ""  # why the robot is out of action
         self._words, self._recallable, self._places = WORDS, RECALLABLE, tuple[str, ...]()
 
@@ -145,7 +145,7 @@ class PyrobosimRobot(WorkerWorld):
 
     def in_words(self) -> str:
         """Say that it is there, and with what."""
-        return is_here(self._name, tuple(thing.name for thing in rules.held(self._scene)) if self._scene else ())
+        return teammate_here(self._name, tuple(thing.name for thing in rules.held(self._scene)) if self._scene else ())
 
     def close(self) -> None:
         """Let the robot stop, and those beside it, and give back what the world has."""
