@@ -93,7 +93,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Told:
+class RunEvents:
     """What a run's record tells.
 
     Attributes:
@@ -105,7 +105,7 @@ class Told:
     sizes: tuple[Size, ...]
 
 
-def told_by(record: Iterable[Recorded]) -> Told:
+def told_by(record: Iterable[Recorded]) -> RunEvents:
     """Return what the events of a record tell.
 
     Raises:
@@ -115,11 +115,11 @@ def told_by(record: Iterable[Recorded]) -> Told:
     for event in record:
         moment.apply(event)
         teller.hear(event, moment)
-    return Told(tuple(teller.events), tuple(teller.sizes))
+    return RunEvents(tuple(teller.events), tuple(teller.sizes))
 
 
 class _Teller:
-    """Makes a record's events what :class:`Told` holds."""
+    """Makes a record's events what :class:`RunEvents` holds."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

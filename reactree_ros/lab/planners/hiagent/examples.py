@@ -13,7 +13,7 @@ from reactree_ros.memory.experience import Experience
 
 
 @dataclass
-class Part:
+class SubgoalPart:
     """What was done for one subgoal.
 
     Attributes:
@@ -27,13 +27,13 @@ class Part:
     came_to: str = ""
 
 
-def parts(experience: Experience) -> list[Part]:
+def parts(experience: Experience) -> list[SubgoalPart]:
     """Take a flat trajectory apart into subgoals.
 
     A HiAgent node says which subgoal begins. Of another planner's thoughts, each that is followed by an action begins
     one; what is done before the first thought belongs to the task itself. What was refused is left out.
     """
-    found = [Part(" ".join(experience.subgoal.split()))]
+    found = [SubgoalPart(" ".join(experience.subgoal.split()))]
     turns = [turn for turn in experience.turns if isinstance(turn, Said | Saw)]
     for turn, after in zip(turns, [*turns[1:], None], strict=True):
         decision = turn.decision if isinstance(turn, Said) else None
@@ -43,9 +43,9 @@ def parts(experience: Experience) -> list[Part]:
             ended = found[-2] if len(found) > 1 and not found[-1].pairs else found[-1]
             ended.came_to = decision.summary
         elif isinstance(decision, BeginSubgoal):
-            found.append(Part(decision.subgoal))
+            found.append(SubgoalPart(decision.subgoal))
         elif isinstance(decision, Think) and _acts(after):
-            found.append(Part(" ".join(decision.thought.split())))
+            found.append(SubgoalPart(" ".join(decision.thought.split())))
     return [part for part in found if part.pairs]
 
 
@@ -72,7 +72,7 @@ def told_as_subgoals(experience: Experience) -> str:
     return "\n".join(lines)
 
 
-def _told(found: Sequence[Part]) -> Iterator[str]:
+def _told(found: Sequence[SubgoalPart]) -> Iterator[str]:
     for number, part in enumerate(found, 1):
         told = render(as_turns([Subgoal(number, part.subgoal), *part.pairs]))
         met = judgement(part.came_to)

@@ -1,4 +1,4 @@
-"""The process that plays ALFWorld's games, for :class:`~reactree_ros.lab.worlds.alfworld.engine.Engine`."""
+"""The process that plays ALFWorld's games, for :class:`~reactree_ros.lab.worlds.alfworld.engine.AlfworldProcess`."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from reactree_ros.agent.household import Household
 from reactree_ros.lab.worlds.pddl.domain import DOMAIN, DOMAINS, Wording, wording_of
-from reactree_ros.lab.worlds.pddl.engine import Engine, read_problem
+from reactree_ros.lab.worlds.pddl.engine import PddlSimulator, read_problem
 from reactree_ros.lab.worlds.pddl.problems import MAKERS, Fact, Problem
 from reactree_ros.pending import Pending
 from reactree_ros.settings import Harmless, or_nearest
@@ -75,7 +75,7 @@ class PddlWorld(WorkerWorld):
 
     def __init__(self, task: PddlTask, *, scored: bool = True) -> None:
         self._words = wording_of(task.domain.parent)
-        self._engine = Engine(read_problem(task.domain, task.problem), self._words)
+        self._engine = PddlSimulator(read_problem(task.domain, task.problem), self._words)
         household = _household(task.domain.parent, self._words)
         self.household = replace(household, actions=self._engine.verbs(), rules=self._engine.rules())
         self._best = self._share(self._engine.facts())
@@ -162,7 +162,7 @@ def tasks_of(settings: PddlSettings) -> Mapping[int, PddlTask]:
     domain = DOMAINS / settings.domain / DOMAIN if shipped else Path(settings.domain).resolve()
     problem = Path(settings.problem)
     wording = wording_of(domain.parent)
-    goal = Engine(read_problem(domain, problem), wording).goal
+    goal = PddlSimulator(read_problem(domain, problem), wording).goal
     return {1: PddlTask(domain, problem, ", ".join(wording.listed(goal)))}
 
 

@@ -42,7 +42,7 @@ def _java() -> str:
     return str(Path(home) / "bin" / "java") if home else "java"
 
 
-class Engine:
+class ScienceWorldProcess:
     """One simulator, for one thread at a time. Java ends with this process, also where it is killed.
 
     Raises:
@@ -162,11 +162,11 @@ class Engine:
 
 
 #: The one that no world has.
-SPARE = Spare(Engine)
+SPARE = Spare(ScienceWorldProcess)
 
 
 @contextlib.contextmanager
-def borrowed() -> Iterator[Engine]:
+def borrowed() -> Iterator[ScienceWorldProcess]:
     """Borrow an engine for a while.
 
     Raises:
