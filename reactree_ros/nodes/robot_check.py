@@ -23,9 +23,9 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.emergency_stop import EmergencyStop
 from reactree_ros.nodes.goal_templates import NoValue
-from reactree_ros.nodes.offered import another_type
-from reactree_ros.nodes.robot_readings import Battery, Detector, frame_of
-from reactree_ros.nodes.robot_senses import Senses
+from reactree_ros.nodes.mismatch import another_type
+from reactree_ros.nodes.robot_perception import Perception
+from reactree_ros.nodes.robot_topics import Battery, DetectionReader, frame_of
 from reactree_ros.nodes.robot_world import MappedSkill, values_of
 from reactree_ros.nodes.spinning import Spinner, interruptible
 from reactree_ros.robot.config import RobotConfig, SkillEntry, StopEntry, load_robot
@@ -87,14 +87,14 @@ class Walk:
             self._skill(verb, entry, where=config.at(str(path), "skills", verb))
         self._stop(config.emergency_stop, where=str(path))
         self._battery(config, where=str(path))
-        senses = self._or_wrong(
-            "what it senses", lambda: Senses(self._node, config, document, where=str(path)), "correct that entry"
+        perception = self._or_wrong(
+            "perception", lambda: Perception(self._node, config, document, where=str(path)), "correct that entry"
         )
-        if senses is not None:
+        if perception is not None:
             try:
-                self._senses(config, senses, where=str(path))
+                self._perceived(config, perception, where=str(path))
             finally:
-                senses.close()
+                perception.close()
         return self._found
 
     def _add(self, what: str, level: Level, said: str, remedy: str = "") -> None:
@@ -226,24 +226,24 @@ class Walk:
 
     # ------------------------------------------------------------------ where things are
 
-    def _senses(self, config: RobotConfig, senses: Senses, *, where: str) -> None:
-        if config.map_topic and not self._map_comes(config, senses):
+    def _perceived(self, config: RobotConfig, perception: Perception, *, where: str) -> None:
+        if config.map_topic and not self._map_comes(config, perception):
             return
-        map = senses.map
+        map = perception.map
         assert map is not None
         places = f"{len(map.rooms)} rooms, {len(list(map.receptacles()))} receptacles in frame '{map.frame}'"
         self._add("map", RIGHT, places)
-        self._robot(config, senses, map)
-        self._detections(config, senses, map)
+        self._robot(config, perception, map)
+        self._detections(config, perception, map)
         if config.reach is None:
             self._add("places", NOTE, "not looked at: reach names nobody who plans a path")
             return
         entry = SkillEntry(**config.reach.model_dump(exclude_defaults=True))
         mapped = self._or_wrong("places", lambda: MappedSkill(entry, config.at(where, "reach")), "correct that entry")
         if mapped is not None and self._server("path planner", entry.action, entry.service, entry.type):
-            self._places(mapped, senses, map)
+            self._places(mapped, perception, map)
 
-    def _map_comes(self, config: RobotConfig, senses: Senses) -> bool:
+    def _map_comes(self, config: RobotConfig, perception: Perception) -> bool:
         publishers = self._published("map", config.map_topic, "std_msgs/msg/String")
         if not publishers:
             return False
@@ -253,12 +253,12 @@ class Walk:
                 "map", WRONG, f"{config.map_topic} is not latched: the bridge would wait for the next one", remedy
             )
             return False
-        if not self._until(lambda: senses.map is not None, self._patience):
+        if not self._until(lambda: perception.map is not None, self._patience):
             self._add("map", WRONG, f"what {config.map_topic} says is no map; the log says why", "correct the map")
             return False
         return True
 
-    def _robot(self, config: RobotConfig, senses: Senses, map: SemanticMap) -> None:
+    def _robot(self, config: RobotConfig, perception: Perception, map: SemanticMap) -> None:
         """Look whether it is known where the robot is, and whether that is on the map."""
         what = "where it is"
         if config.pose is not None and not self._published(what, config.pose.topic, config.pose.type):
@@ -266,12 +266,12 @@ class Walk:
         begin = steady.now()
 
         def known() -> bool:
-            senses.look(forget=False)
+            perception.look(forget=False)
             return map.robot is not None
 
         if not self._until(known, self._patience):
             if config.pose is None:
-                frames = ", ".join(senses.frames()) or "none"
+                frames = ", ".join(perception.frames()) or "none"
                 said = f"tf has no transform from '{config.base_frame}' to '{map.frame}'; its frames are {frames}"
                 self._add(what, WRONG, said, "start localization, or correct base_frame or the map's frame")
             else:
@@ -287,8 +287,8 @@ class Walk:
             remedy = "localize it, or correct the rooms' outlines, unless it stands in a hallway"
             self._add(what, NOTE, f"{place}: in no room of the map", remedy)
 
-    def _detections(self, config: RobotConfig, senses: Senses, map: SemanticMap) -> None:
-        what, detector = "detections", senses.detector
+    def _detections(self, config: RobotConfig, perception: Perception, map: SemanticMap) -> None:
+        what, detector = "detections", perception.detector
         if detector is None or config.detections is None:
             self._add(what, NOTE, "there are none: only what the map expects is known")
             return
@@ -306,18 +306,22 @@ class Walk:
             said = f"{entry.topic} was silent for {self._patience:g} s"
             self._add(what, WRONG, said, "see whether the camera and the detector run")
             return
-        self._heard_detections(detector, heard[-1], senses, map)
+        self._heard_detections(detector, heard[-1], perception, map)
 
-    def _heard_detections(self, detector: Detector, msg: Any, senses: Senses, map: SemanticMap) -> None:
+    def _heard_detections(self, detector: DetectionReader, msg: Any, perception: Perception, map: SemanticMap) -> None:
         what, topic = "detections", detector.entry.source
         tracking, frame = map.document.objects, detector.entry.frame or frame_of(msg) or map.frame
         classes = sorted(set(detector.classes(msg)))
         unknown = [one for one in classes if one not in tracking.classes]
         away = [
-            one.frame for one in detector.found(msg, tracking, frame=frame) if not senses.reaches(one.frame, map.frame)
+            one.frame
+            for one in detector.found(msg, tracking, frame=frame)
+            if not perception.reaches(one.frame, map.frame)
         ]
         if away:
-            remedy = f"publish that transform, or correct the frame: there are {', '.join(senses.frames()) or 'none'}"
+            remedy = (
+                f"publish that transform, or correct the frame: there are {', '.join(perception.frames()) or 'none'}"
+            )
             self._add(what, WRONG, f"{topic}: tf has no transform from '{away[0]}' to '{map.frame}'", remedy)
         elif classes and unknown == classes:
             remedy = "write them under objects.classes of the map, each with a word"
@@ -328,7 +332,7 @@ class Walk:
 
     # ------------------------------------------------------------------ places
 
-    def _places(self, mapped: MappedSkill, senses: Senses, map: SemanticMap) -> None:
+    def _places(self, mapped: MappedSkill, perception: Perception, map: SemanticMap) -> None:
         """Have a path planned to every room and receptacle."""
         name = mapped.entry.server
         action = bool(mapped.entry.action)

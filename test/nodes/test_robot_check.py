@@ -141,7 +141,7 @@ def test_a_robot_that_has_everything_is_all_right(house: House) -> None:
             lambda config: config.update(
                 pose={"topic": "/detections", "type": "vision_msgs/msg/Detection3DArray", "field": "header"}
             ),
-            "what it senses",
+            "perception",
             "pose: field 'header' is std_msgs/msg/Header; a pose is one of geometry_msgs/msg/Pose",
             "that entry",
         ),

@@ -20,7 +20,7 @@ def another_type(full: str, kinds: Iterable[str], wanted: str) -> str:
     return f"{full} is of type {', '.join(kinds)}, not {wanted}" if kinds and wanted not in kinds else ""
 
 
-def topic_unlike(node: Node, topic: str, wanted: str, hearing: QoSProfile | None = None) -> str:
+def topic_mismatch(node: Node, topic: str, wanted: str, hearing: QoSProfile | None = None) -> str:
     """Say why nobody who publishes a topic is heard; empty where somebody is, or nobody publishes it.
 
     Args:
@@ -48,7 +48,7 @@ def _unheard(offer: QoSProfile, hearing: QoSProfile) -> str:
     return ""
 
 
-def server_unlike(node: Node, name: str, wanted: str, *, action: bool) -> str:
+def server_mismatch(node: Node, name: str, wanted: str, *, action: bool) -> str:
     """Say that the servers of an action or a service are of another type; empty where that is not so, or there is none.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a robot is told without asking: where it is, what is detected, its map."""
+"""Perception of a robot: its pose, its detections and its map become one semantic map."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from tf2_ros import Buffer, TransformException, TransformListener
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.goal_templates import check_name, type_name
-from reactree_ros.nodes.offered import topic_unlike
+from reactree_ros.nodes.mismatch import topic_mismatch
 from reactree_ros.nodes.qos import LATCHED
-from reactree_ros.nodes.robot_readings import Detector, Whereabouts
+from reactree_ros.nodes.robot_detector import WARNING_PERIOD
+from reactree_ros.nodes.robot_topics import DetectionReader, RobotPose
 from reactree_ros.robot.config import RobotConfig
 from reactree_ros.robot.map_file import MapDocument, map_of, parse_yaml
 from reactree_ros.robot.poses import Pose
@@ -25,8 +26,6 @@ from reactree_ros.robot.stamps import Stamps
 
 #: How long the transform of a detection may be late, in seconds.
 LATE = 1.0
-#: A warning that would be given again and again is given so often, in seconds.
-WARNING_PERIOD = 10.0
 
 
 def stamp_of(msg: Any) -> Time:
@@ -34,7 +33,7 @@ def stamp_of(msg: Any) -> Time:
     return Time.from_msg(msg.header.stamp) if hasattr(msg, "header") else Time()
 
 
-class Senses:
+class Perception:
     """Keeps a semantic map up to date.
 
     Args:
@@ -57,11 +56,9 @@ class Senses:
         if config.map_topic:
             check_name(config.map_topic, where)
         self.detector = (
-            None if config.detections is None else Detector(config.detections, config.at(where, "detections"))
+            None if config.detections is None else DetectionReader(config.detections, config.at(where, "detections"))
         )
-        self._whereabouts = (
-            None if config.pose is None else Whereabouts(node, config.pose, where=config.at(where, "pose"))
-        )
+        self._robot_pose = None if config.pose is None else RobotPose(node, config.pose, where=config.at(where, "pose"))
         self.map: SemanticMap | None = None
         self.detected = float("-inf")
         self._waiting: deque[tuple[float, Any]] = deque(maxlen=20)
@@ -82,11 +79,11 @@ class Senses:
         self._subscriptions.append(self._node.create_subscription(kind, topic, callback, qos))
         self._heard.append((topic, type_name(kind), qos))
 
-    def unlike(self) -> list[str]:
+    def mismatches(self) -> list[str]:
         """Say of each topic that is published, and not as the configuration says, how it is."""
-        told = [topic_unlike(self._node, *heard) for heard in self._heard]
-        if self._whereabouts is not None:
-            told.append(self._whereabouts.unlike())
+        told = [topic_mismatch(self._node, *heard) for heard in self._heard]
+        if self._robot_pose is not None:
+            told.append(self._robot_pose.mismatch())
         return [one for one in told if one]
 
     def now(self) -> float:
@@ -187,9 +184,9 @@ class Senses:
 
     def _robot(self, frame: str) -> Pose | None:
         """Return where the robot is in a frame; None where nobody knows."""
-        if self._whereabouts is None:
+        if self._robot_pose is None:
             return self.in_frame(frame, Pose(self._config.base_frame, 0.0, 0.0))
-        said = self._whereabouts.pose(frame)
+        said = self._robot_pose.pose(frame)
         return None if said is None else self.in_frame(frame, said)
 
     def _taken(self, map: SemanticMap, since: float, msg: Any) -> bool:
@@ -220,7 +217,7 @@ class Senses:
     def close(self) -> None:
         """Take the subscriptions out of the node."""
         self._listener.unregister()
-        if self._whereabouts is not None:
-            self._whereabouts.close()
+        if self._robot_pose is not None:
+            self._robot_pose.close()
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)

@@ -1,4 +1,4 @@
-"""Detectors that look only when they are asked: one goal or request at a time, bounded, and never waited for."""
+"""The client of a detector that looks only on request: one goal or request at a time, bounded, never waited for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rclpy.node import Node
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.robot_goals import ActionOf, Server, ServiceOf, Underway
-from reactree_ros.nodes.robot_readings import Detector
+from reactree_ros.nodes.robot_topics import DetectionReader
 
 #: So many looks may be under way that the detector does not end.
 MOST = 3
@@ -19,25 +19,25 @@ MOST = 3
 WARNING_PERIOD = 10.0
 
 
-class Looks:
-    """Asks a detector for what is before the robot.
+class DetectorClient:
+    """Asks a detector for the objects before the robot.
 
-    Looking moves nothing: no skill waits for a look that does not end, and the next look takes its place.
+    Looking moves nothing: no skill waits for a look that does not end, and the next look replaces it.
 
     Args:
         node: Whose client is used.
-        calls: Looks after what is waited for.
-        detector: What is asked; it has an action or a service.
-        heartbeat: Tells what is under way to whoever is to cancel it where this process cannot.
-        heard: Called with what an answer says.
-        ended: Called when a look has come to its end, whatever came of it.
+        calls: Watches calls that wait for their servers.
+        detector: Reads the answers; it has an action or a service.
+        heartbeat: Tells the watchdog what to cancel if this process cannot.
+        heard: Called with an answer that has detections.
+        ended: Called when a look has ended, whatever came of it.
     """
 
     def __init__(
         self,
         node: Node,
         calls: Calls,
-        detector: Detector,
+        detector: DetectionReader,
         heartbeat: Heartbeat,
         *,
         heard: Callable[[Any], None],
