@@ -228,22 +228,12 @@ class RosWorld(World):
                 return
             self._skills.send(goal, self._heartbeat.goal(self._skills.name, goal.over.done))
 
-        def servers() -> int:
-            return self._calls.count(f"{self._skills.name}/_action/send_goal") if self._skills.server_is_ready() else 0
-
         pending: Pending[Observation] = Pending(on_cancel=cancel)
         goal.end.add_done_callback(lambda told: settle_as(told, pending, partial(self._observation, skill)))
         pending.add_done_callback(lambda _: goal.give_up())  # also where somebody else lets it fail
+        name, ready = self._skills.name, self._skills.server_is_ready
         waiting = Waiting(
-            self._skills.name,
-            servers,
-            send,
-            stop,
-            pending,
-            steady.now(),
-            gone=WorldError,
-            node=self._full_name,
-            ready=self._skills.takes_goals,
+            name, f"{name}/_action/send_goal", ready, send, stop, pending, gone=WorldError, node=self._full_name
         )
         self._calls.wait(waiting)
         self._skill = pending

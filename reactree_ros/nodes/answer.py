@@ -6,24 +6,21 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from queue import SimpleQueue
 from typing import Any
 
 from rclpy.client import Client
-from rclpy.exceptions import InvalidTopicNameException
 from rclpy.node import Node
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
-from rclpy.validate_topic_name import validate_topic_name
 from reactree_interfaces.srv import Hear
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.answering import Answering
-from reactree_ros.nodes.askers import askers, askers_for, listeners
+from reactree_ros.nodes.askers import askers, askers_for, check_node_name, listeners
 from reactree_ros.nodes.calls import settled
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
-from reactree_ros.nodes.waiting import Wake
+from reactree_ros.nodes.waiting import Handover
 from reactree_ros.pending import Pending
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import is_stop
@@ -59,17 +56,13 @@ class AnswerNode(Node):
     """
 
     def __init__(self, desk: Desk, planner: str = "", *, say: Callable[[str], None], **kwargs: Any) -> None:
-        try:
-            validate_topic_name(planner or "any")
-        except InvalidTopicNameException as error:
-            raise UserError(f"{planner!r} is no node's name, which is like /robot1/reactree_planner") from error
+        check_node_name(planner or "any")
         super().__init__("answer", start_parameter_services=False, **kwargs)
         self._planner = self.resolve_topic_name(planner) if planner else ""
         self._say = say
         self._answering = Answering(self, desk)
         self._hearers: dict[str, Client] = {}
-        self._wanted: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._wake = Wake(self, self._do_what_is_wanted)
+        self._handover = Handover(self)
         desk.follow(self._tell)
         steady.every(self, LOOK_PERIOD, self._look)
 
@@ -104,16 +97,11 @@ class AnswerNode(Node):
             UserError: None does; the message says why.
         """
         told: Pending[None] = Pending()
-        self._wanted.put(partial(self._send, words, told))
-        self._wake.trigger()
+        self._handover.put(partial(self._send, words, told))
         try:
             told.result(timeout=PATIENCE)
         except TimeoutError:
             raise UserError(f"no planner has answered within {PATIENCE:g} s") from None
-
-    def _do_what_is_wanted(self) -> None:
-        while not self._wanted.empty():
-            self._wanted.get()()
 
     def _send(self, words: str, told: Pending[None]) -> None:
         there = {name: client for name, client in self._hearers.items() if client.service_is_ready()}

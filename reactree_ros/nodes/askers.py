@@ -5,13 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rclpy._rclpy_pybind11 import NodeNameNonExistentError
+from rclpy.exceptions import InvalidTopicNameException
 from rclpy.node import Node
+from rclpy.validate_topic_name import validate_topic_name
 
+from reactree_ros.errors import UserError
 from reactree_ros.nodes.ros_person import ACTION
 
 _ASKS = f"/{ACTION}/_action/send_goal"
 _USES = "/execute_skill/_action/send_goal"
 _HEARS = "/hear"
+
+
+def check_node_name(name: str) -> str:
+    """Return a node's name, if it is one.
+
+    Raises:
+        UserError: It is none.
+    """
+    try:
+        validate_topic_name(name)
+    except InvalidTopicNameException as error:
+        raise UserError(f"{name!r} is no node's name, which is like /robot1/reactree_planner") from error
+    return name
 
 
 def askers(node: Node) -> frozenset[str]:

@@ -14,7 +14,7 @@ from reactree_interfaces.srv import ResetWorld
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import ERROR, OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.lifecycle import ManagedNode, told
+from reactree_ros.nodes.lifecycle import ManagedNode, logged
 from reactree_ros.nodes.observation_topic import ObservationTopic
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.qos import LATCHED
@@ -97,9 +97,9 @@ class Bridge(ManagedNode):
             return TransitionCallbackReturn.FAILURE
         if self._skills is None:
             self._offer()
-        return self._with_members("configure")
+        return self.follow("configure")
 
-    def _with_members(self, transition: str) -> TransitionCallbackReturn:
+    def follow(self, transition: str) -> TransitionCallbackReturn:
         """Let the bridges of the other robots do what this one does."""
         for member in self.members.values():
             done = getattr(member, f"trigger_{transition}")()
@@ -118,36 +118,14 @@ class Bridge(ManagedNode):
         WorldServices(self, self.host, self, topic)
         steady.every(self, LOOK_PERIOD, self._look_after)
 
-    @told
+    @logged
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin to carry skills out."""
         self.host.active = True
         if self._skills is not None:
             self._skills.expect_person()
-        self._with_members("activate")
+        self.follow("activate")
         return super().on_activate(state)
-
-    @told
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop the skill that runs and refuse further ones."""
-        self._with_members("deactivate")
-        self.begin_stop()
-        return super().on_deactivate(state)
-
-    @told
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Release the world, as soon as nothing of it moves any more."""
-        self._with_members("cleanup")
-        self.release()
-        return TransitionCallbackReturn.SUCCESS
-
-    @told
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop the skill that runs, release the world as soon as nothing of it moves any more."""
-        self._with_members("shutdown")
-        self.begin_stop()
-        self.release()
-        return TransitionCallbackReturn.SUCCESS
 
     # ------------------------------------------------------------------ the world
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from rclpy.client import Client
@@ -43,7 +44,8 @@ class Waiting:
 
     Attributes:
         what: Name of the server, for errors.
-        servers: How many servers of that name there are; a killed one may be counted for a while yet.
+        service: Name of a service that the server has, by which servers are counted.
+        ready: Whether a request that is sent now reaches the server.
         send: Sends the request; called once, as soon as the server is there.
         stop: Stops what was sent.
         pending: What comes of it.
@@ -55,22 +57,21 @@ class Waiting:
         node: Full name of the node that answers, where that has a heartbeat; its silence is heard long before the
             middleware notices anything.
         life: The life of that node that it was sent to; None: not known.
-        ready: Whether what is sent now reaches a server; quicker than to count them.
     """
 
     what: str
-    servers: Callable[[], int]
+    service: str
+    ready: Callable[[], bool]
     send: Callable[[], None]
     stop: Callable[[], None]
     pending: Pending[Any]
-    since: float
+    since: float = field(default_factory=steady.now)
     sent_to: int = 0
     gone: Callable[[str], Exception] = ServerGone
     lost: Callable[[str], Exception] | None = None
     doubted: Callable[[], None] | None = None
     node: str = ""
     life: int | None = None
-    ready: Callable[[], bool] = lambda: False
 
 
 @dataclass
@@ -181,23 +182,8 @@ class Calls:
         def send() -> None:
             sent.append(ask(client, request, lambda done: settle(pending, done, take)))
 
-        def servers() -> int:
-            return self.count(client.srv_name) if client.service_is_ready() else 0
-
-        self.wait(
-            Waiting(
-                client.srv_name,
-                servers,
-                send,
-                stop,
-                pending,
-                steady.now(),
-                gone=gone,
-                lost=lost,
-                node=of,
-                ready=client.service_is_ready,
-            )
-        )
+        name, ready = client.srv_name, client.service_is_ready
+        self.wait(Waiting(name, name, ready, send, stop, pending, gone=gone, lost=lost, node=of))
         return pending
 
     def life(self, node: str) -> int | None:
@@ -208,8 +194,10 @@ class Calls:
         """Call a function after so many seconds."""
         self._later.append((steady.now() + seconds, call))
 
-    def count(self, service: str) -> int:
-        """Count the servers of a service that is known to be there."""
+    def count(self, service: str, ready: Callable[[], bool] = lambda: True) -> int:
+        """Count the servers of a service; a killed one may be counted for a while yet."""
+        if not ready():
+            return 0
         if not hasattr(self._node, "count_services"):  # before Jazzy
             return 1
         return max(1, int(self._node.count_services(self._node.resolve_service_name(service))))
@@ -264,9 +252,10 @@ class Calls:
 
     def _servers(self, waiting: Waiting) -> int:
         """Count the servers; before something is sent, only those that are not known to be dead."""
+        count = partial(self.count, waiting.service, waiting.ready)
         if self._lives is None or not waiting.node or waiting.sent_to:
-            return waiting.servers()
-        listed = self._listed.setdefault(waiting.what, _Listed(waiting.node, waiting.servers))
+            return count()
+        listed = self._listed.setdefault(waiting.what, _Listed(waiting.node, count))
         life = self._lives.life(waiting.node)
         if not (listed.known(life) and waiting.ready()):
             listed.look(life)

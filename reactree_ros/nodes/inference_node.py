@@ -17,7 +17,7 @@ from reactree_ros.llm.waiting import Rarely, kept_out_of_the_log, words_of
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.lifecycle import ManagedNode, told
+from reactree_ros.nodes.lifecycle import ManagedNode, logged
 from reactree_ros.nodes.messages import as_json, failed, reply_to_msg, request_from_msg
 from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import InferenceNodeSettings
@@ -124,7 +124,7 @@ class InferenceNode(ManagedNode):
         ]
         steady.every(self, 0.1, self._look_after)
 
-    @told
+    @logged
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin to answer; fails as long as the model is not there."""
         answer = self._on_ready(ModelReady.Request(), ModelReady.Response())
@@ -148,25 +148,6 @@ class InferenceNode(ManagedNode):
             response.state, response.message = ModelReady.Response.READY, self._model.status().get("engine", "")
         response.settings, response.trained_for = as_json(self._about), list(self._trained_for)
         return response
-
-    @told
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop what runs and refuse further requests."""
-        self.begin_stop()
-        return super().on_deactivate(state)
-
-    @told
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Release the model."""
-        self.release()
-        return TransitionCallbackReturn.SUCCESS
-
-    @told
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop what runs, release the model."""
-        self.begin_stop()
-        self.release()
-        return TransitionCallbackReturn.SUCCESS
 
     def release(self) -> None:
         """Release the model."""

@@ -8,15 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 from action_msgs.srv import CancelGoal
 from rclpy.client import Client
-from rclpy.exceptions import InvalidTopicNameException
 from rclpy.node import Node
 from rclpy.task import Future
-from rclpy.validate_topic_name import validate_topic_name
 from reactree_interfaces.msg import RecordPart
 from reactree_interfaces.srv import Hear, ReadRecord, SayDecision
 from std_srvs.srv import Trigger
@@ -24,9 +21,9 @@ from std_srvs.srv import Trigger
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.answering import Answering
-from reactree_ros.nodes.askers import askers_for
+from reactree_ros.nodes.askers import askers_for, check_node_name
 from reactree_ros.nodes.record_topic import QOS
-from reactree_ros.nodes.waiting import Wake
+from reactree_ros.nodes.waiting import Handover
 from reactree_ros.person.desk import Desk
 from reactree_ros.view.steering import BY, PAUSED, Asked, Course
 
@@ -36,8 +33,16 @@ KEPT = 100
 LOOK_PERIOD = 0.5
 #: Longest wait for an answer of the planner, in seconds.
 PATIENCE = 5.0
-#: What a person can want of a run that a planner carries out.
-COMMANDS = ("pause", "go on", "step", "say", "tell", "cancel")
+#: The services by which a person steers a run, by what the page calls them.
+STEERING = {
+    "pause": (Trigger, "pause"),
+    "go on": (Trigger, "resume"),
+    "step": (Trigger, "step"),
+    "say": (SayDecision, "say"),
+    "tell": (Hear, "hear"),
+    "cancel": (CancelGoal, "execute_task/_action/cancel_goal"),
+}
+COMMANDS = tuple(STEERING)
 #: Longest wait until what a person says is taken or not: the planner looks around anew before, in seconds.
 SAYING = 60.0
 #: A page that has not asked how the run is steered for so long is not looked at any more, in seconds.
@@ -102,28 +107,21 @@ class RecordFollower(Node):
     """
 
     def __init__(self, planner: str, folder: Path, **kwargs: Any) -> None:
-        try:
-            validate_topic_name(planner)
-        except InvalidTopicNameException as error:
-            raise UserError(f"{planner!r} is no node's name, which is like /robot1/reactree_planner") from error
+        check_node_name(planner)
         super().__init__("record_follower", start_parameter_services=False, **kwargs)
         self._planner = self.resolve_topic_name(planner)
         self._folder = folder
         self._copies: dict[str, _Copy] = {}
         self._current: Path | None = None  # the copy of the run that goes on, or went on last
         self._course = Course(ended=True, commands=COMMANDS)  # of that run
-        self._wanted: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._calls: dict[Future, _Call] = {}
         self._reading = False
         self._reader = self.create_client(ReadRecord, f"{planner}/read_record")
-        self._pauser = self.create_client(Trigger, f"{planner}/pause")
-        self._resumer = self.create_client(Trigger, f"{planner}/resume")
-        self._stepper = self.create_client(Trigger, f"{planner}/step")
-        self._sayer = self.create_client(SayDecision, f"{planner}/say")
-        self._hearer = self.create_client(Hear, f"{planner}/hear")
-        self._canceler = self.create_client(CancelGoal, f"{planner}/execute_task/_action/cancel_goal")
+        self._steerers = {
+            command: self.create_client(kind, f"{planner}/{service}") for command, (kind, service) in STEERING.items()
+        }
         self.create_subscription(RecordPart, f"{planner}/record", self._heard, QOS)
-        self._wake = Wake(self, self._do_what_is_wanted)
+        self._handover = Handover(self)
         self._desk = Desk()
         self._desk.follow(self._tell)
         self._answering = Answering(self, self._desk)
@@ -180,7 +178,7 @@ class RecordFollower(Node):
         run, copy = lacking
         self._reading = True
         request = ReadRecord.Request(run=run, begin=copy.size)
-        self._call(self._reader, request, lambda answer: self._told(copy, answer), given_up=self._read_no_more)
+        self._call(self._reader, request, lambda answer: self._told(copy, answer), given_up=self._give_up_reading)
 
     def _told(self, copy: _Copy, answer: ReadRecord.Response) -> None:
         self._reading = False
@@ -190,7 +188,7 @@ class RecordFollower(Node):
             copy.known = copy.size
         self._read()
 
-    def _read_no_more(self) -> None:
+    def _give_up_reading(self) -> None:
         self._reading = False
 
     # ------------------------------------------------------------------ calls
@@ -248,8 +246,7 @@ class RecordFollower(Node):
     def _want(self, record: Path, command: str, words: str) -> None:
         if record != self._current or self._course.ended:
             raise UserError("the run has ended; there is nothing to steer")
-        self._wanted.put(partial(self._do, record, command, words))
-        self._wake.trigger()
+        self._handover.put(partial(self._do, record, command, words))
 
     def _tell(self, words: str) -> None:
         """Tell the run that goes on what a person says."""
@@ -257,15 +254,10 @@ class RecordFollower(Node):
             raise UserError("no run goes on that could take in what you say")
         self._want(self._current, "tell", words)
 
-    def _do_what_is_wanted(self) -> None:
-        while not self._wanted.empty():
-            self._wanted.get()()
-
     def _do(self, record: Path, command: str, words: str) -> None:
         if record != self._current or self._course.ended:  # meanwhile
             return
-        clients = {"pause": self._pauser, "go on": self._resumer, "step": self._stepper}
-        client = (clients | {"say": self._sayer, "tell": self._hearer}).get(command, self._canceler)
+        client = self._steerers[command]
         if not client.service_is_ready():
             self._notice(f"there is no planner {self._planner}; start it, or name another one with --planner-node")
             return

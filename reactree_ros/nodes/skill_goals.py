@@ -88,10 +88,6 @@ class SkillGoals:
         """Whether the bridge is there."""
         return all(client.service_is_ready() for client in self.clients)
 
-    def takes_goals(self) -> bool:
-        """Whether a goal that is sent now reaches the bridge."""
-        return bool(self._send_goal.service_is_ready())
-
     def send(self, goal: SkillGoal, id: UUID) -> None:
         """Send a goal under an id."""
         goal.id = id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from rclpy.node import Node
@@ -41,6 +42,27 @@ class Wake:
     def _now(self) -> None:
         self._due = False
         self._call()
+
+
+class Handover:
+    """Has functions called in a node's executor, in order, from any thread.
+
+    Args:
+        node: Whose executor calls them.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._calls: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        self._wake = Wake(node, self._call_all)
+
+    def put(self, call: Callable[[], object]) -> None:
+        """Have a function called soon."""
+        self._calls.put(call)
+        self._wake.trigger()
+
+    def _call_all(self) -> None:
+        while not self._calls.empty():
+            self._calls.get()()
 
 
 class Awaited(Future):
