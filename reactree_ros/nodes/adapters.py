@@ -93,7 +93,11 @@ class RosWorld(World):
         self._halted = ""  # why nothing may move
         self._halted_by_result: tuple[int, float] = (0, float("-inf"))  # the latest that said so: its stamp, wall time
         self._status = node.create_subscription(BridgeStatus, f"{bridge}/status", self._note_status, LATCHED)
-        self.changed: Callable[[], None] = lambda: None  # called when it is not as before whether anything may move
+        self._changed: Callable[[], None] = lambda: None
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        """Call a function whenever :meth:`halted` has changed."""
+        self._changed = changed
 
     def halted(self) -> str:
         """Say why nothing may move, as the bridge told it last."""
@@ -108,7 +112,7 @@ class RosWorld(World):
     def _note_halted(self, halted: str) -> None:
         changed, self._halted = halted != self._halted, halted
         if changed:
-            self.changed()
+            self._changed()
 
     def learn(self) -> Pending[Household]:
         """Ask what the household is, and wait until the bridge has said whether anything may move.

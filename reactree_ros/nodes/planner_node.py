@@ -100,7 +100,7 @@ class PlannerNode(Node):
             if settings.names
             else RosWorld(self, settings.bridge, self._calls, self.heartbeat)
         )
-        self._world.changed = self._wake.trigger
+        self._world.follow(self._wake.trigger)
         self._rest: Pending[None] = Pending.of(None)
         self._queue = TaskQueue(settings.on_busy, settings.queue_size)
         control = TaskControl(self, self._queue, halted=self._world.halted, wake=self._wake.trigger)

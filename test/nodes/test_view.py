@@ -337,7 +337,7 @@ def test_a_planner_that_does_not_answer_is_not_waited_for_without_end(
     follower = follow(graph, tmp_path)
     heard = graph.probe.create_publisher(RecordPart, "/reactree_planner/record", record_topic.QOS)
     graph.until(heard.get_subscription_count, "it is followed")
-    graph.until(follower._pauser.service_is_ready, "the service is there")
+    graph.until(follower._steerers["pause"].service_is_ready, "the service is there")
     heard.publish(RecordPart(run="a" * 32, data='{"e":"run"}\n'))
     graph.until(lambda: copies(tmp_path), "a run is followed")
     (record,) = copies(tmp_path)
