@@ -63,10 +63,10 @@ class RosWorld(World):
     A skill may be cancelled, and rest be asked for, from any thread; everything else belongs to the node's executor.
 
     Args:
-        node: Whose clients are used.
+        node: The owner of the clients.
         bridge: Name of the bridge node, relative to the node's namespace.
-        calls: Looks after what is waited for.
-        heartbeat: Tells what is under way to whoever is to cancel it where this process cannot.
+        calls: Sends requests to servers that may be away.
+        heartbeat: Tells the watchdog what to cancel if this process cannot.
     """
 
     #: The robots that share its world and are told of one another there; empty: it is the only one.
@@ -189,7 +189,7 @@ class RosWorld(World):
         return self.score_of("")
 
     def score_of(self, instruction: str) -> Pending[Score | None]:
-        """Ask how far an instruction's goal is reached; None where it is not one of the world's task."""
+        """Ask how far an instruction's goal is reached; None if it is not one of the world's task."""
         request = EvaluateGoal.Request(instruction=instruction)
         return self._asked(self._evaluate, request, lambda msg: Score(msg.gsr, msg.ssr) if msg.has_goal else None)
 
@@ -319,9 +319,9 @@ class RosLanguageModel(LanguageModel):
     soon as it answers: nothing has come of it. Where it stays away for longer than the calls' patience, it is gone.
 
     Args:
-        node: Whose clients are used.
+        node: The owner of the clients.
         inference: Name of the inference node, relative to the node's namespace.
-        calls: Looks after what is waited for.
+        calls: Sends requests to servers that may be away.
     """
 
     def __init__(self, node: Node, inference: str, calls: Calls) -> None:

@@ -1,4 +1,4 @@
-"""Lets the person at this terminal answer what planners and bridges ask, and say something in the middle of a run."""
+"""Lets the person at this terminal answer planners and bridges, and talk to a run."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ from reactree_ros.person.port import is_stop
 from reactree_ros.person.terminal import at_the_terminal
 from reactree_ros.view.words import in_one_line
 
-#: How often is looked for who would ask, in seconds.
+#: Time between two searches for askers, in seconds.
 LOOK_PERIOD = 0.5
-#: Longest wait for planners to take words in, in seconds.
+#: Longest wait for planners to take words, in seconds.
 PATIENCE = 5.0
-#: Time in which the last answers leave, in seconds.
+#: Time for the last answers to leave, in seconds.
 LAST_ANSWERS = 0.1
 ANSWERED, NOBODY = 0, 1
 
 
 class AnswerNode(Node):
-    """Takes the questions of every planner and every bridge that would ask a person, and tells planners words.
+    """Takes questions of planners and bridges, and passes a person's words to planners.
 
     Actions:
         ``ASKER/ask_person`` (AskPerson) of every node that has a client for it.
 
     Uses:
-        ``PLANNER/hear`` (Hear) of every planner: ``stop`` goes to all of them, anything else to the one that there is.
+        ``PLANNER/hear`` (Hear) of every planner: ``stop`` goes to all of them, other words to the only one.
 
     Args:
-        desk: Where the questions lie.
-        planner: Name of the one planner that is meant, with its bridges, relative to this node's namespace; empty: all.
-        say: Told of whom questions are taken.
+        desk: Keeps the questions.
+        planner: Name of one planner, relative to this node's namespace: it and its bridges are served; empty: all are.
+        say: Called with whose questions are taken.
         kwargs: Passed on to :class:`rclpy.node.Node`.
 
     Raises:
-        UserError: That is no node's name.
+        UserError: ROS allows no such name.
     """
 
     def __init__(self, desk: Desk, planner: str = "", *, say: Callable[[str], None], **kwargs: Any) -> None:
@@ -68,7 +68,7 @@ class AnswerNode(Node):
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is asked."""
+        """Whether no question is open."""
         return self._answering.idle
 
     def destroy_node(self) -> None:
@@ -77,7 +77,7 @@ class AnswerNode(Node):
         super().destroy_node()
 
     def _look(self) -> None:
-        """Look for who would ask, and who takes words in."""
+        """Search for askers, and for planners that take words."""
         before, found = self._answering.askers, askers_for(self, self._planner) if self._planner else askers(self)
         self._answering.offer(found)
         for asker in sorted(self._answering.askers - before):
@@ -91,10 +91,10 @@ class AnswerNode(Node):
     # ------------------------------------------------------------------ words, from the terminal's thread
 
     def _tell(self, words: str) -> None:
-        """Tell planners something, and wait until it is known whether they take it in.
+        """Pass words to planners, and wait until one has taken them.
 
         Raises:
-            UserError: None does; the message says why.
+            UserError: None has; the message says why.
         """
         told: Pending[None] = Pending()
         self._handover.put(partial(self._send, words, told))
@@ -118,7 +118,7 @@ class AnswerNode(Node):
                 )
 
     def _heard(self, name: str, left: set[str], refusals: list[str], told: Pending[None], future: Future) -> None:
-        """Take in whether a planner has taken words in; who of several has no run does not matter."""
+        """Receive whether a planner has taken words; one of several is enough."""
         left.discard(name)
         answer = settled(future)
         if answer.exception() is None and answer.take().success:
@@ -130,10 +130,10 @@ class AnswerNode(Node):
 
 
 def serve(planner: str = "", *, terminal: int = 0, args: Sequence[str] | None = None) -> int:
-    """Let a person answer until somebody asks the process to end, or nobody is at the terminal any more.
+    """Let a person answer until a signal, or until the terminal is closed.
 
     Args:
-        planner: Name of the one planner that is meant, with its bridges; empty: all.
+        planner: Name of one planner: it and its bridges are served; empty: all are.
         terminal: File descriptor of what the person types.
         args: ROS arguments; by default the process's.
 
@@ -141,20 +141,20 @@ def serve(planner: str = "", *, terminal: int = 0, args: Sequence[str] | None = 
         The exit code.
 
     Raises:
-        UserError: That is no planner's name.
+        UserError: ROS allows no such name.
     """
     desk = Desk()
     with interruptible(args) as asked:
         node = AnswerNode(desk, planner, say=_say)
         with Spinner(node, asked) as spinner, at_the_terminal(desk, terminal, _say):
-            _say("What is asked is shown here, and what is typed answers it, or goes to the run; Ctrl-C ends it")
+            _say("Questions appear here; what you type answers them, or goes to the run; Ctrl-C ends it")
             closed = spinner.spin_until(lambda: not desk.staffed)
             asked.clear()  # a second Ctrl-C ends the wait for the last answers
             desk.leave()
             spinner.spin_until(lambda: node.idle, seconds=LAST_WORDS)
             spinner.spin_until(lambda: False, seconds=LAST_ANSWERS)
     if closed:
-        print("error: nobody is at the terminal; run it where somebody can type", file=sys.stderr)  # noqa: T201
+        print("error: the terminal is closed; run this in one where somebody can type", file=sys.stderr)  # noqa: T201
     return NOBODY if closed else ANSWERED
 
 
@@ -165,7 +165,7 @@ def _say(text: str) -> None:
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--planner-node", default="", help="the one planner that is meant, with its bridges")
+    parser.add_argument("--planner-node", default="", help="serve only this planner and its bridges")
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])
     try:
         sys.exit(serve(options.planner_node))

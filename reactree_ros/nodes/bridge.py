@@ -92,7 +92,7 @@ class Bridge(ManagedNode):
         try:
             self.host.load_policy()
             self.take(self.load())
-        except Exception as error:  # of whoever wrote the world, too
+        except Exception as error:  # also one of the world's author
             self.get_logger().error(str(error) or type(error).__name__)
             return TransitionCallbackReturn.FAILURE
         if self._skills is None:
@@ -161,7 +161,7 @@ class Bridge(ManagedNode):
         """
 
     def about(self) -> Mapping[str, Any]:
-        """Say which world it is, ``{"name": …, "settings": {…}, "house": …}``; nothing where nobody knows."""
+        """Say which world it is, ``{"name": …, "settings": {…}, "house": …}``; nothing if nobody knows."""
         return {}
 
     def lacks(self) -> str:
@@ -169,7 +169,7 @@ class Bridge(ManagedNode):
         return "the bridge is not configured" if self.host.bare is None else self.host.bare.lacks()
 
     def change_task(self, task_id: int) -> World | None:
-        """Return a world for another task; None where there is no such task.
+        """Return a world for another task; None if there is no such task.
 
         Raises:
             UserError: It cannot be made.
@@ -177,7 +177,7 @@ class Bridge(ManagedNode):
         return None
 
     def describe_task(self, response: ResetWorld.Response) -> None:
-        """Write into a response which task the world has; nothing where it has none."""
+        """Write into a response which task the world has; nothing if it has none."""
 
     def asks_for(self, instruction: str) -> bool:
         """Whether the world's goal is what an instruction asks for."""

@@ -57,7 +57,7 @@ class BridgeNode(Bridge):
         return place.make(self._task[1])
 
     def about(self) -> Mapping[str, Any]:
-        """Say which world it is; nothing where it was given as it is."""
+        """Say which world it is; nothing if it was given as it is."""
         if self._place is None:
             return {}
         settings = self._place.settings.model_dump(mode="json", exclude_defaults=True)

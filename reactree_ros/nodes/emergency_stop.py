@@ -1,4 +1,4 @@
-"""The emergency stop of a robot: heard from whoever publishes it, and engaged as long as nobody knows otherwise."""
+"""The emergency stop of a robot: engaged until its topic says otherwise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ try:
 except ImportError:  # before Iron
     from rclpy.qos_event import SubscriptionEventCallbacks
 
-#: What a publisher may offer: each of these hears some of them, and all together hear every one.
+#: Together, subscriptions of these qualities hear every publisher.
 OFFERS = (
     QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT),
     QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE),
@@ -30,17 +30,17 @@ OFFERS = (
 class EmergencyStop(ConfiguredTopic):
     """Says whether the robot may move.
 
-    It may where the stop's topic was heard, said that the stop is not engaged, and is still alive: it has a publisher,
-    or, where ``silent_for`` is set, was heard within that time (wall time, whatever clock the node has). ``fail_open``
-    takes that back: the robot may move until the stop is heard to be engaged.
+    It may if the last message released the stop and the topic is alive: it has a publisher or, with ``silent_for``, was
+    heard within that time (wall time, whatever clock the node has). With ``fail_open`` the robot may move until a
+    message engages the stop.
 
-    A message can come twice, and late, because several subscriptions hear the topic. So a release that was sent before
-    the latest engagement counts for nothing; by the clocks of those who send them.
+    Several subscriptions hear the topic, so a message can come twice and late. A release that was sent before the
+    latest engagement, by the senders' clocks, is ignored.
 
     Args:
-        node: Whose subscriptions are used.
-        entry: What the configuration says; None: there is none, and the robot may always move.
-        where: What errors and warnings begin with.
+        node: The owner of the subscriptions.
+        entry: The configuration's entry; None: there is no stop, and the robot may always move.
+        where: Start of errors and warnings.
 
     Raises:
         UserError: The topic's type does not fit.
@@ -66,7 +66,7 @@ class EmergencyStop(ConfiguredTopic):
 
     def listen(self) -> None:
         """Begin to hear the topic."""
-        quiet = SubscriptionEventCallbacks(use_default_callbacks=False)  # what one does not hear, another does
+        quiet = SubscriptionEventCallbacks(use_default_callbacks=False)  # another one hears what this one cannot
         for offer in OFFERS if self._entry is not None else ():
             self.subscribe(WithInfo(self._hear), offer, event_callbacks=quiet)
 
@@ -82,7 +82,7 @@ class EmergencyStop(ConfiguredTopic):
         self._engaged = engaged
 
     def engaged(self) -> str:
-        """Say why nothing may move; empty where it may."""
+        """Say why nothing may move; empty if the robot may."""
         entry = self._entry
         if entry is None:
             return ""

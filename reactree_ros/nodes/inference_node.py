@@ -64,7 +64,7 @@ class InferenceNode(ManagedNode):
         """
         # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._given = model
-        self._about: Mapping[str, Any] = {}  # what it is and its settings; nothing where it was given as it is
+        self._about: Mapping[str, Any] = {}  # what it is and its settings; nothing if it was given as it is
         self._trained_for: tuple[str, ...] = ()
         self._model: FairQueue | None = None
         self._ready: Pending[None] = Pending.of(None)
@@ -77,7 +77,7 @@ class InferenceNode(ManagedNode):
         self._latency = 0.0
         self._seconds = 0.0  # from request to reply, of the replies that were counted
         self._answered_by = ""
-        self._error = ""  # what the last request failed with; empty where it was answered
+        self._error = ""  # what the last request failed with; empty if it was answered
         self._warning = ""  # what was wrong with how a reply came about
         self._rarely = Rarely()
         super().__init__(name, **kwargs)
@@ -93,7 +93,7 @@ class InferenceNode(ManagedNode):
             at_once = settings_of(self, InferenceNodeSettings).max_concurrent
             self._model = model if isinstance(model, FairQueue) else FairQueue(model, at_once)
             self._ready = self._model.ready()
-        except Exception as error:  # of whoever wrote the language model, too
+        except Exception as error:  # also one of the language model's author
             self.get_logger().error(str(error) or type(error).__name__)
             return TransitionCallbackReturn.FAILURE
         if not self._offered:

@@ -442,7 +442,7 @@ def before_others() -> list[Any]:
 
 
 def _before(*command: str) -> list[Any]:
-    """Return a command that carries another one out, after what the user wants there; nothing where it fails here."""
+    """Return a command that carries another one out, after what the user wants there; nothing if it fails here."""
     there = shutil.which(command[0]) is not None
     works = there and not subprocess.run([*command, "true"], capture_output=True, check=False).returncode
     return [LaunchConfiguration("launch-prefix", default=""), " ", " ".join(command) if works else ""]

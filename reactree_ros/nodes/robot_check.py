@@ -61,7 +61,7 @@ class Walk:
     """One walk through what a robot needs.
 
     Args:
-        node: Whose clients and subscriptions are used; it is in the robot's namespace.
+        node: The owner of clients and subscriptions; it is in the robot's namespace.
         until: Lets the node run.
         patience: Longest wait for whatever should be there, in seconds.
     """
@@ -359,7 +359,7 @@ class Walk:
             self._add("places", RIGHT, f"{name} plans a path to each of the {len(things)}")
 
     def _planned(self, client: Any, mapped: MappedSkill, goal: Any) -> str:
-        """Return why there is no path; empty where there is one."""
+        """Return why there is no path; empty if there is one."""
         limit = mapped.entry.time_limit
         if mapped.entry.service:
             answered = client.call_async(goal)
@@ -381,7 +381,7 @@ class Walk:
 
 
 def _perhaps(name: str, others: Sequence[str]) -> str:
-    """Say which of other names may be meant; empty where none is like it."""
+    """Say which of other names may be meant; empty if none is like it."""
     last = name.rpartition("/")[2]
     alike = [one for one in others if one.rpartition("/")[2] == last] or difflib.get_close_matches(name, others)
     return f", or write its name: {' or '.join(sorted(alike)[:3])}" if alike else ""

@@ -59,8 +59,8 @@ class Server(abc.ABC):
     """A server of the robot.
 
     Args:
-        node: Whose client is used.
-        calls: Looks after what is waited for.
+        node: The owner of the client.
+        calls: Sends requests to servers that may be away.
         name: Name of the action or the service.
     """
 
@@ -137,11 +137,11 @@ class ActionOf(Server):
     """An action server of the robot.
 
     Args:
-        node: Whose client is used.
-        calls: Looks after what is waited for.
+        node: The owner of the client.
+        calls: Sends requests to servers that may be away.
         name: Name of the action.
         kind: Its type.
-        heartbeat: Tells what is under way to whoever is to cancel it where this process cannot.
+        heartbeat: Tells the watchdog what to cancel if this process cannot.
     """
 
     def __init__(self, node: Node, calls: Calls, name: str, kind: Any, heartbeat: Heartbeat) -> None:
@@ -277,7 +277,7 @@ def _give_up(underway: Underway) -> None:
 
 
 def _taken(future: Any, failed: Callable[[BaseException], object]) -> Any:
-    """Return the result of a future; None where it has failed or was cancelled."""
+    """Return the result of a future; None if it has failed or was cancelled."""
     try:
         return settled(future).take()
     except BaseException as error:

@@ -29,7 +29,7 @@ LATE = 1.0
 
 
 def stamp_of(msg: Any) -> Time:
-    """Return when something was detected, by the clock of who says so; 0 where nobody does."""
+    """Return when something was detected, by the clock of who says so; 0 if nobody does."""
     return Time.from_msg(msg.header.stamp) if hasattr(msg, "header") else Time()
 
 
@@ -37,17 +37,17 @@ class Perception:
     """Keeps a semantic map up to date.
 
     Args:
-        node: Whose subscriptions are used.
+        node: The owner of the subscriptions.
         config: The robot.
-        document: Its map; None where that comes from a topic.
+        document: Its map; None if that comes from a topic.
         where: What errors begin with.
 
     Raises:
         UserError: The name of a topic is not one that ROS allows, or a type does not fit.
 
     Attributes:
-        map: The map; None where there is none yet.
-        detector: What reads detections; None where there are none.
+        map: The map; None if there is none yet.
+        detector: What reads detections; None if there are none.
         detected: Stamp of the newest detections that were taken in, in seconds.
     """
 
@@ -116,7 +116,7 @@ class Perception:
     # ------------------------------------------------------------------ frames
 
     def in_frame(self, frame: str, pose: Pose, stamp: Time | None = None) -> Pose | None:
-        """Return a pose in another frame; None where there is no transform. Without a stamp by the latest one."""
+        """Return a pose in another frame; None if there is no transform. Without a stamp by the latest one."""
         if pose.frame == frame:
             return pose
         try:
@@ -183,14 +183,14 @@ class Perception:
             map.clock_was_set_back(self._looked)
 
     def _robot(self, frame: str) -> Pose | None:
-        """Return where the robot is in a frame; None where nobody knows."""
+        """Return where the robot is in a frame; None if nobody knows."""
         if self._robot_pose is None:
             return self.in_frame(frame, Pose(self._config.base_frame, 0.0, 0.0))
         said = self._robot_pose.pose(frame)
         return None if said is None else self.in_frame(frame, said)
 
     def _taken(self, map: SemanticMap, since: float, msg: Any) -> bool:
-        """Take detections in; returns False where their transform may come yet."""
+        """Take detections in; returns False if their transform may come yet."""
         assert self.detector is not None  # it has read them
         source, stamp, seconds = self.detector.entry.source, stamp_of(msg), since
         if stamp.nanoseconds and self.detector.entry.topic:  # who is asked looks after that, whatever the stamp is

@@ -91,7 +91,7 @@ def pose_reader(kind: Any, path: str, where: str) -> PoseReader:
 
 
 def frame_of(msg: Any) -> str:
-    """Return the frame of a message's header; empty where it has none."""
+    """Return the frame of a message's header; empty if it has none."""
     return str(msg.header.frame_id) if hasattr(msg, "header") else ""
 
 
@@ -212,7 +212,7 @@ class ConfiguredTopic:
     """A topic that the configuration names, of whatever type; nothing is heard before :meth:`subscribe`.
 
     Args:
-        node: Whose subscriptions are used.
+        node: The owner of the subscriptions.
         entry: The topic's entry in the configuration; None: there is no such topic.
         where: Start of error messages.
 

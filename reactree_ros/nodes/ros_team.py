@@ -1,4 +1,4 @@
-"""Several robots over ROS, each behind a bridge in a namespace of its own, as one world of several robots."""
+"""Several robots over ROS, each behind a bridge in a namespace of its own, as one world."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RosTeam(WorldWrapper):
     """The robots of one planner; the first one's bridge speaks for the world as a whole.
 
     Args:
-        node: Whose clients are used.
+        node: The owner of the clients.
         bridge: Name of each bridge node, relative to its robot's namespace.
         robots: Their names, which are namespaces relative to the node's.
         calls: Sends requests to servers that may be away.
@@ -67,7 +67,7 @@ class RosTeam(WorldWrapper):
         return self.score_of("")
 
     def score_of(self, instruction: str) -> Pending[Score | None]:
-        """Ask how far an instruction's goal is reached: the first robot's bridge, or the next where that is gone."""
+        """Ask how far an instruction's goal is reached: the first bridge, or the next if that one has gone."""
         answer: Pending[Score | None] = Pending()
         left = list(self.robots.values())
 
@@ -93,7 +93,7 @@ class RosTeam(WorldWrapper):
         return "; ".join(f"{name}: {reason}" for name, reason in reasons.items() if reason)
 
     def at_rest(self) -> Pending[None]:
-        """Settle when every bridge has ended the skill that was cancelled last."""
+        """Settle when every bridge has ended its last cancelled skill."""
         return mapped(_all([robot.at_rest() for robot in self.robots.values()]), lambda _: None)
 
     def stop(self) -> None:
@@ -113,7 +113,7 @@ class RosTeam(WorldWrapper):
 
 
 def _all(pending: Sequence[Pending[Any]]) -> Pending[list[Any]]:
-    """Return all results together; the first that fails lets it fail, and cancelling it cancels all."""
+    """Return all results together; one failure fails it, and cancelling it cancels all."""
     together: Pending[list[Any]] = Pending(on_cancel=lambda: [one.cancel() for one in pending])
 
     def take(done: Future[Any]) -> None:

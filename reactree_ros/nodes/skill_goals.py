@@ -68,7 +68,7 @@ class SkillGoals:
         clients: Of the services that it is made of.
 
     Args:
-        node: Whose clients are used.
+        node: The owner of the clients.
         bridge: Name of the bridge node, relative to the node's namespace.
     """
 

@@ -1,4 +1,4 @@
-"""Lets an executor go on with what is waited for, woken from any thread; without guard conditions (see `executors`)."""
+"""Wakes a node's executor from any thread, without guard conditions (see `executors`)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ T = TypeVar("T")
 
 
 class Wake:
-    """Lets a node's executor call a function soon, once however often it is asked until then.
+    """Has a node's executor call a function soon, once for any number of triggers before.
 
-    A node that is not spun yet has nothing to be woken for.
+    Nothing happens while the node is not spun.
 
     Args:
-        node: Whose executor calls it.
-        call: What is called.
+        node: The node.
+        call: The function.
     """
 
     def __init__(self, node: Node, call: Callable[[], object]) -> None:
@@ -29,14 +29,14 @@ class Wake:
         self._due = False
 
     def trigger(self) -> None:
-        """Let it be called soon; from any thread."""
+        """Have the function called soon; from any thread."""
         executor = self._node.executor
         if executor is not None and not self._due:
             self._due = True
             executor.create_task(self._now)
 
     def close(self) -> None:
-        """Let it be called no more."""
+        """Have the function called no more."""
         self._call = lambda: None
 
     def _now(self) -> None:
@@ -48,7 +48,7 @@ class Handover:
     """Has functions called in a node's executor, in order, from any thread.
 
     Args:
-        node: Whose executor calls them.
+        node: The node.
     """
 
     def __init__(self, node: Node) -> None:
@@ -66,23 +66,23 @@ class Handover:
 
 
 class Awaited(Future):
-    """A future that one coroutine awaits, which the executor goes on with by its own queue.
+    """A future for one coroutine, which the executor resumes from its own queue.
 
-    rclpy's own (7.1.9 to 7.1.11) goes on with it apart from that: the EventsExecutor then keeps the task for ever, and
-    nobody hears what it raises.
+    rclpy's Future (7.1.9 to 7.1.11) resumes it past that queue: the EventsExecutor then keeps the task forever, and its
+    errors are lost.
 
     Attributes:
-        polled: Whether the executor has to be woken to look at it, as before Jazzy.
+        polled: Whether the executor must be woken to check it, as before Jazzy.
     """
 
     polled = True
 
-    def _set_executor(self, executor: Any) -> None:  # of who awaits it
+    def _set_executor(self, executor: Any) -> None:  # the one of the coroutine
         self._by = executor
         super()._set_executor(executor=None)
 
     def add_done_callback(self, callback: Callable[[Future], None]) -> None:
-        """Call a function when it is done, or go on with the coroutine that awaits it."""
+        """Call a function when the future is done, or resume the coroutine."""
         task, by = _task_of(callback), self._by
         if task is None or not hasattr(by, "_call_task_in_next_spin"):
             super().add_done_callback(callback)
@@ -92,16 +92,16 @@ class Awaited(Future):
 
 
 def _task_of(callback: Callable[[Future], None]) -> Task | None:
-    """Return the task that a function of rclpy's goes on with; None where it is another one."""
+    """Return the task that a function of rclpy resumes; None if it resumes none."""
     cells = getattr(callback, "__closure__", None) or ()
     return next((cell.cell_contents for cell in cells if isinstance(cell.cell_contents, Task)), None)
 
 
 class Waker:
-    """Wakes a node's executor, from any thread, so that it goes on with its coroutines.
+    """Wakes a node's executor, from any thread, so that it resumes its coroutines.
 
     Args:
-        node: Whose executor is woken.
+        node: The node.
     """
 
     def __init__(self, node: Node) -> None:
@@ -112,7 +112,7 @@ class Waker:
         self._wake.trigger()
 
     async def settled(self, pending: Pending[T]) -> Pending[T]:
-        """Wait until a pending result is settled or cancelled, without holding up any other callback."""
+        """Wait until a pending result is settled or cancelled; other callbacks go on meanwhile."""
         if not pending.done():
             future = Awaited()
 

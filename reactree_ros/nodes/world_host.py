@@ -114,7 +114,7 @@ class WorldHost:
                 self._leaving.remove(one)
                 try:
                     one.world.close()
-                except Exception:  # of whoever wrote the world
+                except Exception:  # an error of the world's author
                     self._log.error(f"the world could not be closed: {traceback.format_exc()}")
 
 

@@ -75,7 +75,7 @@ class WorldServices:
             await answer(request, response)
         except _NotActive as error:
             response.error_code, response.message = type(response).NOT_ACTIVE, str(error)
-        except Exception as error:  # of whoever wrote the world, too
+        except Exception as error:  # also one of the world's author
             response.error_code = type(response).WORLD_UNAVAILABLE
             response.message = str(error) or type(error).__name__
         return response
