@@ -33,10 +33,10 @@ STATUS_PERIOD = 0.5
 
 
 class Bridge(ManagedNode):
-    """Hosts a world; a node of its own for each kind of world says in :meth:`load` which.
+    """Hosts a world; a subclass for each kind of world loads it in :meth:`load`.
 
-    A world of several robots has a bridge for each, in a namespace of the robot's name beside this one's: this node is
-    the first robot's, and has the others with it (:class:`MemberBridge`), which live as it does.
+    In a world of several robots each has a bridge in a namespace of its name. This node is the bridge of the first; it
+    makes the others (:class:`MemberBridge`), which change state with it.
 
     Actions:
         ``~/execute_skill`` (ExecuteSkill): one skill at a time; a further goal is rejected. Canceling stops the skill.
@@ -46,16 +46,16 @@ class Bridge(ManagedNode):
 
     Publishes:
         ``~/observation`` (Observation; reliable, transient local, depth 1): the latest observation.
-        ``~/skill_ended`` (SkillEnded; reliable, depth 10): the result of every goal, told at once to everybody.
-        ``~/status`` (BridgeStatus; reliable, transient local, depth 1): whether anything may move; at once when that
-            changes, and again and again.
-        ``~/image`` (sensor_msgs/Image): what the agent's camera saw after a skill, of worlds that take pictures.
-        ``/diagnostics`` (DiagnosticArray, once a second): world, skill, why nothing may move, policy; of a robot its
-            emergency stop and its servers.
-        ``heartbeat`` (Heartbeat): that the bridge lives, and what it has under way on a robot's servers.
+        ``~/skill_ended`` (SkillEnded; reliable, depth 10): the result of every goal, at once.
+        ``~/status`` (BridgeStatus; reliable, transient local, depth 1): whether anything may move; at every change,
+            and regularly.
+        ``~/image`` (sensor_msgs/Image): the agent's camera after a skill, in worlds that take pictures.
+        ``/diagnostics`` (DiagnosticArray, once a second): world, skill, why nothing may move, policy; of a robot also
+            emergency stop and servers.
+        ``heartbeat`` (Heartbeat): that the bridge lives, and its goals on a robot's servers.
 
     Uses:
-        the action ``~/ask_person`` (AskPerson), which others offer, where the policy wants a person's yes.
+        the action ``~/ask_person`` (AskPerson), which others offer, if the policy wants a person's yes.
 
     Parameters:
         those of :class:`BridgeSettings`, read when the node is configured.
@@ -85,9 +85,9 @@ class Bridge(ManagedNode):
     # ------------------------------------------------------------------ lifecycle
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Load world and policy, make the endpoints; fails as long as something moves in the world before."""
+        """Load world and policy, make the endpoints; fails while something moves in the former world."""
         if self.host.leaving:
-            self.get_logger().error("what the world before was told to stop has not ended yet; configure again later")
+            self.get_logger().error("something still moves in the former world; configure again later")
             return TransitionCallbackReturn.FAILURE
         try:
             self.host.load_policy()
@@ -100,7 +100,7 @@ class Bridge(ManagedNode):
         return self.follow("configure")
 
     def follow(self, transition: str) -> TransitionCallbackReturn:
-        """Let the bridges of the other robots do what this one does."""
+        """Make the same transition with the bridges of the other robots."""
         for member in self.members.values():
             done = getattr(member, f"trigger_{transition}")()
             if done is not TransitionCallbackReturn.SUCCESS:
@@ -109,7 +109,7 @@ class Bridge(ManagedNode):
         return TransitionCallbackReturn.SUCCESS
 
     def _offer(self) -> None:
-        """Make the endpoints; they stay, so that what is under way when the node is cleaned up can be answered."""
+        """Make the endpoints; they stay after a cleanup, so that open requests are answered."""
         topic = ObservationTopic(self)
         self._status = self.create_publisher(BridgeStatus, "~/status", LATCHED)
         self._person = RosPerson(self, self.heartbeat)
@@ -130,7 +130,7 @@ class Bridge(ManagedNode):
     # ------------------------------------------------------------------ the world
 
     def take(self, world: World) -> None:
-        """Host a world, with each other robot of it at the bridge of its own.
+        """Host a world, and its other robots at bridges of their own.
 
         Raises:
             UserError: The policy does not fit it.
@@ -140,7 +140,7 @@ class Bridge(ManagedNode):
             self._share_out(world)
 
     def _share_out(self, world: World) -> None:
-        """Give the bridge of each other robot what it hosts."""
+        """Give each other robot to its bridge."""
         first, *others = world.team().items() or [("", world)]
         self.robots = (first[0], *dict(others)) if others else ()
         beside = self.get_namespace().rstrip("/").removesuffix(f"/{first[0]}")
@@ -157,15 +157,15 @@ class Bridge(ManagedNode):
         """Make the world that the parameters name.
 
         Raises:
-            UserError: They name none; the message says which parameter.
+            UserError: They name none; the message names the parameter.
         """
 
     def about(self) -> Mapping[str, Any]:
-        """Say which world it is, ``{"name": …, "settings": {…}, "house": …}``; nothing if nobody knows."""
+        """Return name and settings of the world, ``{"name": …, "settings": {…}, "house": …}``; empty: unknown."""
         return {}
 
     def lacks(self) -> str:
-        """Say what the world needs and is not there, or that there is none."""
+        """Say what the world lacks, or that there is none."""
         return "the bridge is not configured" if self.host.bare is None else self.host.bare.lacks()
 
     def change_task(self, task_id: int) -> World | None:
@@ -177,13 +177,13 @@ class Bridge(ManagedNode):
         return None
 
     def describe_task(self, response: ResetWorld.Response) -> None:
-        """Write into a response which task the world has; nothing if it has none."""
+        """Write the world's task into a response; nothing if it has none."""
 
     def asks_for(self, instruction: str) -> bool:
         """Whether the world's goal is what an instruction asks for."""
         return True
 
-    # ------------------------------------------------------------------ what is looked after
+    # ------------------------------------------------------------------ regular checks
 
     def _confirm(self, skill: str, reason: str) -> Pending[str]:
         assert self._skills is not None  # a skill is under way
@@ -249,13 +249,13 @@ class Bridge(ManagedNode):
 
 
 class MemberBridge(Bridge):
-    """The bridge of another robot of a world that a bridge hosts.
+    """The bridge of a further robot of a world.
 
     Args:
-        host: That bridge; this one has its name, context and settings.
+        host: The bridge of the first robot; this one gets its name, context and settings.
         namespace: The namespace.
-        robot: What it hosts.
-        robots: The robots of that world.
+        robot: The robot that it hosts.
+        robots: All robots of the world.
     """
 
     def __init__(self, host: Bridge, namespace: str, robot: World, robots: Sequence[str]) -> None:
@@ -273,9 +273,9 @@ class MemberBridge(Bridge):
         return self._robot
 
     def take_over(self, robot: World, robots: Sequence[str]) -> None:
-        """Host the same robot in another world."""
+        """Host the robot of another world."""
         self._robot, self.robots = robot, robots
         self.take(robot)
 
     def _share_out(self, world: World) -> None:
-        """Its host has the other robots."""
+        """Nothing to do: the first robot's bridge has the others."""

@@ -20,8 +20,8 @@ class BridgeNode(Bridge):
     """Hosts a household; its endpoints are those of :class:`reactree_ros.nodes.bridge.Bridge`.
 
     Parameters:
-        those of :class:`HouseholdBridgeSettings`, of the world that ``world`` names, and of every bridge; read when
-        the node is configured.
+        those of :class:`HouseholdBridgeSettings`, of the world that ``world`` names, and of every bridge; read at
+        configuration.
     """
 
     def __init__(self, name: str = "household_bridge", *, world: World | None = None, **kwargs: Any) -> None:
@@ -29,11 +29,11 @@ class BridgeNode(Bridge):
 
         Args:
             name: Its name.
-            world: A world to host instead of the one that the parameters name.
+            world: A world to host instead of the parameters' one.
             kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
 
         Raises:
-            UserError: There is no world of that name, or a parameter is none of its settings.
+            UserError: There is no such world, or it has no such setting.
         """
         super().__init__(name, **kwargs)
         declare(self, HouseholdBridgeSettings)
@@ -57,7 +57,7 @@ class BridgeNode(Bridge):
         return place.make(self._task[1])
 
     def about(self) -> Mapping[str, Any]:
-        """Say which world it is; nothing if it was given as it is."""
+        """Return name and settings of the world; empty for a given world."""
         if self._place is None:
             return {}
         settings = self._place.settings.model_dump(mode="json", exclude_defaults=True)

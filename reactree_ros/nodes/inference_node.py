@@ -27,7 +27,7 @@ from reactree_ros.pending import Pending
 from reactree_ros.registry import MODELS
 from reactree_ros.settings import Settings
 
-#: For how long the word that aborts a request may be there before the request, in seconds.
+#: How long an abort may overtake its request, in seconds.
 OVERTAKING = 1.0
 
 
@@ -35,15 +35,15 @@ class InferenceNode(ManagedNode):
     """Hosts a language model.
 
     Services:
-        ``~/generate`` (Generate): several requests at once, up to ``max_concurrent``; further ones are answered fairly
+        ``~/generate`` (Generate): up to ``max_concurrent`` requests at once; further ones wait and are answered fairly
             between planners.
         ``~/abort`` (AbortGeneration): stops one, waiting or running.
-        ``~/ready`` (ModelReady): whether the model can answer; loading one may take minutes. The node can be activated
-            when it can.
+        ``~/ready`` (ModelReady): whether the model can answer; loading may take minutes. The node can be activated
+            after it.
 
     Publishes:
-        ``/diagnostics`` (DiagnosticArray, once a second): what answers and what it is held by, requests waiting and
-            running, errors, tokens, latency.
+        ``/diagnostics`` (DiagnosticArray, once a second): the model, obstacles, requests waiting and running, errors,
+            tokens, latency.
         ``heartbeat`` (Heartbeat): that the node lives.
 
     Parameters:
@@ -64,21 +64,21 @@ class InferenceNode(ManagedNode):
         """
         # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._given = model
-        self._about: Mapping[str, Any] = {}  # what it is and its settings; nothing if it was given as it is
+        self._about: Mapping[str, Any] = {}  # name and settings; nothing for a given model
         self._trained_for: tuple[str, ...] = ()
         self._model: FairQueue | None = None
         self._ready: Pending[None] = Pending.of(None)
         self._active = False
         self._running: dict[str, tuple[Pending[Reply], float]] = {}
         self._aborted: set[str] = set()
-        self._overtaken: dict[str, float] = {}  # what was aborted before it came, and when
+        self._overtaken: dict[str, float] = {}  # requests that were aborted before they came, and when
         self._offered: list[Any] = []
         self._count = self._errors = self._prompt_tokens = self._cached_tokens = self._tokens = 0
         self._latency = 0.0
-        self._seconds = 0.0  # from request to reply, of the replies that were counted
+        self._seconds = 0.0  # from request to reply, of all replies together
         self._answered_by = ""
-        self._error = ""  # what the last request failed with; empty if it was answered
-        self._warning = ""  # what was wrong with how a reply came about
+        self._error = ""  # the error of the last request; empty: it was answered
+        self._warning = ""  # of the first reply that had one
         self._rarely = Rarely()
         super().__init__(name, **kwargs)
         declare(self, InferenceNodeSettings)
@@ -106,7 +106,7 @@ class InferenceNode(ManagedNode):
         return make_model(spec, settings)
 
     def _chosen(self) -> tuple[ModelSpec, Settings]:
-        """Return what the parameters name; a file of settings outranks them."""
+        """Return the language model and its settings by the parameters; a file of settings overrides them."""
         settings = settings_of(self, InferenceNodeSettings)
         if settings.models_file:
             return load_models_file(settings.models_file)
@@ -114,7 +114,7 @@ class InferenceNode(ManagedNode):
         return spec, settings_of(self, spec.settings)
 
     def _offer(self) -> None:
-        """Make the endpoints; they stay, so that what is under way when the node is cleaned up can be answered."""
+        """Make the endpoints; they stay after a cleanup, so that open requests are answered."""
         group = ReentrantCallbackGroup()
         self._waker = Waker(self)
         self._offered = [
@@ -126,7 +126,7 @@ class InferenceNode(ManagedNode):
 
     @logged
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Begin to answer; fails as long as the model is not there."""
+        """Begin to answer; fails until the model is loaded."""
         answer = self._on_ready(ModelReady.Request(), ModelReady.Response())
         if answer.state != ModelReady.Response.READY:
             log = self.get_logger()
@@ -211,7 +211,7 @@ class InferenceNode(ManagedNode):
         return response
 
     def _look_after(self) -> None:
-        """Keep the bound of what runs, and tell what is waited for."""
+        """Enforce the time limit, and report obstacles."""
         waits = None if self._model is None else self._model.waits_for()
         if self._rarely.due(waits):
             self.get_logger().warning(str(waits))
@@ -244,14 +244,14 @@ class InferenceNode(ManagedNode):
         return Report(WARN, self._error, values) if self._error else Report(OK, running, values)
 
     def begin_stop(self) -> None:
-        """Stop what runs and what waits."""
+        """Stop running and waiting requests."""
         self._active = False
-        for id, (pending, _) in reversed(list(self._running.items())):  # what waits first, or it would begin
+        for id, (pending, _) in reversed(list(self._running.items())):  # waiting ones first, or they would begin
             if pending.cancel():
                 self._aborted.add(id)
 
     def stopped(self) -> bool:
-        """Whether nothing runs."""
+        """Whether no request runs."""
         return not self._running
 
     def destroy_node(self) -> None:

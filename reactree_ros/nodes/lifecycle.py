@@ -32,7 +32,7 @@ def logged(transition: Transition[N]) -> Transition[N]:
 
 
 class ManagedNode(LifecycleNode, abc.ABC):
-    """A lifecycle node that refuses impossible transitions, where rclpy would raise.
+    """A lifecycle node that refuses impossible transitions, at which rclpy would raise.
 
     Services:
         ``~/check`` (std_srvs/Trigger): whether everything that the node needs is there; the message says what is not.
@@ -79,7 +79,7 @@ class ManagedNode(LifecycleNode, abc.ABC):
 
     @logged
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Cancel what is in flight, and refuse whatever comes."""
+        """Cancel what is in flight, and refuse new requests."""
         self.follow("deactivate")
         self.begin_stop()
         return super().on_deactivate(state)

@@ -1,4 +1,4 @@
-"""The topics on which a bridge publishes what is observed: ``~/observation``, and ``~/image`` for its picture."""
+"""The topics of a bridge's observations: ``~/observation``, and ``~/image`` for their pictures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ObservationTopic:
         return observation_to_msg(observation, self._clock.now().to_msg())
 
     def publish(self, observation: Observation, msg: ObservationMsg) -> None:
-        """Publish an observation whose message there is already."""
+        """Publish an observation that was made into a message."""
         if observation.text:
             self._observation.publish(msg)
         if observation.picture is not None:

@@ -1,4 +1,4 @@
-"""The server of ``~/execute_skill``: carries one skill at a time out, and asks a person where the policy wants it."""
+"""The server of ``~/execute_skill``: carries out one skill at a time, with a person's yes if the policy wants one."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class SkillServer:
 
     Args:
         node: The bridge.
-        host: Has the world.
-        topic: Publishes what is observed.
-        person: Whom the policy may ask.
+        host: Holds the world.
+        topic: Publishes observations.
+        person: The person whom the policy may ask.
         confirm_timeout: Longest wait for that person, in seconds.
 
     Attributes:
@@ -46,11 +46,11 @@ class SkillServer:
         self._confirm_timeout = confirm_timeout
         self._waker = Waker(node)
         self._skill: Pending[Any] | None = None
-        self._question: Pending[str] | None = None  # the answer of a person that is to come
+        self._question: Pending[str] | None = None  # an open question to a person
         self._goal_handle: Any = None
         self.busy = False
         self.last = "none yet"
-        self._person_by: float | None = None  # until when somebody who confirms must be there; None: nobody need be
+        self._person_by: float | None = None  # when a person must be there; None: nobody need be
         self._ended = node.create_publisher(SkillEnded, "~/skill_ended", 10)
         self._action = ActionServer(
             node,
@@ -78,7 +78,7 @@ class SkillServer:
         self._action.destroy()
 
     def confirm(self, skill: str, reason: str) -> Pending[str]:
-        """Ask a person; the answer is why the skill is refused, or nothing if it is approved."""
+        """Ask a person; the answer is why the skill is refused; empty: it is approved."""
         self._feedback(ExecuteSkill.Feedback.CONFIRMING, 0.0)
         put = Question(f"May '{skill}' be carried out?", self._confirm_timeout, goal=reason, skill=skill)
 
@@ -149,9 +149,9 @@ class SkillServer:
         return ExecuteSkill.Result(**came)
 
     async def _carry_out(self, goal_handle: Any) -> tuple[Observation, str, list[str]]:
-        """Carry a skill out; returns what came of it, what went wrong, and what may be tried next where that is known.
+        """Carry a skill out; returns the observation, an error message, and the next skills if they are known.
 
-        Where it was stopped, nothing moves any more, or the outcome says that nobody knows.
+        After a stop nothing moves any more, or the outcome says that nobody knows.
         """
         goal, world = goal_handle.request, self._host.world
         if not _fits(goal.skill, goal.verb, goal.target):
@@ -169,11 +169,11 @@ class SkillServer:
             observation = refusal("canceled", Outcome.CANCELED) if stopped else pending.take()
         except Exception as error:
             return _gone(error)
-        skills = asked(world.available_skills)  # where a skill was stopped, this waits until it has ended
+        skills = asked(world.available_skills)  # after a stop, this waits for the skill's end
         if not stopped:
             self._skill = skills
         await self._waker.settled(skills)
-        if stopped and not goal_handle.is_cancel_requested:  # whoever asked for it did not: no word on the world
+        if stopped and not goal_handle.is_cancel_requested:  # the client did not stop it
             return _gone(WorldError(f"'{goal.skill}' was stopped: the bridge was deactivated, or is ending"))
         try:
             return _told(observation, skills.take())
@@ -182,7 +182,7 @@ class SkillServer:
 
 
 def _fits(skill: str, verb: str, target: str) -> bool:
-    """Whether a skill is its verb with its target, as far as they are given."""
+    """Whether a skill fits its verb and its target, if these are given."""
     if verb and target:
         return skill == f"{verb} {target}"
     return skill.startswith(f"{verb} " if verb else "") and skill.endswith(f" {target}" if target else "")

@@ -22,7 +22,7 @@ class WorldHost:
     Args:
         settings: Name the policy and the limits.
         log: The node's logger.
-        confirm: Asks a person; the answer is why a skill is refused, or nothing if it is approved.
+        confirm: Asks a person; the answer is why a skill is refused; empty: it is approved.
 
     Attributes:
         active: Whether skills may be carried out.
@@ -42,7 +42,7 @@ class WorldHost:
 
     @property
     def leaving(self) -> bool:
-        """Whether something may move in a world that was released."""
+        """Whether something may still move in a released world."""
         return bool(self._leaving)
 
     def load_policy(self) -> None:

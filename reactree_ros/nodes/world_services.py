@@ -50,9 +50,9 @@ class WorldServices:
 
     Args:
         node: The bridge.
-        host: Has the world.
+        host: Holds the world.
         tasks: The world's tasks.
-        topic: Publishes what is observed.
+        topic: Publishes observations.
     """
 
     def __init__(self, node: Node, host: WorldHost, tasks: Tasks, topic: ObservationTopic) -> None:
@@ -70,7 +70,7 @@ class WorldServices:
             node.create_service(kind, f"~/{name}", partial(self._answer, answer), callback_group=group)
 
     async def _answer(self, answer: Answer, request: Any, response: Any) -> Any:
-        """Answer a request; what goes wrong becomes an error code."""
+        """Answer a request; an error becomes an error code."""
         try:
             await answer(request, response)
         except _NotActive as error:
@@ -86,16 +86,16 @@ class WorldServices:
         return self._host.world
 
     async def _said(self, ask: Callable[[], Pending[T]]) -> T:
-        """Wait for what the world says."""
+        """Wait for the world's answer."""
         return (await self._waker.settled(asked(ask))).take()
 
     async def _aside(self, work: Callable[[], T]) -> T:
-        """Do what may take a while: what a task asks for, its simulator has to tell."""
+        """Call a slow function in a thread: some tasks have to ask their simulator."""
         with closing(Worker("task")) as worker:
             return await self._said(lambda: worker.do(work))
 
     async def _reset_in_turn(self, request: ResetWorld.Request, response: ResetWorld.Response) -> None:
-        """Reset the world, one after the other: each tells of its own task."""
+        """Reset the world; concurrent resets wait, so that each reports its own task."""
         while self._resetting is not None:
             await self._waker.settled(self._resetting)
         self._resetting = ended = Pending[None]()
