@@ -1,6 +1,6 @@
-"""Walks through what a robot needs before anything drives it: its servers, types, frames, topics, places and its stop.
+"""Checks everything that a robot needs before it drives: servers, types, frames, topics, places, emergency stop.
 
-Nothing moves: it is listened to what is published, and paths are planned that nobody drives.
+Nothing moves: the check listens to topics, and has paths planned that nobody drives.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from reactree_ros.robot.config import RobotConfig, SkillEntry, StopEntry, load_r
 from reactree_ros.robot.map_file import MapDocument, map_of, notes_of, read_yaml
 from reactree_ros.robot.semantic_map import SemanticMap
 
-#: Lets the node run until something is so, at most for some seconds; returns whether it is.
+#: Spins the node until a condition holds, at most for some seconds; returns whether it holds.
 Until = Callable[[Callable[[], bool], float], bool]
 RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
 
@@ -40,11 +40,11 @@ RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
 def check_robot(
     path: Path, *, patience: float = 5.0, namespace: str = "", args: Sequence[str] | None = None
 ) -> list[Diagnosis]:
-    """Walk through what a robot needs, by a node of its own.
+    """Check a robot, with a node of its own.
 
     Args:
         path: The robot's configuration.
-        patience: Longest wait for whatever should be there, in seconds.
+        patience: Longest wait for each server, topic and transform, in seconds.
         namespace: The robot's namespace.
         args: ROS arguments of the process.
     """
@@ -58,12 +58,12 @@ def check_robot(
 
 
 class Walk:
-    """One walk through what a robot needs.
+    """One check of a robot.
 
     Args:
-        node: The owner of clients and subscriptions; it is in the robot's namespace.
-        until: Lets the node run.
-        patience: Longest wait for whatever should be there, in seconds.
+        node: The owner of clients and subscriptions, in the robot's namespace.
+        until: Spins the node.
+        patience: Longest wait for each server, topic and transform, in seconds.
     """
 
     def __init__(self, node: Node, until: Until, patience: float) -> None:
@@ -73,7 +73,7 @@ class Walk:
         self._found: list[Diagnosis] = []
 
     def walk(self, path: Path) -> list[Diagnosis]:
-        """Look at everything that a configuration names, and say how each is."""
+        """Check everything that a configuration names; returns a diagnosis of each."""
         config = self._or_wrong("configuration", lambda: load_robot(path), "correct that line")
         if config is None:
             return self._found
@@ -101,14 +101,14 @@ class Walk:
         self._found.append(Diagnosis(what, level, said, remedy))
 
     def _map(self, path: str) -> MapDocument:
-        """Read the map of a configuration, and note what in it is a slip more often than not."""
+        """Read the map of a configuration, and note likely slips in it."""
         document = map_of(source := read_yaml(path))
         for note in notes_of(document, source):
             self._add("map", NOTE, note)
         return document
 
     def _appears(self, there: Callable[[], bool]) -> None:
-        """Wait for something that should be there; all that is not there is waited for at the same time."""
+        """Wait for something; the time of all such waits counts together."""
         self._until(there, max(0.0, self._patience - (steady.now() - self._begun)))
 
     def _or_wrong(self, what: str, make: Callable[[], Any], remedy: str) -> Any:
@@ -126,7 +126,7 @@ class Walk:
             self._server(what, entry.action, entry.service, entry.type)
 
     def _server(self, what: str, action: str, service: str, kind: str) -> bool:
-        """Look whether one server of a type answers to a name."""
+        """Check that one server of a type has a name."""
         full = self._node.resolve_topic_name(action) if action else self._node.resolve_service_name(service)
         word = "action" if action else "service"
         self._appears(lambda: full in self._offered(action))
@@ -150,7 +150,7 @@ class Walk:
     # ------------------------------------------------------------------ topics
 
     def _published(self, what: str, topic: str, kind: str) -> list[Any]:
-        """Return who publishes a topic with its type; whatever else is found is wrong."""
+        """Return the publishers of a topic, if all have its type; everything else is wrong."""
         full = self._node.resolve_topic_name(topic)
         self._appears(lambda: bool(self._node.get_publishers_info_by_topic(full)))
         publishers = self._node.get_publishers_info_by_topic(full)
@@ -259,7 +259,7 @@ class Walk:
         return True
 
     def _robot(self, config: RobotConfig, perception: Perception, map: SemanticMap) -> None:
-        """Look whether it is known where the robot is, and whether that is on the map."""
+        """Check that the robot's pose is known, and in a room of the map."""
         what = "where it is"
         if config.pose is not None and not self._published(what, config.pose.topic, config.pose.type):
             return
@@ -381,7 +381,7 @@ class Walk:
 
 
 def _perhaps(name: str, others: Sequence[str]) -> str:
-    """Say which of other names may be meant; empty if none is like it."""
+    """Return a hint at similar names; empty: there is none."""
     last = name.rpartition("/")[2]
     alike = [one for one in others if one.rpartition("/")[2] == last] or difflib.get_close_matches(name, others)
     return f", or write its name: {' or '.join(sorted(alike)[:3])}" if alike else ""

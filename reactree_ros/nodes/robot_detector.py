@@ -13,9 +13,9 @@ from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.robot_goals import ActionOf, Server, ServiceOf, Underway
 from reactree_ros.nodes.robot_topics import DetectionReader
 
-#: So many looks may be under way that the detector does not end.
+#: Most looks that may be under way because the detector does not end them.
 MOST = 3
-#: A warning that would be given again and again is given so often, in seconds.
+#: Time between two equal warnings, in seconds.
 WARNING_PERIOD = 10.0
 
 
@@ -49,7 +49,7 @@ class DetectorClient:
         self._looks: list[Underway] = []
 
     def begin(self) -> None:
-        """Look; a look that is under way is given up for it."""
+        """Begin a look; one that is under way is given up."""
         self.stop()
         if len(self._looks) >= MOST:
             self._warn(f"{self.server.name} is not asked: it has not answered {MOST} times")
@@ -60,13 +60,13 @@ class DetectorClient:
         look.result.add_done_callback(lambda _: self._answered(look))
 
     def stop(self) -> None:
-        """Give up what is under way."""
+        """Give up all looks."""
         for look in self._looks:
             if not look.stopping:
                 self.server.stop(look)
 
     def watch(self) -> None:
-        """Look after what is under way; to be called regularly."""
+        """Watch the looks; to be called regularly."""
         for look in self._looks:
             self.server.watch(look)
         self._looks = [look for look in self._looks if not look.over]

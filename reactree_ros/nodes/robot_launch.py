@@ -17,7 +17,7 @@ from reactree_ros.nodes.launching import Arguments, NodeArguments, Robots, befor
 from reactree_ros.robot.config import StartEntry, load_robot
 
 #: Launch arguments that name one robot, or several.
-ROBOT = ("robot", "", "a robot that comes with the package, e.g. pyrobosim, instead of a robot_config", ())
+ROBOT = ("robot", "", "a robot of this package, e.g. pyrobosim, instead of a robot_config", ())
 ROBOTS = (
     "robots",
     "",

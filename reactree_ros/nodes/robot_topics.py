@@ -31,7 +31,7 @@ from reactree_ros.robot.config import DETECTION_ARRAY, BatteryTopic, DetectionEn
 from reactree_ros.robot.map_file import TrackingEntry
 from reactree_ros.robot.poses import Pose
 
-#: Reads a pose; with the frame of one that names none. None: it is no pose.
+#: Reads a pose from a message, with the frame of a pose that names none. None: it is no pose.
 PoseReader = Callable[[Any, str], Pose | None]
 
 
@@ -73,10 +73,10 @@ def _itself(msg: Any) -> Any:
 
 
 def pose_reader(kind: Any, path: str, where: str) -> PoseReader:
-    """Return what reads a pose from a field of a message; from the message itself where no field is named.
+    """Return a reader of the pose in a field of a message; without a field, of the message itself.
 
     Raises:
-        UserError: The type has no such field, or that is no pose.
+        UserError: The type has no such field, or the field is no pose.
     """
     read: Callable[[Any], Any] = _itself
     name = type_name(kind)
@@ -91,7 +91,7 @@ def pose_reader(kind: Any, path: str, where: str) -> PoseReader:
 
 
 def frame_of(msg: Any) -> str:
-    """Return the frame of a message's header; empty if it has none."""
+    """Return the frame in a message's header; empty: there is none."""
     return str(msg.header.frame_id) if hasattr(msg, "header") else ""
 
 
@@ -196,7 +196,7 @@ def _field(kind: Any, path: str, fits: Callable[[Any], bool], where: str) -> Cal
 
 
 def _of_array(msg: Any, frame: str) -> Any:
-    """Yield what a ``vision_msgs/msg/Detection3DArray`` says: of each detection what it most likely is."""
+    """Yield the detections of a ``vision_msgs/msg/Detection3DArray``, each by its best hypothesis."""
     for detection in msg.detections:
         best = max(detection.results, key=lambda result: result.hypothesis.score, default=None)
         if best is None:
