@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from reactree_ros.episode import Builder, Episode
@@ -13,7 +13,7 @@ from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
 from reactree_ros.run_spec import RunSpec
 from reactree_ros.world.port import World
-from reactree_ros.world.spec import Place
+from reactree_ros.world.spec import Place, Task
 
 
 def assemble(
@@ -70,17 +70,19 @@ def make_world(spec: RunSpec, place: Place | None = None) -> World:
     if spec.world is None:
         raise UserError("nobody knows which world it is, so it cannot be made again")
     spec.check_said("world")
-    task_id: Any = spec.task_id
+    task_id = spec.task_id
+    if isinstance(task_id, str):
+        raise UserError(f"there is no task {task_id!r}; the tasks of '{spec.world.name}' have numbers")
     if place is None:
         chosen, settings = spec.world.chosen()
         if spec.world.kind == "suite":
-            return cast("World", chosen.make_world(_task_of(chosen.tasks(settings), task_id)))
+            return _of_suite(chosen, chosen.tasks(settings), task_id)
         place = Place.of(chosen, settings)
     task = place.choose(spec.instruction)[0] if task_id is None else place.task(task_id)
     return place.make(task, scored=task_id is not None)
 
 
-def _task_of(tasks: Any, task_id: Any) -> Any:
-    if task_id not in tasks:
-        raise UserError(f"the suite has no task {task_id}")
-    return tasks[task_id]
+def _of_suite(suite: Any, tasks: Mapping[int, Task], task_id: int | None) -> World:
+    if task_id is None or task_id not in tasks:
+        raise UserError(f"there is no task {task_id} in the suite '{suite.name}' with these settings")
+    return cast("World", suite.make_world(tasks[task_id]))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -79,7 +80,7 @@ class RunSpec(Settings):
         task_name: The type of the task.
         house: The house, if the world names its houses.
         planner: Who plans, with its options.
-        working_memory: Whether the planner remembers where things were seen; if left out, as the planner's name says.
+        working_memory: Whether the planner remembers where things were seen; if None is given, its name decides.
         options: Limits, seed and all else that holds for a whole run.
         world: The world, or the task suite that makes it; None: nobody knows how to make it again.
         policy: The skill policy that guards the world; None: every skill is carried out.
@@ -119,7 +120,8 @@ class RunSpec(Settings):
             fields = {**fields, "options": TreeOptions(**dict(options))}
         if fields.get("recorded"):  # a replay may bring a planner of its own
             return fields
-        return {"working_memory": planner(fields["planner"]).working_memory, **fields}
+        remembers = planner(fields["planner"]).working_memory
+        return {**fields, "working_memory": remembers} if fields.get("working_memory") is None else fields
 
     @classmethod
     def in_place(
@@ -191,27 +193,27 @@ class RunSpec(Settings):
         llm = {} if self.llm is None else {"llm": self.llm.name, **self.llm.settings}
         return {"world": world, "llm": llm, "memory": self.memory, "parent": self.parent}
 
-    def unsaid(self) -> Iterator[tuple[str, str, Any]]:
-        """Yield what only a record says and what may start, open, load or send something: field, setting, value.
+    def unsaid(self, field: Literal["world", "llm", "planner"]) -> dict[str, Any]:
+        """Return those settings of a field that only a record says, and that may start, open, load or send something.
 
         Raises:
-            UserError: The record names a world, language model or planner that is not here.
+            UserError: The field names something that is not here.
         """
-        if self.recorded:
-            for field, one in (("world", self.world), ("llm", self.llm)):
-                yield from ((field, *found) for found in (one.reaching() if one else {}).items())
-            yield from (("planner", *found) for found in planner(self.planner).reaching().items())
+        one = planner(self.planner) if field == "planner" else getattr(self, field)
+        found: dict[str, Any] = one.reaching() if self.recorded and one is not None else {}
+        return found
 
-    def check_said(self, field: str) -> None:
+    def check_said(self, field: Literal["world", "llm", "planner"]) -> None:
         """Look whether a field may be used: nothing that only a record says may start, open, load or send something.
 
         Raises:
-            UserError: Only a record says it.
+            UserError: Only a record says it, or the field names something that is not here.
         """
-        if found := [name for of, name, _ in self.unsaid() if of == field]:
+        if found := self.unsaid(field):
+            hint = f"; `reactree fork RUN --at DECISION --planner {shlex.quote(self.planner)}` begins anew with them"
             raise UserError(
-                f"{self.recorded}: its {field}'s settings {', '.join(found)} would start, open, load or send something, "
-                "and a record may not decide that by itself"
+                f"{self.recorded}: its {field}'s settings {', '.join(found)} would start, open, load or send "
+                f"something, and a record may not decide that by itself{hint if field == 'planner' else ''}"
             )
 
     def chosen_planner(self) -> Planner:

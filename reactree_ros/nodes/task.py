@@ -173,11 +173,6 @@ def asked_for(goal: ExecuteTask.Goal) -> str:
     return f"the instruction of task {goal.task_id}" if goal.task_id >= 0 else "the instruction of the bridge's task"
 
 
-def with_score(about: dict[str, Any], scored: bool) -> dict[str, Any]:
-    """Return what a record says of world and language model, with whether the world's goal is what is asked for."""
-    return about | {"world": about["world"] and {**about["world"], "scored": scored}}
-
-
 def record_of(goal: ExecuteTask.Goal) -> Record:
     """Read the record that a goal goes on from.
 
@@ -191,19 +186,46 @@ def record_of(goal: ExecuteTask.Goal) -> Record:
     return read_record(goal.resume)
 
 
-def options_of_goal(goal: ExecuteTask.Goal, settings: TaskSettings) -> TreeOptions:
-    """Return the options of a goal.
+def spec_of_goal(
+    goal: ExecuteTask.Goal,
+    settings: TaskSettings,
+    *,
+    task: ResetWorld.Response | None = None,
+    model: Introduction | None = None,
+    world: Mapping[str, Any] | None = None,
+) -> RunSpec:
+    """Return what the run of a goal is.
+
+    Args:
+        goal: The goal.
+        settings: What holds if the goal does not say otherwise.
+        task: The task that the bridge's world was reset to; None: it was not.
+        model: What the inference node says of the language model; None: nothing yet.
+        world: What the bridge says of its world; likewise.
 
     Raises:
-        UserError: An option makes no sense.
+        UserError: The goal makes no sense.
     """
     if goal.task_id < -1:
         raise UserError(f"task_id is {goal.task_id}; it must be one of the tasks of the bridge's world, or -1")
     if goal.working_memory > ExecuteTask.Goal.WORKING_MEMORY_OFF:
         raise UserError(f"working_memory is {goal.working_memory}; it must be one of the constants (0, 1, 2)")
+    model = model or Introduction()
+    chosen = planner(as_trained(goal.planner or settings.planner, model.trained_for) or PLANNER)
     values = {name: getattr(settings, name) for name in RunOptions.model_fields}
     values |= {name: getattr(goal, name) for name in _OF_A_GOAL if getattr(goal, name)}
-    return TreeOptions(**values)
+    task_id = goal.task_id if task is None else task.task_id
+    return RunSpec(
+        instruction=(goal.instruction.strip() or (task.instruction if task else "")).strip(),
+        task_id=None if task_id < 0 else task_id,
+        task_name=(task.task_name if task else "") or "instruction",
+        planner=chosen.name,
+        working_memory=remembers(goal, settings, chosen),
+        options=TreeOptions(**values),
+        memory=settings_memory,
+        person=asks(chosen),
+        **surroundings(world, model.settings, where="the bridge"),
+    )
 
 
 def asks(chosen: Planner) -> bool:

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from py_trees.common import Status
+
 from reactree_ros.assembly import assemble
 from reactree_ros.episode import Builder, Episode
 from reactree_ros.errors import UserError

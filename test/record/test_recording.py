@@ -583,9 +583,7 @@ def whole_events() -> list[dict[str, Any]]:
 
 def test_what_is_not_where_the_record_has_it_is_told() -> None:
     record, standing = left_of(60)
-    way = WayBack(
-        record, stop_of(record), world=standing, model=ExpertModel(), write=Kept().write, later=True
-    )
+    way = WayBack(record, stop_of(record), world=standing, model=ExpertModel(), write=Kept().write, later=True)
     known = Moment.after(record.events).known
     one, other = [thing.seen for thing in known.values() if thing.seen.room and not thing.seen.held][:2]
     now = Observation("", seen=(one, dataclasses.replace(other, room="cellar 1", place=None)))
