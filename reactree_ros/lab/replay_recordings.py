@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from reactree_ros.agent.decision import Act
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
@@ -18,7 +19,6 @@ from reactree_ros.household.vocabulary import class_of_word
 from reactree_ros.lab.recordings import RecordedNode, RecordedRun, ReplayError
 from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.llm.recording import RecordingModel
-from reactree_ros.record.schema import Event
 from reactree_ros.run_spec import RunSpec
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import AS_RECORDED
@@ -38,7 +38,7 @@ def episode_of(
     variant: str,
     *,
     world: World | None = None,
-    write: Callable[[Event], None] | None = None,
+    **recording: Any,
 ) -> Episode:
     """Make the episode of a recorded run, which says what was said then.
 
@@ -46,7 +46,7 @@ def episode_of(
         recorded: The run.
         variant: Name of what was recorded, e.g. ``reactree_wm``.
         world: Where; None: in the recorded world, where the answers to recalls come from the recording, too.
-        write: Takes the events of its record.
+        recording: What takes its record; see :func:`~reactree_ros.assembly.assemble`.
     """
     transcripts = [node.transcript for node in recorded.nodes]
     decisions, steps = recorded.limits
@@ -62,7 +62,7 @@ def episode_of(
         spec,
         model=RecordingModel(said.text for transcript in transcripts for said in transcript.said),
         world=world or RecordedWorld(transcripts, recorded.household),
-        write=write,
+        **recording,
     )
 
 
