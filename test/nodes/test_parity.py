@@ -205,11 +205,12 @@ def test_the_small_model_is_the_same_over_ros_as_in_this_process(
     monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
     monkeypatch.setenv("VLLM_CPU_OMP_THREADS_BIND", "nobind")
     chosen = model_by_name(llm, **given)
-    if missing := [one for one in chosen.spec.needs if importlib.util.find_spec(one) is None]:
+    spec, settings = chosen.chosen()
+    if missing := [one for one in spec.needs if importlib.util.find_spec(one) is None]:
         pytest.skip(f"needs {', '.join(missing)}")
     file = tmp_path / "house.json"
     file.write_text(json.dumps(generate_house(seed=9_000_100, tasks=SMALL_TASKS)), encoding="utf-8")
-    trained_for, *_ = chosen.spec.trained_for(chosen.settings)
+    trained_for, *_ = spec.trained_for(settings)
     inference = graph.inference(llm=llm, active=False, **given)
     assert inference.trigger_configure() == TransitionCallbackReturn.SUCCESS
     activated = TransitionCallbackReturn.SUCCESS
@@ -217,7 +218,7 @@ def test_the_small_model_is_the_same_over_ros_as_in_this_process(
     graph.bridge(tasks=str(file))
     graph.planner(save_to=str(tmp_path / "ros"))
     compare = Comparison(graph, tmp_path, file)
-    model = make_model(chosen.spec, chosen.settings)
+    model = make_model(spec, settings)
     try:
         results = [compare(task, model=model, llm=chosen, trained_for=trained_for) for task in load_tasks(file)]
     finally:
