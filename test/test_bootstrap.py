@@ -20,7 +20,7 @@ from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, Reply, ServerUnavailable
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.pending import Pending
-from reactree_ros.planners.spec import planner
+from reactree_ros.run_spec import RunSpec
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, World, WorldError
 from reactree_ros.world.spec import Task
@@ -74,13 +74,8 @@ def bootstrap(
     make_world: Callable[[Any], World] = SymbolicWorld,
     max_decisions: int = 0,
 ) -> Bootstrap:
-    return Bootstrap(
-        memory,
-        model=model or Counting(),
-        planner=planner(name),
-        make_world=make_world,
-        options=TreeOptions(max_decisions=max_decisions),
-    )
+    spec = RunSpec(planner=name, options=TreeOptions(max_decisions=max_decisions))
+    return Bootstrap(memory, spec, model=model or Counting(), make_world=make_world)
 
 
 def test_a_tree_leaves_what_every_agent_node_went_through(memory: EpisodicMemory) -> None:

@@ -15,7 +15,7 @@ from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, ta
 from reactree_ros.cli.run import Planner
 from reactree_ros.errors import UserError
 from reactree_ros.registry import SUITES
-from reactree_ros.tree.options import RunOptions, TreeOptions
+from reactree_ros.tree.options import RunOptions
 
 app = typer.Typer(add_completion=False)
 
@@ -39,24 +39,26 @@ def bootstrap(
     where the memory is empty in the end, or a run broke off.
     """
     from reactree_ros.bootstrap import Bootstrap
+    from reactree_ros.run_spec import RunSpec, Selection
 
     chosen = chosen_planner(planner, llm)
+    spec = RunSpec(
+        planner=chosen.name,
+        options=options,
+        world=Selection.of("suite", *suite),
+        llm=Selection.of("llm", *llm),
+        memory=str(memory),
+    )
     suite.spec.check_installed()
     todo = suite.spec.tasks(suite.settings)
     if seed_memory is not None and not seed_memory.exists():
         raise UserError(f"--seed-memory {seed_memory}: there is no such file")
     with (
-        open_model(llm) as model,
+        open_model(*llm) as model,
         open_memory(memory) as episodic,
         open_memory(seed_memory) if seed_memory else nullcontext() as other,
     ):
-        one = Bootstrap(
-            episodic,
-            model=model,
-            planner=chosen,
-            make_world=suite.spec.make_world,
-            options=TreeOptions(**dict(options)),
-        )
+        one = Bootstrap(episodic, spec, model=model, make_world=suite.spec.make_world)
         begun_with = one.begin_with(other) if other is not None else 0
         before, attempts = len(episodic), []
         with progress("Bootstrapping") as advance:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.srv import ResetWorld
 
 from reactree_ros.agent.budget import LIMITS
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
+from reactree_ros.llm.trained import as_trained
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.adapters import Introduction
 from reactree_ros.nodes.record_topic import RecordTopic
-from reactree_ros.nodes.settings import TaskSettings
+from reactree_ros.nodes.settings import PLANNER, TaskSettings
 from reactree_ros.nodes.waiting import Awaited
 from reactree_ros.pending import Pending
-from reactree_ros.planners.spec import AgentNodeSettings, Planner
+from reactree_ros.planners.spec import AgentNodeSettings, Planner, planner
 from reactree_ros.record.going_on import WayBack
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import RecordFile
+from reactree_ros.run_spec import RunSpec, surroundings
 from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.verdict import EpisodeEnd, verdict_of
 from reactree_ros.view.steering import Steering
@@ -173,11 +178,6 @@ def asked_for(goal: ExecuteTask.Goal) -> str:
     return f"the instruction of task {goal.task_id}" if goal.task_id >= 0 else "the instruction of the bridge's task"
 
 
-def with_score(about: dict[str, Any], scored: bool) -> dict[str, Any]:
-    """Return what a record says of world and language model, with whether the world's goal is what is asked for."""
-    return about | {"world": about["world"] and {**about["world"], "scored": scored}}
-
-
 def record_of(goal: ExecuteTask.Goal) -> Record:
     """Read the record that a goal goes on from.
 
@@ -191,19 +191,53 @@ def record_of(goal: ExecuteTask.Goal) -> Record:
     return read_record(goal.resume)
 
 
-def options_of_goal(goal: ExecuteTask.Goal, settings: TaskSettings) -> TreeOptions:
-    """Return the options of a goal.
+def limits_of(goal: ExecuteTask.Goal) -> dict[str, Any]:
+    """Return the limits that a goal has of its own."""
+    return {name: getattr(goal, name) for name in LIMITS if getattr(goal, name)}
+
+
+def spec_of_goal(
+    goal: ExecuteTask.Goal,
+    settings: TaskSettings,
+    *,
+    task: ResetWorld.Response | None = None,
+    model: Introduction | None = None,
+    world: Mapping[str, Any] | None = None,
+    memory: str = "",
+) -> RunSpec:
+    """Return what the run of a goal is.
+
+    Args:
+        goal: The goal.
+        settings: What holds if the goal does not say otherwise.
+        task: The task that the bridge's world was reset to; None: it was not.
+        model: What the inference node says of the language model; None: nothing yet.
+        world: What the bridge says of its world; likewise.
+        memory: The episodic memory of the planner; empty: none.
 
     Raises:
-        UserError: An option makes no sense.
+        UserError: The goal makes no sense.
     """
     if goal.task_id < -1:
         raise UserError(f"task_id is {goal.task_id}; it must be one of the tasks of the bridge's world, or -1")
     if goal.working_memory > ExecuteTask.Goal.WORKING_MEMORY_OFF:
         raise UserError(f"working_memory is {goal.working_memory}; it must be one of the constants (0, 1, 2)")
+    model = model or Introduction()
+    chosen = planner(as_trained(goal.planner or settings.planner, model.trained_for) or PLANNER)
     values = {name: getattr(settings, name) for name in RunOptions.model_fields}
     values |= {name: getattr(goal, name) for name in _OF_A_GOAL if getattr(goal, name)}
-    return TreeOptions(**values)
+    task_id = goal.task_id if task is None else task.task_id
+    return RunSpec(
+        instruction=goal.instruction.strip() or ("" if task is None else task.instruction.strip()),
+        task_id=None if task_id < 0 else task_id,
+        task_name=(task.task_name if task else "") or "instruction",
+        planner=chosen.name,
+        working_memory=remembers(goal, settings, chosen),
+        options=TreeOptions(**values),
+        memory=memory,
+        person=asks(chosen),
+        **surroundings(world, model.settings, where="the bridge"),
+    )
 
 
 def asks(chosen: Planner) -> bool:

@@ -14,6 +14,7 @@ class TaskMemory:
         path: The file; empty: there is no memory.
 
     Attributes:
+        name: Its path.
         store: The memory; None: there is none.
 
     Raises:
@@ -21,6 +22,7 @@ class TaskMemory:
     """
 
     def __init__(self, path: str) -> None:
+        self.name = path
         self.store = _opened(path) if path else None
         self._examples: EpisodicExamples | None = None
 

@@ -11,11 +11,10 @@ from py_trees.common import Status
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
 
-from reactree_ros.agent.budget import LIMITS
-from reactree_ros.episode import Episode
+from reactree_ros.assembly import assemble
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModelError
-from reactree_ros.llm.trained import as_trained, strange
+from reactree_ros.llm.trained import strange
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.adapters import Introduction, RosLanguageModel, RosWorld
 from reactree_ros.nodes.parameters import settings_of
@@ -23,17 +22,15 @@ from reactree_ros.nodes.record_topic import RecordTopic
 from reactree_ros.nodes.reporter import id_of
 from reactree_ros.nodes.ros_person import RosPerson
 from reactree_ros.nodes.ros_team import RosTeam
-from reactree_ros.nodes.settings import PLANNER, TaskSettings
+from reactree_ros.nodes.settings import TaskSettings
 from reactree_ros.nodes.task import (
     ERROR_CODES,
     STOPPED,
     Task,
-    asks,
-    options_of_goal,
+    limits_of,
     record_of,
-    remembers,
     result_of,
-    with_score,
+    spec_of_goal,
 )
 from reactree_ros.nodes.task_control import TaskControl
 from reactree_ros.nodes.task_display import TaskDisplay
@@ -41,11 +38,10 @@ from reactree_ros.nodes.task_memory import TaskMemory
 from reactree_ros.nodes.task_queue import TaskQueue
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.pending import Pending
-from reactree_ros.planners.spec import planner
-from reactree_ros.record.going_on import WayBack, more_than, options_of, stop_of
+from reactree_ros.record.going_on import WayBack, resumed, stop_of
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import household_to_dict
-from reactree_ros.record.writer import Recorder
+from reactree_ros.run_spec import surroundings
 from reactree_ros.verdict import EpisodeEnd
 from reactree_ros.view.steering import Steering
 from reactree_ros.world.port import WorldError
@@ -99,50 +95,43 @@ class TaskRunner:
             WorldError: The bridge does not answer.
         """
         goal, settings = task.goal_handle.request, settings_of(self._node, TaskSettings)
-        named, options = goal.planner or settings.planner, options_of_goal(goal, settings)
-        chosen = planner(named or PLANNER)
         record = record_of(goal) if goal.resume else None
-        instruction, task_id, task_name = goal.instruction, goal.task_id, "instruction"
+        spec = spec_of_goal(goal, settings) if record is None else resumed(record, limits_of(goal))
         with suppress(WorldError):  # a bridge that is gone, or still busy, says so when it is asked for something
             await self._answered(task, self._world.at_rest(), settings.decision_timeout)
-        if not task.stopped and record is None and (task_id >= 0 or not instruction.strip()):
-            reset = await self._answered(task, self._world.reset_to(task_id), settings.skill_timeout)
-            instruction = instruction if instruction.strip() else reset.instruction
-            task_id, task_name = reset.task_id, reset.task_name or task_name
+        reset = None
+        if not task.stopped and record is None and (spec.task_id is not None or not spec.instruction):
+            reset = await self._answered(task, self._world.reset_to(goal.task_id), settings.skill_timeout)
         model = await self._introduced(task) if not task.stopped else Introduction()
-        if record is None and (meant := as_trained(named, model.trained_for)):
-            chosen = planner(meant)
-            if said := strange(meant, model.trained_for):
-                self._node.get_logger().warning(f"planner {said}")
         if not task.stopped:
             await self._answered(task, self._world.learn(), settings.decision_timeout)
         if not task.stopped:
-            about = {"world": self._world.about, "llm": dict(model.settings)}
+            until = 0 if record is None else self._end_of(record)
+            about, memory = self._world.about, self._memory.name
+            if record is None:
+                spec = spec_of_goal(goal, settings, task=reset, model=model, world=about, memory=memory)
+                if said := strange(spec.planner, model.trained_for):
+                    self._node.get_logger().warning(f"planner {said}")
+            else:
+                spec = spec.but(memory=memory, **surroundings(about, model.settings, where="the bridge"))
             task.steering = Steering(self._model, paused=bool(self._control.paused))
             given: dict[str, Any] = {
                 "world": self._world,
                 "model": task.steering,
-                "person": self._person if record is not None or asks(chosen) else None,
+                "person": self._person,
                 "memory": self._memory.store,
                 "listener": self._display.clear(task),
                 "tree": self._display.tree,
                 "growth": self._display.growth,
+                **task.writing(self._record, settings.save_to),
             }
             if record is not None:
-                task.way = self._way_back(task, record, about, settings.save_to, given)
+                told = f"goes on with the run {record.run['id']}; no skill is carried out again"
+                self._node.get_logger().info(f"goal {id_of(task.goal_handle)} {told}")
+                task.way = WayBack(record, until, spec, later=True, **given)
                 task.episode = task.way.episode
             else:
-                task.episode = Episode(
-                    instruction.strip(),
-                    planner=chosen,
-                    options=options,
-                    working_memory=remembers(goal, settings, chosen),
-                    record=Recorder(**task.writing(self._record, settings.save_to), **with_score(about, task_id >= 0)),
-                    task_id=None if task_id < 0 else task_id,
-                    task_name=task_name,
-                    examples=self._memory.examples(options),
-                    **given,
-                )
+                task.episode = assemble(spec, examples=self._memory.examples(spec.options), **given)
             self._display.begin(task)
             task.episode.context.wake = self._wake
             if task.way is None:
@@ -180,30 +169,16 @@ class TaskRunner:
             self._node.get_logger().warning(f"neither record nor planner follow from the language model: {why}")
             return Introduction()
 
-    def _way_back(
-        self, task: Task, record: Record, about: dict[str, Any], folder: str, given: dict[str, Any]
-    ) -> WayBack:
-        """Begin to bring a run to where its record ends; no skill of it is carried out again.
+    def _end_of(self, record: Record) -> int:
+        """Return how many events of a record lead to where its run is resumed.
 
         Raises:
             UserError: The run cannot be resumed, or was in another household.
         """
-        goal, household = task.goal_handle.request, self._world.household
+        household = self._world.household
         if json.loads(json.dumps(household_to_dict(household))) != record.run["household"]:
-            raise UserError(f"{goal.resume}: was in another household than '{household.name}' of this bridge")
-        limits = more_than(record, {name: getattr(goal, name) for name in LIMITS if getattr(goal, name)})
-        told = f"goal {id_of(task.goal_handle)} goes on with the run {record.run['id']}; no skill is carried out again"
-        self._node.get_logger().info(told)
-        return WayBack(
-            record,
-            stop_of(record),
-            about=with_score(about, record.run["task_id"] is not None),
-            limits=limits,
-            later=True,
-            examples=self._memory.examples(options_of(record)),
-            **task.writing(self._record, folder),
-            **given,
-        )
+            raise UserError(f"{record.name}: was in another household than '{household.name}' of this bridge")
+        return stop_of(record)
 
     def _return(self, task: Task) -> None:
         """Bring a resumed run nearer to where it was."""

@@ -44,7 +44,7 @@ from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.recorded import import_experiences, recorded_success
 from reactree_ros.record import events
 from reactree_ros.record.export import experiences_of, texts_of, training_lines, write_pictures
-from reactree_ros.record.going_on import decision_of, more_than, options_of, stop_of
+from reactree_ros.record.going_on import decision_of, resumed, stop_of
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.player import replay
 from reactree_ros.record.reader import follow, read_record
@@ -159,7 +159,7 @@ def _read_record(path: Path) -> None:
         lambda: (experiences_of(moment), texts_of(moment)),
         lambda: told_by(record.events),
         lambda: list(lines_of(record.events, Run(house=house_of(record), task="1", planner="reactree"))),
-        lambda: (options_of(record), more_than(record, {})),
+        lambda: resumed(record, {}),
         lambda: achieved(record),
         lambda: stop_of(record),
         lambda: decision_of(record, 1),

@@ -15,7 +15,7 @@ from reactree_ros.llm.fallback import Backup, FallbackModel
 from reactree_ros.llm.port import DecisionRequest, InvalidReply, LanguageModel, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
-from reactree_ros.record.going_on import go_on, more_than, stop_of
+from reactree_ros.record.going_on import go_on, more_than, resumed, stop_of
 from reactree_ros.record.player import replay
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import error_from_dict, error_to_dict
@@ -222,8 +222,8 @@ def test_such_an_end_is_recorded_played_again_and_gone_on_with(end: str) -> None
     later: list[dict[str, Any]] = []
     until = stop_of(record)
     with ScriptedWorld() as world:
-        given: dict[str, Any] = {"world": world, "model": Costly(**COUNTS), "write": later.append, "about": {}}
-        again = go_on(record, until, limits=more, **given)
+        given: dict[str, Any] = {"world": world, "model": Costly(**COUNTS), "write": later.append}
+        again = go_on(record, until, resumed(record, {}), **given)
         before = again.context.budget.decisions
         for _ in range(6):
             again.tick()
