@@ -10,16 +10,17 @@ from rclpy.node import Node
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
 from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.diagnostics import Diagnostics
 from reactree_ros.nodes.heartbeat import Heartbeat, Lives
 from reactree_ros.nodes.parameters import declare, settings_of
+from reactree_ros.nodes.reporter import Reporter
 from reactree_ros.nodes.ros_person import RosPerson
 from reactree_ros.nodes.ros_team import RosTeam
 from reactree_ros.nodes.settings import PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.task import SHUTDOWN
 from reactree_ros.nodes.task_control import TaskControl
-from reactree_ros.nodes.task_diagnostics import TaskDiagnostics
-from reactree_ros.nodes.task_display import TaskDisplay
+from reactree_ros.nodes.task_diagnostics import report_of
 from reactree_ros.nodes.task_memory import TaskMemory
 from reactree_ros.nodes.task_queue import TaskQueue
 from reactree_ros.nodes.task_runner import LAST_SCORE, TaskRunner
@@ -105,8 +106,8 @@ class PlannerNode(Node):
         self._queue = TaskQueue(settings.on_busy, settings.queue_size)
         control = TaskControl(self, self._queue, halted=self._world.halted, wake=self._wake.trigger)
         self._person = RosPerson(self, self.heartbeat, control.take_in)
-        self._display = TaskDisplay(self)
-        self._made.callback(self._display.close)
+        self._reporter = Reporter(self)
+        self._made.callback(self._reporter.close)
         self._runner = TaskRunner(
             self,
             self._queue,
@@ -115,15 +116,17 @@ class PlannerNode(Node):
             person=self._person,
             memory=self._memory,
             control=control,
-            display=self._display,
+            reporter=self._reporter,
             wake=self._wake.trigger,
         )
         steady.every(self, 1.0 / settings.tick_rate, self._regular_tick)
         steady.every(self, LOOK_PERIOD, self._calls.watch)
-        server = TaskServer(self, self._queue, self._runner.carry_out, wake=self._wake.trigger, ended=self._display.end)
+        server = TaskServer(
+            self, self._queue, self._runner.carry_out, wake=self._wake.trigger, ended=self._reporter.end
+        )
         self._made.callback(self._leave)
         self._made.callback(server.close)
-        TaskDiagnostics(self, self._queue, server, control, self._living)
+        Diagnostics(self, "task", lambda: report_of(self._queue, server.last, control.held(), self._living()))
 
     def _tick(self) -> None:
         """Tick the task that runs."""
@@ -132,7 +135,7 @@ class PlannerNode(Node):
 
     def _regular_tick(self) -> None:
         self._tick()
-        self._display.look_for_watchers(show=self._queue.running is None)
+        self._reporter.look_for_watchers(show=self._queue.running is None)
 
     def _living(self) -> dict[str, bool]:
         """Say of each bridge and of the inference node whether it lives."""

@@ -57,7 +57,7 @@ class Task:
     Attributes:
         goal_handle: The goal.
         episode: What it comes to; None before it has begun.
-        way: How a run that is gone on with comes to where it was; None: it begins anew.
+        way: Brings a resumed run to its place; None: the run is new.
         steering: Lets a person decide when it goes on, and what is decided; None before it has begun.
         ended: Set when the episode has ended.
         stopped: Error code and message, where it is to stop before its end.
@@ -81,7 +81,7 @@ class Task:
 
     @property
     def returning(self) -> bool:
-        """Whether it is not yet where the run was that it goes on with."""
+        """Whether a resumed run is not yet at its place."""
         return self.way is not None and not self.way.arrived
 
     def interrupt(self) -> None:

@@ -19,7 +19,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.adapters import Introduction, RosLanguageModel, RosWorld
 from reactree_ros.nodes.parameters import settings_of
 from reactree_ros.nodes.record_topic import RecordTopic
-from reactree_ros.nodes.reporter import id_of
+from reactree_ros.nodes.reporter import Reporter, id_of
 from reactree_ros.nodes.ros_person import RosPerson
 from reactree_ros.nodes.ros_team import RosTeam
 from reactree_ros.nodes.settings import TaskSettings
@@ -33,7 +33,6 @@ from reactree_ros.nodes.task import (
     spec_of_goal,
 )
 from reactree_ros.nodes.task_control import TaskControl
-from reactree_ros.nodes.task_display import TaskDisplay
 from reactree_ros.nodes.task_memory import TaskMemory
 from reactree_ros.nodes.task_queue import TaskQueue
 from reactree_ros.nodes.waiting import Waker
@@ -65,7 +64,7 @@ class TaskRunner:
         person: Whom goal nodes may ask.
         memory: Where examples come from.
         control: Knows whether a task begins paused.
-        display: Shows the task.
+        reporter: Shows the task.
         wake: Has the planner tick soon.
     """
 
@@ -79,11 +78,11 @@ class TaskRunner:
         person: RosPerson,
         memory: TaskMemory,
         control: TaskControl,
-        display: TaskDisplay,
+        reporter: Reporter,
         wake: Callable[[], None],
     ) -> None:
         self._node, self._queue, self._world, self._model, self._person = node, queue, world, model, person
-        self._memory, self._control, self._display, self._wake = memory, control, display, wake
+        self._memory, self._control, self._reporter, self._wake = memory, control, reporter, wake
         self._record = RecordTopic(node)
         self._waker = Waker(node)
 
@@ -114,15 +113,16 @@ class TaskRunner:
                     self._node.get_logger().warning(f"planner {said}")
             else:
                 spec = spec.but(memory=memory, **surroundings(about, model.settings, where="the bridge"))
+            self._reporter.clear(task)
             task.steering = Steering(self._model, paused=bool(self._control.paused))
             given: dict[str, Any] = {
                 "world": self._world,
                 "model": task.steering,
                 "person": self._person,
                 "memory": self._memory.store,
-                "listener": self._display.clear(task),
-                "tree": self._display.tree,
-                "growth": self._display.growth,
+                "listener": self._reporter,
+                "tree": self._reporter.tree,
+                "growth": self._reporter.growth,
                 **task.writing(self._record, settings.save_to),
             }
             if record is not None:
@@ -132,7 +132,7 @@ class TaskRunner:
                 task.episode = task.way.episode
             else:
                 task.episode = assemble(spec, examples=self._memory.examples(spec.options), **given)
-            self._display.begin(task)
+            self._reporter.begin(task, task.episode)
             task.episode.context.wake = self._wake
             if task.way is None:
                 task.steering.follow(task.episode)
@@ -215,7 +215,7 @@ class TaskRunner:
             return task.failed()
         task.steering.ended()
         if episode.finished and episode.root.status == Status.INVALID:
-            self._display.tree.show()  # so that followers see the interruption
+            self._reporter.tree.show()  # so that followers see the interruption
         goal, score, problem = task.goal_handle.request, None, ""
         if not self._queue.closed and episode.result().end != EpisodeEnd.WORLD_GONE.value:
             limit = LAST_SCORE if task.stopped else settings.decision_timeout

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
@@ -19,30 +19,11 @@ from reactree_ros.pending import Pending, asked
 from reactree_ros.worker import Worker
 from reactree_ros.world.port import Observation, World
 
+if TYPE_CHECKING:
+    from reactree_ros.nodes.bridge import Bridge
+
 T = TypeVar("T")
 Answer = Callable[[Any, Any], Awaitable[None]]
-
-
-class Tasks(Protocol):
-    """The tasks of a bridge's world; a bridge is one."""
-
-    #: The robots that share the world; none if there is one.
-    robots: Sequence[str]
-
-    def about(self) -> Mapping[str, Any]:
-        """Say which world it is; see :meth:`reactree_ros.nodes.bridge.Bridge.about`."""
-
-    def take(self, world: World) -> None:
-        """Host another world."""
-
-    def change_task(self, task_id: int) -> World | None:
-        """Return a world for another task; None: there is no such task."""
-
-    def describe_task(self, response: ResetWorld.Response) -> None:
-        """Write into a response which task the world has."""
-
-    def asks_for(self, instruction: str) -> bool:
-        """Whether the world's goal is what an instruction asks for."""
 
 
 class WorldServices:
@@ -51,11 +32,11 @@ class WorldServices:
     Args:
         node: The bridge.
         host: Holds the world.
-        tasks: The world's tasks.
+        tasks: The bridge, which knows the world's tasks.
         topic: Publishes observations.
     """
 
-    def __init__(self, node: Node, host: WorldHost, tasks: Tasks, topic: ObservationTopic) -> None:
+    def __init__(self, node: Node, host: WorldHost, tasks: Bridge, topic: ObservationTopic) -> None:
         self._host, self._tasks, self._topic = host, tasks, topic
         self._waker = Waker(node)
         self._resetting: Pending[None] | None = None  # settles when the reset that is under way has ended

@@ -92,9 +92,12 @@ class Stubborn:
 
 def told(planner: PlannerNode, subgoal: str = "root") -> list[str]:
     """What a goal node of the last run was told by the person."""
-    assert planner._display._task is not None
-    assert planner._display._task.episode is not None
+    assert planner._reporter._shown is not None
+    assert planner._reporter._shown.episode is not None
     turns = [
-        turn for node in planner._display._task.episode.context.nodes if node.subgoal == subgoal for turn in node.turns
+        turn
+        for node in planner._reporter._shown.episode.context.nodes
+        if node.subgoal == subgoal
+        for turn in node.turns
     ]
     return [turn.text for turn in turns if isinstance(turn, Told) and turn.about is About.PERSON]

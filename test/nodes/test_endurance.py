@@ -59,7 +59,7 @@ def test_a_hundred_tasks_in_a_row_leave_nothing_behind(graph: Graph) -> None:
             "nodes": sorted(graph.probe.get_node_names_and_namespaces()),
             "topics": len(graph.probe.get_topic_names_and_types()),
             "services": len(graph.probe.get_service_names_and_types()),
-            "behaviours": sum(1 for _ in planner._display.tree.root.iterate()),
+            "behaviours": sum(1 for _ in planner._reporter.tree.root.iterate()),
             "our objects": ours(),
         }
 

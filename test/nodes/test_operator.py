@@ -253,8 +253,8 @@ def test_a_decision_is_sent_once(graph: Graph) -> None:
     graph.until(lambda: model.in_flight, "the model is asked")
     model.settle_all()
     graph.until(lambda: viewer.says("root", "Think: a"), "it is seen")
-    ticks = planner._display.tree.count
-    graph.until(lambda: planner._display.tree.count > ticks + 20, "it is ticked on")
+    ticks = planner._reporter.tree.count
+    graph.until(lambda: planner._reporter.tree.count > ticks + 20, "it is ticked on")
     assert [one.message for one in viewer.seen("root")].count("Think: a") == 1
 
 

@@ -50,8 +50,8 @@ def assert_model_gone(goal: Goal, message: str) -> None:
 
 def let_tick(graph: Graph, planner: PlannerNode) -> None:
     """Let a planner look around, so that it sees what has changed in the graph."""
-    ticks = planner._display.tree.count
-    graph.until(lambda: planner._display.tree.count > ticks + 1)
+    ticks = planner._reporter.tree.count
+    graph.until(lambda: planner._reporter.tree.count > ticks + 1)
 
 
 @dataclass(frozen=True)
@@ -506,8 +506,8 @@ def test_a_decision_is_asked_of_a_successor_only_when_that_answers_and_not_of_th
     again = ScriptedModel({"root": ACT})
     successor = graph.inference(again, active=False)
     graph.until(lambda: waits.planner._lives.life("/inference") not in (None, first), "the successor is heard")
-    ticks = waits.planner._display.tree.count
-    graph.until(lambda: waits.planner._display.tree.count > ticks + 100, "there is time to ask the wrong one")
+    ticks = waits.planner._reporter.tree.count
+    graph.until(lambda: waits.planner._reporter.tree.count > ticks + 100, "there is time to ask the wrong one")
     activate(successor)
     assert waits.goal.result.success
     assert (waits.goal.result.decisions, len(again.requests)) == (1, 2)
