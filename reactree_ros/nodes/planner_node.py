@@ -104,8 +104,8 @@ class PlannerNode(Node):
         self._world.follow(self._wake.trigger)
         self._rest: Pending[None] = Pending.of(None)
         self._queue = TaskQueue(settings.on_busy, settings.queue_size)
-        control = TaskControl(self, self._queue, halted=self._world.halted, wake=self._wake.trigger)
-        self._person = RosPerson(self, self.heartbeat, control.take_in)
+        self._control = TaskControl(self, self._queue, halted=self._world.halted, wake=self._wake.trigger)
+        self._person = RosPerson(self, self.heartbeat, self._control.take_in)
         self._reporter = Reporter(self)
         self._made.callback(self._reporter.close)
         self._runner = TaskRunner(
@@ -115,7 +115,7 @@ class PlannerNode(Node):
             model=RosLanguageModel(self, settings.inference, self._calls),
             person=self._person,
             memory=self._memory,
-            control=control,
+            control=self._control,
             reporter=self._reporter,
             wake=self._wake.trigger,
         )
@@ -126,7 +126,7 @@ class PlannerNode(Node):
         )
         self._made.callback(self._leave)
         self._made.callback(server.close)
-        Diagnostics(self, "task", lambda: report_of(self._queue, server.last, control.held(), self._living()))
+        Diagnostics(self, "task", lambda: report_of(self._queue, server.last, self._control.held(), self._living()))
 
     def _tick(self) -> None:
         """Tick the task that runs."""

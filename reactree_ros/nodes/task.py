@@ -47,7 +47,7 @@ _OF_AN_EPISODE = (
     *("end", "gsr", "ssr", "decisions", "steps", "agent_nodes", "questions", "max_depth", "seconds", "model_seconds"),
     *("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost"),
 )
-#: What a goal may say itself, where it is not 0.
+#: Options that a goal overrides, unless they are 0.
 _OF_A_GOAL = (*LIMITS, "max_depth", "seed")
 
 
@@ -56,15 +56,15 @@ class Task:
 
     Attributes:
         goal_handle: The goal.
-        episode: What it comes to; None before it has begun.
+        episode: The run; None before it begins.
         way: Brings a resumed run to its place; None: the run is new.
-        steering: Lets a person decide when it goes on, and what is decided; None before it has begun.
+        steering: Lets a person pause it and say decisions; None before it begins.
         ended: Set when the episode has ended.
-        stopped: Error code and message, where it is to stop before its end.
-        asked: What the bridge is asked for outside of the episode; None: nothing.
-        asked_until: When that is given up, in seconds (:func:`steady.now`).
+        stopped: Error code and message, if it is to stop before its end.
+        asked: An open question to the bridge outside of the episode; None: there is none.
+        asked_until: When it is given up, in seconds (:func:`steady.now`).
         record: The file of its record; None: it has none.
-        unsaved: Why it has none although it was asked for.
+        unsaved: Why there is none although the settings ask for one.
     """
 
     def __init__(self, goal_handle: Any) -> None:
@@ -92,10 +92,10 @@ class Task:
             self.episode.interrupt()
 
     def writing(self, topic: RecordTopic, folder: str) -> dict[str, Any]:
-        """Begin a record: on the topic, and in a folder where there is one and it can be begun there.
+        """Begin a record: on the topic, and in a folder, if it is given and usable.
 
         Returns:
-            What takes its events, ``write``, and what makes them safe, ``flush``.
+            The functions that take its events, ``write``, and make them safe, ``flush``.
         """
         shown = topic.begin(self.goal_handle.goal_id)
         try:
