@@ -35,9 +35,6 @@ def askers(node: Node) -> frozenset[str]:
 
     Of two nodes with one name, ROS lists the clients of one only, for a while those of a killed one. So clients are
     counted if this ROS can count them, as it can since Jazzy.
-
-    Args:
-        node: The node whose graph is searched.
     """
     if not hasattr(node, "count_clients"):
         names = node.get_node_names_and_namespaces()

@@ -62,12 +62,6 @@ class Bridge(ManagedNode):
     """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
-        """Make the node.
-
-        Args:
-            name: Its name.
-            kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
-        """
         # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._made = ExitStack()
         self._skills: SkillServer | None = None  # made when the node is configured first

@@ -22,19 +22,17 @@ class BridgeNode(Bridge):
     Parameters:
         those of :class:`HouseholdBridgeSettings`, of the world that ``world`` names, and of every bridge; read at
         configuration.
+
+    Args:
+        name: Its name.
+        world: A world to host instead of the parameters' one.
+        kwargs: For :class:`rclpy.lifecycle.LifecycleNode`.
+
+    Raises:
+        UserError: There is no such world, or it has no such setting.
     """
 
     def __init__(self, name: str = "household_bridge", *, world: World | None = None, **kwargs: Any) -> None:
-        """Make the node.
-
-        Args:
-            name: Its name.
-            world: A world to host instead of the parameters' one.
-            kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
-
-        Raises:
-            UserError: There is no such world, or it has no such setting.
-        """
         super().__init__(name, **kwargs)
         declare(self, HouseholdBridgeSettings)
         declare_chosen(self, WORLDS, settings_of(self, HouseholdBridgeSettings).world)

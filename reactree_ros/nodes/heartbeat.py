@@ -27,11 +27,7 @@ HEARING = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class Heartbeat:
-    """Publishes ``heartbeat`` (Heartbeat; reliable, transient local, depth 1) regularly, and before each goal.
-
-    Args:
-        node: The node that lives.
-    """
+    """Publishes ``heartbeat`` (Heartbeat; reliable, transient local, depth 1) regularly, and before each goal."""
 
     def __init__(self, node: Node) -> None:
         self._under_way: list[tuple[GoalUnderWay, Callable[[], bool]]] = []

@@ -49,19 +49,17 @@ class InferenceNode(ManagedNode):
     Parameters:
         those of :class:`InferenceNodeSettings` and of the language model that ``llm`` names, read when the node is
         configured.
+
+    Args:
+        name: Its name.
+        model: A language model to host instead of the parameters' one.
+        kwargs: For :class:`rclpy.lifecycle.LifecycleNode`.
+
+    Raises:
+        UserError: There is no such language model, or it has no such setting.
     """
 
     def __init__(self, name: str = "inference", *, model: LanguageModel | None = None, **kwargs: Any) -> None:
-        """Make the node.
-
-        Args:
-            name: Its name.
-            model: A language model to host instead of the one that the parameters name.
-            kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
-
-        Raises:
-            UserError: There is no language model of that name, or a parameter is none of its settings.
-        """
         # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._given = model
         self._about: Mapping[str, Any] = {}  # name and settings; nothing for a given model

@@ -12,11 +12,7 @@ from reactree_ros.world.port import Observation
 
 
 class ObservationTopic:
-    """Publishes observations.
-
-    Args:
-        node: The bridge.
-    """
+    """Publishes observations."""
 
     def __init__(self, node: Node) -> None:
         self._clock = node.get_clock()

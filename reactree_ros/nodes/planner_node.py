@@ -68,18 +68,12 @@ class PlannerNode(Node):
 
     Parameters:
         those of :class:`PlannerNodeSettings`, read at the start, and of :class:`TaskSettings`, read for each goal.
+
+    Raises:
+        UserError: A parameter makes no sense, or the episodic memory cannot be opened.
     """
 
     def __init__(self, name: str = "reactree_planner", **kwargs: Any) -> None:
-        """Make the node.
-
-        Args:
-            name: Its name.
-            kwargs: Passed on to :class:`rclpy.node.Node`.
-
-        Raises:
-            UserError: A parameter makes no sense, or the episodic memory cannot be opened.
-        """
         # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._made = ExitStack()
         super().__init__(name, **kwargs)

@@ -25,9 +25,6 @@ class RecordTopic:
     """Publishes records in parts on ``~/record``, and reads from the last ones on ``~/read_record``.
 
     A part that is too long for a message is only announced, so that no picture waits in a queue ten times.
-
-    Args:
-        node: The planner.
     """
 
     def __init__(self, node: Node) -> None:

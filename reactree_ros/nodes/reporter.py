@@ -58,9 +58,6 @@ class Reporter(Listener):
     The last task is shown until another begins. The events of a tick are reported at its end: the tick's requests to
     other nodes leave first.
 
-    Args:
-        node: The planner.
-
     Attributes:
         tree: The tree, in which each task grows anew.
         growth: What lets it grow.

@@ -31,12 +31,6 @@ class RobotBridgeNode(Bridge):
     """
 
     def __init__(self, name: str = "robot_bridge", **kwargs: Any) -> None:
-        """Make the node.
-
-        Args:
-            name: Its name.
-            kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
-        """
         super().__init__(name, **kwargs)
         declare(self, RobotBridgeSettings)
 

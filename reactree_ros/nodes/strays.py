@@ -39,11 +39,7 @@ class _Stray:
 
 
 class Strays:
-    """Cancels goals.
-
-    Args:
-        node: The owner of the clients.
-    """
+    """Cancels goals."""
 
     def __init__(self, node: Node) -> None:
         self._node = node

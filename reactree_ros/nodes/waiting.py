@@ -45,11 +45,7 @@ class Wake:
 
 
 class Handover:
-    """Has functions called in a node's executor, in order, from any thread.
-
-    Args:
-        node: The node.
-    """
+    """Has functions called in a node's executor, in order, from any thread."""
 
     def __init__(self, node: Node) -> None:
         self._calls: SimpleQueue[Callable[[], object]] = SimpleQueue()
@@ -98,11 +94,7 @@ def _task_of(callback: Callable[[Future], None]) -> Task | None:
 
 
 class Waker:
-    """Wakes a node's executor, from any thread, so that it resumes its coroutines.
-
-    Args:
-        node: The node.
-    """
+    """Wakes a node's executor, from any thread, so that it resumes its coroutines."""
 
     def __init__(self, node: Node) -> None:
         self._wake = Wake(node, lambda: None)

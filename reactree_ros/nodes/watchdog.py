@@ -36,12 +36,6 @@ class Watchdog(Node):
     """
 
     def __init__(self, name: str = "watchdog", **kwargs: Any) -> None:
-        """Make the node.
-
-        Args:
-            name: Its name.
-            kwargs: Passed on to :class:`rclpy.node.Node`.
-        """
         super().__init__(name, **kwargs)
         declare(self, WatchdogSettings)
         self._silence = settings_of(self, WatchdogSettings).silence
