@@ -27,7 +27,7 @@ from reactree_ros.lab.worlds.pyrobosim.export import tasks_as_pyrobosim
 from reactree_ros.lab.worlds.pyrobosim.world import PyrobosimSettings
 from reactree_ros.planners.spec import planner
 from reactree_ros.registry import WORLDS
-from reactree_ros.tree.control_flow import Parallel
+from reactree_ros.tree.flows.parallel import Parallel
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Place
 

@@ -32,7 +32,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
-from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.control_flow import flow_named
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Told
 from reactree_ros.lab.training.dataset import HELD_OUT, read_lines
@@ -53,7 +53,7 @@ def nodes_of(data: Path, count: int) -> list[Node]:
 
 def requests(lines: Iterator[dict[str, Any]]) -> Iterator[DecisionRequest]:
     for line in lines:
-        flows = tuple(ControlFlow(flow) for flow in line["may_say"]["control_flows"])
+        flows = tuple(map(flow_named, line["may_say"]["control_flows"]))
         grammar = DecisionGrammar(tuple(line["may_say"]["skills"]), flows)
         planner = f"{line['task']} {line['node']}"
         yield DecisionRequest([Told(line["prompt"].removesuffix("\n"), About.TASK)], grammar, planner=planner)

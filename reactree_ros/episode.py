@@ -28,7 +28,7 @@ from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.context import Call, Listener, Listeners, RunContext
 from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.growth import Growth
+from reactree_ros.tree.growth import GrowingTree, Growth
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.stuck import Watch
 from reactree_ros.tree.tried import left_undone, why
@@ -217,7 +217,7 @@ class Episode:
         self.elapsed: Callable[[], float] = lambda: clock() - self._started
         self.root = planner.build(self.instruction, self.context)
         if tree is None:
-            self.tree = BehaviourTree(self.root)
+            self.tree = GrowingTree(self.root)
             self.context.growth.follow(self.tree)
         else:
             self.tree = tree

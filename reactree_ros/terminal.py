@@ -25,7 +25,7 @@ from reactree_ros.record.moment import Moment, Node
 from reactree_ros.record.reader import RecordError, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.verdict import BROKEN, LIMITED, SCORES, EpisodeEnd
-from reactree_ros.view.words import COUNTS, FLOWS, STATUSES, in_one_line
+from reactree_ros.view.words import COUNTS, STATUSES, in_one_line, sign_of
 from reactree_ros.world.port import Outcome
 
 #: How often the live tree is drawn, a second.
@@ -45,7 +45,6 @@ _STYLES = {
     "": "dim",
 }
 _MARKS = {status: mark for status, (mark, _) in STATUSES.items()}
-_FLOWS = {kind: f"{sign} " for kind, (sign, _) in FLOWS.items()}
 _ENDED = ("success", "failure")
 
 
@@ -225,7 +224,8 @@ def _indented(depth: int) -> str:
 
 def _told(node: Node, status: str) -> str:
     why = f": {node.failure['message']}" if node.failure else ""
-    return f"{_MARKS[status]} {_FLOWS.get(node.kind, '')}{_by(node.robot)}{_cut(node.name + why)}"
+    sign = f"{sign} " if (sign := sign_of(node.kind)) else ""
+    return f"{_MARKS[status]} {sign}{_by(node.robot)}{_cut(node.name + why)}"
 
 
 def _by(robot: str) -> str:
@@ -285,7 +285,7 @@ def _started(moment: Moment, event: Event) -> Iterator[Line]:
 def _decided(moment: Moment, event: Event) -> Iterator[Line]:
     decision = decision_from_dict(event)
     if isinstance(decision, Expand):
-        yield Line(f"⊕ {decision.control_flow.value}", "magenta")
+        yield Line(f"⊕ {decision.control_flow}", "magenta")
         yield from (Line(f"○ {subgoal}", "magenta", indent=2) for subgoal in decision.subgoals)
     elif isinstance(decision, Ask):
         yield Line(str(decision), "bold magenta")

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, Decision
+from reactree_ros.agent.control_flow import default_flows
+from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.prompt import Siblings
 from reactree_ros.agent.turns import Said
 from reactree_ros.episode import Episode
@@ -15,6 +16,7 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, Score, World
@@ -141,7 +143,7 @@ class Clock:
         return self.now
 
 
-EVERYTHING = Abilities(ALL_CONTROL_FLOWS)
+EVERYTHING = Abilities(default_flows())
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,5 @@ def expand(flow: str, *subgoals: str) -> str:
 
 def siblings(goal: str, *subgoals: str) -> Siblings:
     """Where a child stands under a sequence."""
-    from reactree_ros.agent.decision import ControlFlow
 
-    return Siblings(goal, ControlFlow.SEQUENCE, subgoals)
+    return Siblings(goal, SequenceFlow(), subgoals)

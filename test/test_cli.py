@@ -17,8 +17,9 @@ from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.installation import install_line
 from reactree_ros.lab.recordings import load_recording
+from reactree_ros.plugins import Registry, Spec
 from reactree_ros.record.reader import read_record
-from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry, Spec
+from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS
 from reactree_ros.tree.options import RunOptions
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from reactree_ros.cli.options import FromSettings, Named, takes
 from reactree_ros.errors import UserError
-from reactree_ros.registry import Registry, Spec
+from reactree_ros.plugins import Registry, Spec
 from reactree_ros.settings import Settings
 
 

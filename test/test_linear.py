@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from reactree_ros.agent.decision import ALL_CONTROL_FLOWS
+from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
@@ -193,7 +193,7 @@ def test_a_pattern_is_linear(name: str) -> None:
     assert ratio < MOST, f"{use.pattern.pattern!r} takes {ratio:.0f} times as long for 4 times as much of {worst!r}"
 
 
-GRAMMAR = DecisionGrammar(("go to kitchen 1", "pick up apple 2", "open fridge 1", "done"), ALL_CONTROL_FLOWS)
+GRAMMAR = DecisionGrammar(("go to kitchen 1", "pick up apple 2", "open fridge 1", "done"), default_flows())
 KNOWN = (
     *("Think:", "Act:", "Expand:", "- control flow: sequence", "- subgoals: ", "go to kitchen 1", "~~~\n", "```\n"),
     *("<think>", "</think>", "<execute>", "</execute>", "<thought>", "</thought>", "<solution>", "OK.\n", '{"act": '),

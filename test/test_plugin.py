@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from command_line import Cli
 
-from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry
+from reactree_ros.plugins import Registry
+from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS
 from reactree_ros.world.check import check_world
 
 garden = pytest.importorskip("reactree_garden.world", reason="needs test/plugin; `make test` installs it")

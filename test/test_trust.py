@@ -10,7 +10,8 @@ import pytest
 from pydantic import Field
 
 from reactree_ros.llm.settings import reaching_of_model
-from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Spec
+from reactree_ros.plugins import Spec
+from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS
 from reactree_ros.settings import Harmless, Settings, is_harmless, plain, reaching
 
 #: What a hostile file may say anywhere.

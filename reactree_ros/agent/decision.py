@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
+
+from reactree_ros.agent.control_flow import ControlFlow
 
 DONE = "done"
 FAILURE = "failure"
 RECALL = "recall location of "
 RETRIEVE = "retrieve("
-
-
-class ControlFlow(enum.Enum):
-    """How the subgoals of an expansion are carried out (paper, Algorithm 2)."""
-
-    SEQUENCE = "sequence"
-    FALLBACK = "fallback"
-    PARALLEL = "parallel"
-
-
-ALL_CONTROL_FLOWS = tuple(ControlFlow)
 
 
 @dataclass(frozen=True)
@@ -94,7 +84,7 @@ class Expand:
     def __str__(self) -> str:
         commas = any("," in subgoal for subgoal in self.subgoals)
         listed = "; ".join((*self.subgoals, "")).rstrip() if commas else ", ".join(self.subgoals)
-        return f"Expand:\n- control flow: {self.control_flow.value}\n- subgoals: {listed}"
+        return f"Expand:\n- control flow: {self.control_flow}\n- subgoals: {listed}"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from reactree_ros.agent.words import typed
+
 #: Stands before a line that would otherwise read as a decision, as a person's words or as a line of the prompt's own.
 QUOTE = "| "
 
@@ -121,8 +123,6 @@ def _begins_as_ours(begin: str) -> bool:
 
 def _in_plain_letters(line: str) -> str:
     """Return how a line looks, in the letters of the labels, without marks on them."""
-    from reactree_ros.agent.reading.dress import typed
-
     if not line.isascii():
         apart = unicodedata.normalize("NFKD", typed(line))
         line = "".join(one for one in apart if unicodedata.category(one) not in _MARKS).translate(_LOOKALIKES)

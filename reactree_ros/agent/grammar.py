@@ -6,10 +6,10 @@ import abc
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, ControlFlow
+from reactree_ros.agent.control_flow import ControlFlow, default_flows, flow_schema
 
 #: The longest skill that may be said where skills are free, in characters.
 LONGEST_SKILL = 500
@@ -73,7 +73,7 @@ class DecisionGrammar(Grammar):
     """
 
     skills: Sequence[str]
-    control_flows: Sequence[ControlFlow] = ALL_CONTROL_FLOWS
+    control_flows: Sequence[type[ControlFlow]] = field(default_factory=default_flows)
     max_characters: int = 1000
     free: bool = False
     questions: int | None = None
@@ -85,7 +85,7 @@ class DecisionGrammar(Grammar):
         if self.skills:
             kinds.append(f"Act: {self._skill_regex()}")
         if self.control_flows:
-            flows = "|".join(flow.value for flow in self.control_flows)
+            flows = "|".join(flow.wording.regex() for flow in self.control_flows)
             kinds.append(f"Expand:\\n- control flow: (?:{flows})\\n- subgoals: {line}")
         if self.questions:
             kinds.append(f"Ask: {line}")
@@ -101,7 +101,7 @@ class DecisionGrammar(Grammar):
         if self.control_flows:
             kinds.append("expand")
             rules.append('expand ::= "Expand:\\n- control flow: " flow "\\n- subgoals: " line')
-            rules.append(f"flow ::= {' | '.join(_quoted(flow.value) for flow in self.control_flows)}")
+            rules.append(f"flow ::= {' | '.join(flow.wording.ebnf() for flow in self.control_flows)}")
         if self.questions:
             kinds.append("ask")
             rules.append('ask ::= "Ask: " line')
@@ -113,7 +113,7 @@ class DecisionGrammar(Grammar):
         if self.skills:
             kinds.append(_object(Act=skill))
         if self.control_flows:
-            flow = {"type": "string", "enum": [flow.value for flow in self.control_flows]}
+            flow = flow_schema(self.control_flows)
             kinds.append(_object(Expand=_object(control_flow=flow, subgoals={"type": "array", "items": _TEXT})))
         if self.questions:
             kinds.append(_object(Ask=_TEXT))

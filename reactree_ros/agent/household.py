@@ -5,25 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.text import check_template
 
 #: How the starting observation of an agent node begins in the recordings.
 START_LINE = "You are in the house"
-#: The control flows as the system text of the paper's listing 1 speaks of them.
-CONTROL_FLOW_TEXTS: Mapping[ControlFlow, str] = {
-    ControlFlow.SEQUENCE: (
-        '"sequence" (achieve subgoals sequentially; if any subgoal fails, the sequence is interrupted)'
-    ),
-    ControlFlow.FALLBACK: (
-        '"fallback" (attempt subgoals in order until one succeeds; if a subgoal is successful, the remaining '
-        "subgoals are not attempted)"
-    ),
-    ControlFlow.PARALLEL: (
-        '"parallel" (achieve subgoals in parallel; this enables tasks to continue independently, even if one '
-        "subgoal fails)"
-    ),
-}
+
+
+def _texts() -> Mapping[str, str]:
+    return {flow.name: flow.text for flow in default_flows()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +25,7 @@ class Household:
     Attributes:
         name: Its name, e.g. ``wah_nl``.
         actions: The verbs of its skills, in the order in which the system text lists them.
-        control_flows: What an expansion may use, each with the words in which the system text speaks of it.
+        control_flows: What an expansion may use, by name, each with the words in which the system text explains it.
         naming: What one thing is called, with ``{word}`` and ``{instance}``: ``juice 1``, in ALFRED ``Juice (1)``.
             Empty where things have names of their own, and skills name several of them, or none.
         rules: What every planner is told of the skills beside their verbs: what each needs and what comes of it. Empty
@@ -50,7 +40,7 @@ class Household:
 
     name: str
     actions: tuple[str, ...]
-    control_flows: Mapping[ControlFlow, str] = field(default_factory=lambda: CONTROL_FLOW_TEXTS)
+    control_flows: Mapping[str, str] = field(default_factory=_texts)
     naming: str = "{word} {instance}"
     rules: str = ""
     free_skills: bool = False

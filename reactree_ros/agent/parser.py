@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from reactree_ros.agent.decision import Act, ControlFlow, Decision, Expand, Think
+from reactree_ros.agent.control_flow import flow_of
+from reactree_ros.agent.decision import Act, Decision, Expand, Think
 
 _EXPAND = re.compile(r"Expand:[ \t]*\n- control flow: (?P<flow>[^\n]*)\n- subgoals: (?P<subgoals>[^\n]*)\n?")
 
@@ -43,10 +44,11 @@ def _parse_expand(text: str, keep_and: bool) -> Expand:
         raise MalformedDecision(
             "'Expand:' is followed by exactly two lines: '- control flow: …' and '- subgoals: …, …'."
         )
-    flow = match["flow"].strip()
-    if flow not in (known := [flow.value for flow in ControlFlow]):
-        raise MalformedDecision(f"Control flow '{flow}' is unknown; use one of {', '.join(known)}.")
-    return Expand(ControlFlow(flow), split_subgoals(match["subgoals"], keep_and=keep_and))
+    try:
+        flow = flow_of(match["flow"].strip())
+    except ValueError as error:
+        raise MalformedDecision(f"C{str(error)[1:]}.") from error
+    return Expand(flow, split_subgoals(match["subgoals"], keep_and=keep_and))
 
 
 def split_subgoals(line: str, *, keep_and: bool = False) -> tuple[str, ...]:

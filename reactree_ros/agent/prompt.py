@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.agent.foreign import framed, in_lines
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.turns import About, Told
@@ -23,11 +23,6 @@ _EXPAND = (
     "appropriate control flow and subgoals. Control flow can be "
 )
 _ASK = "{}. Ask: Put a question to a person, where the goal does not say enough."
-_PHRASES = {
-    ControlFlow.SEQUENCE: "in sequence",
-    ControlFlow.FALLBACK: "using a fallback strategy",
-    ControlFlow.PARALLEL: "in parallel",
-}
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,7 @@ class Siblings:
 def system_text(
     household: Household,
     *,
-    control_flows: Sequence[ControlFlow] | None = None,
+    control_flows: Sequence[type[ControlFlow]] | None = None,
     recall: bool = True,
     asks: bool = False,
 ) -> str:
@@ -58,7 +53,10 @@ def system_text(
     actions = [*household.actions, *(["recall location of"] if recall else []), "done", "failure"]
     act = _ACT.format(actions=", ".join(actions))
     texts = household.control_flows
-    *first, last = [text for flow, text in texts.items() if control_flows is None or flow in control_flows] or [""]
+    if control_flows is not None:
+        given = {flow.name: flow.text for flow in control_flows}
+        texts = {flow: text for flow, text in {**texts, **given, **texts}.items() if flow in given}
+    *first, last = texts.values() or [""]
     if not last:
         ask = [_ASK.format(3)] if asks else []
         return "\n".join([_INTRODUCTION.format(_FLAT_ABILITIES), _THINK, act, *ask])
@@ -75,7 +73,7 @@ def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:
         names = f"{', '.join(first)}, and {last}" if first else last
         lines.append(f"Your primary goal is to: {in_lines(siblings.goal, first=False)}")
         lines.append(
-            f"To achieve this, you should perform your sibling tasks {_PHRASES[siblings.control_flow]}. "
+            f"To achieve this, you should perform your sibling tasks {siblings.control_flow.told}. "
             f"At this level, your sibling tasks are: {in_lines(names, first=False)}."
         )
     return Told("\n".join([*lines, f"Your task is to: {in_lines(subgoal, first=False)}"]), About.TASK)

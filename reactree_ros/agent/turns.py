@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
+from reactree_ros.agent.control_flow import flow_of
 from reactree_ros.agent.decision import (
     Act,
     Ask,
     BeginSubgoal,
-    ControlFlow,
     Decision,
     Expand,
     Summarise,
@@ -230,7 +230,7 @@ def decision_to_dict(decision: Decision) -> dict[str, Any]:
     if isinstance(decision, Ask):
         return {"ask": decision.question}
     if isinstance(decision, Expand):
-        return {"expand": decision.control_flow.value, "subgoals": list(decision.subgoals)}
+        return {"expand": str(decision.control_flow), "subgoals": list(decision.subgoals)}
     name = _THOUGHT_NAMES[type(decision)]
     return {name if key == "thought" else key: value for key, value in vars(decision).items()}
 
@@ -247,7 +247,7 @@ def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:
     if "ask" in values:
         return Ask(_text(values["ask"]))
     if "expand" in values:
-        return Expand(ControlFlow(values["expand"]), tuple(map(_text, values["subgoals"])))
+        return Expand(flow_of(_text(values["expand"])), tuple(map(_text, values["subgoals"])))
     for name, kind in _THOUGHTS.items():
         if name in values:
             keys = [field.name for field in dataclasses.fields(kind)]

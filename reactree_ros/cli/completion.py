@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from reactree_ros.planners.spec import WM
-from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS, Registry
+from reactree_ros.plugins import Registry
+from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS
 
 Named = list[tuple[str, str]]
 

@@ -16,7 +16,8 @@ from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.errors import UserError
 from reactree_ros.household.vocabulary import word_groups
 from reactree_ros.installation import install_line
-from reactree_ros.registry import REGISTRIES, Registry, Spec
+from reactree_ros.plugins import Registry, Spec
+from reactree_ros.registry import REGISTRIES
 from reactree_ros.settings import choices, or_nearest
 
 app = typer.Typer(add_completion=False)

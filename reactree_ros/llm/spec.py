@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactree_ros.llm.port import LanguageModel
-from reactree_ros.registry import Spec
+from reactree_ros.plugins import Spec
 
 
 @dataclass(frozen=True, kw_only=True)

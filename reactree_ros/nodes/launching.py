@@ -33,7 +33,8 @@ from reactree_ros.nodes.ending import SIGNALS, this_launch
 from reactree_ros.nodes.parameters import from_text, refuse_foreign
 from reactree_ros.nodes.settings import InferenceNodeSettings, PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import LAST_WATCH
-from reactree_ros.registry import MODELS, Registry
+from reactree_ros.plugins import Registry
+from reactree_ros.registry import MODELS
 from reactree_ros.settings import Settings, choices
 
 WATCHDOG = "watchdog"

@@ -19,7 +19,8 @@ from reactree_interfaces.srv import DescribeHousehold, Generate
 from sensor_msgs.msg import Image
 from std_msgs.msg import Header
 
-from reactree_ros.agent.decision import Act, Ask, BeginSubgoal, ControlFlow, Decision, Expand, Think
+from reactree_ros.agent.control_flow import ControlFlow, flow_named, flow_of
+from reactree_ros.agent.decision import Act, Ask, BeginSubgoal, Decision, Expand, Think
 from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
@@ -135,7 +136,7 @@ def household_to_msg(
 ) -> DescribeHousehold.Response:
     """Fill a service response with a household and what working memory may be asked about in it."""
     msg.name, msg.actions, msg.recallable = household.name, list(household.actions), list(recallable)
-    msg.control_flows = [flow.value for flow in household.control_flows]
+    msg.control_flows = list(household.control_flows)
     msg.control_flow_texts = list(household.control_flows.values())
     msg.naming, msg.rules, msg.start_line = household.naming, household.rules, household.start_line
     msg.free_skills = household.free_skills
@@ -150,7 +151,7 @@ def household_from_msg(msg: DescribeHousehold.Response) -> Household:
     Raises:
         ValueError: A field makes no sense; the message names it with its value.
     """
-    flows = _control_flows(msg.control_flows)
+    flows = [flow.name for flow in _control_flows(msg.control_flows)]
     if len(flows) != len(msg.control_flow_texts):
         raise ValueError(f"control_flow_texts has {len(msg.control_flow_texts)} texts for {len(flows)} control_flows")
     household = Household(
@@ -185,7 +186,7 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
     if isinstance(may_say, DecisionGrammar):
         msg.kind, msg.free = Generate.Request.DECISION, may_say.free
         msg.options = list(may_say.skills)
-        msg.control_flows = [flow.value for flow in may_say.control_flows]
+        msg.control_flows = [flow.name for flow in may_say.control_flows]
         msg.questions = -1 if may_say.questions is None else may_say.questions
     elif isinstance(may_say, Choice):
         msg.kind, msg.options = Generate.Request.CHOICE, list(may_say.options)
@@ -255,12 +256,11 @@ def _may_say(msg: Generate.Request) -> MaySay:
     raise ValueError(f"kind is {msg.kind}; it must be DECISION (0), CHOICE (1), TEXT (2) or SUBGOAL (3)")
 
 
-def _control_flows(names: Sequence[str]) -> tuple[ControlFlow, ...]:
-    known = {flow.value: flow for flow in ControlFlow}
-    for name in names:
-        if name not in known:
-            raise ValueError(f"control_flows has '{name}'; it must be one of {', '.join(known)}")
-    return tuple(known[name] for name in names)
+def _control_flows(names: Sequence[str]) -> tuple[type[ControlFlow], ...]:
+    try:
+        return tuple(map(flow_named, names))
+    except ValueError as error:
+        raise ValueError(f"control_flows: {error}") from error
 
 
 def _positive(name: str, number: float) -> float:
@@ -308,7 +308,7 @@ def _said_to_msg(said: Said) -> SpokenDecision:
         more = {"thought": decision.thought, "subgoals": [decision.subgoal]}
         return SpokenDecision(kind=SpokenDecision.BEGIN_SUBGOAL, text=said.text, **more)
     if isinstance(decision, Expand):
-        more = {"control_flow": decision.control_flow.value, "subgoals": list(decision.subgoals)}
+        more = {"control_flow": str(decision.control_flow), "subgoals": list(decision.subgoals)}
         return SpokenDecision(kind=SpokenDecision.EXPAND, text=said.text, **more)
     if isinstance(decision, Act):
         return SpokenDecision(kind=SpokenDecision.ACT, text=said.text, skill=decision.skill)
@@ -323,7 +323,7 @@ def _said_from_msg(msg: SpokenDecision) -> Said:
     if msg.kind == SpokenDecision.BEGIN_SUBGOAL:
         decision = BeginSubgoal(msg.thought, msg.subgoals[0])
     elif msg.kind == SpokenDecision.EXPAND:
-        decision = Expand(ControlFlow(msg.control_flow), tuple(msg.subgoals))
+        decision = Expand(flow_of(msg.control_flow), tuple(msg.subgoals))
     elif msg.kind == SpokenDecision.ACT:
         decision = Act(msg.skill)
     elif msg.kind == SpokenDecision.ASK:

@@ -13,7 +13,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from reactree_ros.errors import UserError
-from reactree_ros.registry import Registry
+from reactree_ros.plugins import Registry
 from reactree_ros.settings import Settings, choices, read_settings
 
 M = TypeVar("M", bound=Settings)

@@ -213,7 +213,7 @@ def _as_msg(decision: Decision | None) -> DecisionMsg:
         return DecisionMsg(kind=DecisionMsg.ASK, question=decision.question)
     if decision is None:
         return DecisionMsg()
-    flow = decision.control_flow.value
+    flow = str(decision.control_flow)
     return DecisionMsg(kind=DecisionMsg.EXPAND, control_flow=flow, subgoals=list(decision.subgoals))
 
 

@@ -22,6 +22,7 @@ from rclpy.clock import Clock
 
 from reactree_ros.nodes import steady
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.growth import GrowingTree
 from reactree_ros.tree.names import telling_names
 
 #: Snapshots that show only a new decision, and take longer than QUICK (in seconds), get at most this share of the time.
@@ -37,7 +38,7 @@ ANGLE = "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}"
 CLOSE_ENOUGH = 0.98
 
 
-class ShownTree(py_trees_ros.trees.BehaviourTree):
+class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
     """Sends snapshots that people understand.
 
     Snapshots are sent from the start, and also when only an agent node's last decision has changed: it is the node's
@@ -76,26 +77,6 @@ class ShownTree(py_trees_ros.trees.BehaviourTree):
         """Make the endpoints; snapshots are sent from now on (py_trees_ros 2.5 sends one here)."""
         self.statistics = Statistics()
         super().setup(**kwargs)
-
-    def tick(self, pre_tick_handler: Any = None, post_tick_handler: Any = None) -> None:
-        """Tick as py_trees does, but walk through the whole tree only for visitors that want it."""
-        if any(visitor.full for visitor in self.visitors):
-            super().tick(pre_tick_handler, post_tick_handler)
-            return
-        for handler in (pre_tick_handler, *self.pre_tick_handlers):
-            if handler is not None:
-                handler(self)
-        for visitor in self.visitors:
-            visitor.initialise()
-        for behaviour in self.root.tick():
-            for visitor in self.visitors:
-                behaviour.visit(visitor)
-        for visitor in self.visitors:
-            visitor.finalise()
-        for handler in (*self.post_tick_handlers, post_tick_handler):
-            if handler is not None:
-                handler(self)
-        self.count += 1
 
     def clear(self) -> None:
         """Stop and remove everything under the root."""

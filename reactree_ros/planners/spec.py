@@ -10,7 +10,8 @@ from pydantic import Field
 
 from reactree_ros.errors import UserError
 from reactree_ros.memory.search import SearchMemory
-from reactree_ros.registry import PLANNERS, Spec
+from reactree_ros.plugins import Spec
+from reactree_ros.registry import PLANNERS
 from reactree_ros.settings import Settings, did_you_mean, reaching, read_settings
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode

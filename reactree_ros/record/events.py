@@ -6,7 +6,7 @@ In words this is in ``docs/reference/record.md``. Fields that are not named here
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ from pydantic import Field, GetCoreSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import NotRequired, TypedDict
 
-from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.control_flow import flow_of, known_flows
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.turns import About
 from reactree_ros.memory.experience import End
@@ -29,13 +29,40 @@ class _AnyText:
 
 
 class _OneOf:
-    """The value of a member of an enumeration, or one of these texts."""
+    """The value of a member of an enumeration, or one of these texts, which are asked for when the check is made."""
 
-    def __init__(self, kind: type[enum.Enum] | tuple[str, ...]) -> None:
-        self._values = list(kind) if isinstance(kind, tuple) else [one.value for one in kind]
+    def __init__(self, kind: type[enum.Enum] | tuple[str, ...] | Callable[[], tuple[str, ...]]) -> None:
+        self._kind = kind
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.literal_schema(self._values)
+        kind = self._kind
+        if isinstance(kind, enum.EnumMeta):
+            return core_schema.literal_schema([one.value for one in kind])
+        return core_schema.literal_schema(list(kind if isinstance(kind, tuple) else kind()))
+
+
+class _Said:
+    """A text that can be read."""
+
+    def __init__(self, read: Callable[[str], object]) -> None:
+        self._read = read
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, core_schema.str_schema())
+
+    def _check(self, text: str) -> str:
+        try:
+            self._read(text)
+        except ValueError as error:
+            raise ValueError("should be one of " + str(error).rpartition("use one of ")[2]) from error
+        return text
+
+
+def _flows() -> tuple[str, ...]:
+    return tuple(flow.name for flow in known_flows())
+
+
+_FLOW = _OneOf(_flows)
 
 
 #: The largest whole number that every reader takes for the same; JavaScript's, too.
@@ -46,7 +73,7 @@ Whole = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15)]
 #: What the statuses of behaviours are, and what they are of.
 STATUSES = ("running", "success", "failure", "interrupted")
-KINDS = ("agent", "goal", "sequence", "fallback", "parallel", "skill", "other")
+KINDS = ("agent", "goal", "skill", "other")
 
 
 class Timed(TypedDict):
@@ -65,7 +92,7 @@ class Turn(TypedDict, total=False):
     think: Text
     act: Text
     ask: Text
-    expand: Annotated[str, _OneOf(ControlFlow)]
+    expand: Annotated[str, _Said(flow_of)]
     subgoals: list[Text]
     begin_subgoal: Text
     subgoal: Text
@@ -97,7 +124,7 @@ class HouseholdOf(TypedDict, total=False):
 
     name: Text
     actions: list[Text]
-    control_flows: dict[Annotated[str, _OneOf(ControlFlow)], Text]
+    control_flows: dict[Annotated[str, _FLOW], Text]
     naming: Text
     rules: Text
     free_skills: bool
@@ -157,7 +184,7 @@ class GrownNode(TypedDict):
 
     node: Count
     parent: Count | None
-    kind: Annotated[str, _OneOf(KINDS)]
+    kind: Annotated[str, _OneOf(lambda: (*KINDS, *_flows()))]
     name: Text
     subgoal: NotRequired[Text]
     depth: NotRequired[Count]
@@ -224,7 +251,7 @@ class MaySay(TypedDict):
     kind: Annotated[str, _OneOf(("decision", "subgoal", "choice", "text"))]
     skills: NotRequired[Count]
     free: NotRequired[bool]
-    control_flows: NotRequired[list[Annotated[str, _OneOf(ControlFlow)]]]
+    control_flows: NotRequired[list[Annotated[str, _FLOW]]]
     questions: NotRequired[Count]
     options: NotRequired[list[Text]]
     stops: NotRequired[list[Text]]

@@ -15,7 +15,7 @@ from itertools import compress, count
 from operator import ne
 from typing import Any
 
-from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
@@ -79,8 +79,8 @@ def _skills(kind: str, grammar: Grammar) -> Event:
 
 
 @cache
-def _flows(control_flows: tuple[ControlFlow, ...]) -> tuple[str, ...]:
-    return tuple(flow.value for flow in control_flows)
+def _flows(control_flows: tuple[type[ControlFlow], ...]) -> tuple[str, ...]:
+    return tuple(flow.name for flow in control_flows)
 
 
 def sampling_of(request: DecisionRequest, options: Mapping[str, Any]) -> Event:
@@ -196,8 +196,7 @@ def observation_from_dict(values: Event) -> Observation:
 
 def household_to_dict(household: Household) -> Event:
     """Return a household."""
-    flows = {flow.value: words for flow, words in household.control_flows.items()}
-    return dataclasses.asdict(dataclasses.replace(household, control_flows={})) | {"control_flows": flows}
+    return dataclasses.asdict(household)
 
 
 #: Where prompts were in records that were written before the worlds moved.
@@ -209,15 +208,14 @@ def household_from_dict(values: Event) -> Household:
     """Read a household back.
 
     Raises:
-        ValueError: One of its control flows is unknown, or its naming or prompts may not be used.
+        ValueError: Its naming or prompts may not be used.
         TypeError: Something of it is missing or unknown.
     """
-    flows = {ControlFlow(flow): words for flow, words in values["control_flows"].items()}
     actions = tuple(values["actions"])
     prompts = _MOVED.sub(
         r"reactree_ros.lab.worlds.\1:", str(values["prompts"]).replace(_HOUSE, "reactree_ros.household:")
     )
-    return check_prompts(Household(**{**values, "actions": actions, "control_flows": flows, "prompts": prompts}))
+    return check_prompts(Household(**{**values, "actions": actions, "prompts": prompts}))
 
 
 def skills_difference(old: Sequence[str], new: Sequence[str]) -> Event:

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
-from py_trees.composites import Selector
-from py_trees.composites import Sequence as SequenceComposite
 
+from reactree_ros.agent.control_flow import flow_over
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.turns import About, Prompt, Said, Told, Turn, decision_to_dict, turn_to_dict
@@ -45,8 +44,8 @@ from reactree_ros.record.schema import (
 from reactree_ros.secrecy import without_credentials
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import Call, Listener
-from reactree_ros.tree.control_flow import Parallel
 from reactree_ros.tree.failure import Failure
+from reactree_ros.tree.flows.parallel import Parallel
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.skill_leaf import SkillLeaf
 
@@ -496,8 +495,8 @@ def _node_to_dict(behaviour: Behaviour, number: int, parent: int | None) -> Even
 def _kind(behaviour: Behaviour) -> str:
     if isinstance(behaviour, GoalNode):
         return "agent" if isinstance(behaviour, AgentNode) else "goal"
-    kinds = ((SkillLeaf, "skill"), (SequenceComposite, "sequence"), (Selector, "fallback"), (Parallel, "parallel"))
-    return next((kind for one, kind in kinds if isinstance(behaviour, one)), _OTHER)
+    flow = flow_over(behaviour)
+    return flow.name if flow is not None else "skill" if isinstance(behaviour, SkillLeaf) else _OTHER
 
 
 def _planner_to_dict(planner: object) -> Event:

@@ -11,7 +11,8 @@ from py_trees.common import Status
 from py_trees.composites import Composite
 
 from reactree_ros.agent.context_window import ContextWindow
-from reactree_ros.agent.decision import DONE, RECALL, Act, Ask, ControlFlow, Decision, Expand, Summarise, Think
+from reactree_ros.agent.control_flow import ControlFlow, wordings
+from reactree_ros.agent.decision import DONE, RECALL, Act, Ask, Decision, Expand, Summarise, Think
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.prompt import Siblings, system_text, task_turn
@@ -20,10 +21,9 @@ from reactree_ros.agent.turns import About, Prompt, Said, Saw, Turn
 from reactree_ros.llm.port import Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.control_flow import Concurrent, control_flow
 from reactree_ros.tree.failure import Failure, FailureKind
 from reactree_ros.tree.goal_node import OK, GoalNode, Grow, Program, Step
-from reactree_ros.tree.options import DEEPEST, ParallelPolicy
+from reactree_ros.tree.options import DEEPEST
 from reactree_ros.tree.skill_leaf import SkillLeaf
 from reactree_ros.tree.tried import tried
 from reactree_ros.world.port import Observation
@@ -51,7 +51,7 @@ class Abilities:
         re_expand: After how many failed expansions a node decides again; 0: its first expansion's end is its own.
     """
 
-    control_flows: tuple[ControlFlow, ...]
+    control_flows: tuple[type[ControlFlow], ...]
     summarise_after: int = 0
     fixed_examples: tuple[str, ...] = ()
     break_rounds: bool = False
@@ -284,9 +284,9 @@ class AgentNode(GoalNode):
     def _objection(self, expand: Expand) -> str:
         """Say why an expansion must not grow; empty where it may."""
         options, allowed = self._context.options, self._abilities.control_flows
-        if expand.control_flow not in allowed:
-            names = ", ".join(flow.value for flow in allowed) or "none"
-            return f"The control flow '{expand.control_flow.value}' is not allowed here; allowed: {names}."
+        if type(expand.control_flow) not in allowed:
+            names = wordings(allowed) or "none"
+            return f"The control flow '{expand.control_flow}' is not allowed here; allowed: {names}."
         if not expand.subgoals:
             return "An expansion needs at least one subgoal."
         deepest = options.max_depth or DEEPEST
@@ -314,12 +314,13 @@ class AgentNode(GoalNode):
     def _expand(self, said: Said, expand: Expand, reply: Reply) -> Program:
         """Grow agent nodes for the subgoals; the node's end is theirs."""
         siblings = Siblings(self.subgoal, expand.control_flow, expand.subgoals)
-        children = [
-            AgentNode(subgoal, self._context, self._abilities, siblings=siblings, parent=self)
-            for subgoal in expand.subgoals
-        ]
-        expansion = self.composite(expand.control_flow, children)
+        children = [self.child(subgoal, siblings) for subgoal in expand.subgoals]
+        expansion = expand.control_flow.over(self, children)
         return (yield from self.expand(said.text, expand, reply, expansion))
+
+    def child(self, subgoal: str, siblings: Siblings | None = None) -> AgentNode:
+        """Make an agent node that can grow under this one."""
+        return AgentNode(subgoal, self._context, self._abilities, siblings=siblings, parent=self)
 
     def _decides_again(self, failed: Expand) -> Generator[Step, Any, bool]:
         """Say whether it decides again after an expansion that failed; then it was told of that, and looks around."""
@@ -340,15 +341,6 @@ class AgentNode(GoalNode):
         self._done.clear()
         yield from self._learn_skills()
         return True
-
-    def composite(self, flow: ControlFlow, children: Sequence[Behaviour]) -> Composite:
-        """Build what carries out a control flow over goal nodes, with as many robots as there are."""
-        policy = self._context.options.parallel
-        if policy is not ParallelPolicy.CONCURRENT:
-            return control_flow(flow, children, policy)
-        if flow is ControlFlow.PARALLEL and not self._context.team.alone:
-            return Concurrent(flow.value, children, self, self._context)
-        return control_flow(flow, children, ParallelPolicy.MAJORITY)
 
     def expand(self, said: str, expand: Expand, reply: Reply, expansion: Composite) -> Program:
         """Let a composite of goal nodes grow; the node's end is theirs."""
@@ -385,8 +377,8 @@ def _is_the_same(one: Expand, other: Expand) -> bool:
     mine, others = list(map(_normal, one.subgoals)), list(map(_normal, other.subgoals))
     if len(mine) == 1:
         return mine == others
-    ordered = one.control_flow is ControlFlow.SEQUENCE
-    return one.control_flow is other.control_flow and (mine == others if ordered else sorted(mine) == sorted(others))
+    ordered = one.control_flow.ordered
+    return one.control_flow == other.control_flow and (mine == others if ordered else sorted(mine) == sorted(others))
 
 
 def _kind_of_failure(expansion: Behaviour) -> FailureKind:

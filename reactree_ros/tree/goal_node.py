@@ -188,6 +188,11 @@ class GoalNode(Composite, abc.ABC):
         """Nothing to set up: model and world are there."""
 
     @property
+    def context(self) -> RunContext:
+        """What the nodes of the run share."""
+        return self._context
+
+    @property
     def post(self) -> Post:
         """What robot it has: one of its own, or that of the goal node that it grew under."""
         team, node = self._context.team, self

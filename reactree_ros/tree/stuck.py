@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 #: How many times as many decisions may bring nothing new when they differ, and how often a robot may wait.
 PATIENCE = 5
-_REFUSED = "refused"
 _LONGEST = 100
 
 
@@ -26,8 +25,8 @@ class Watch(Listener):
     """Looks on at a run, and says in its budget that it is stuck.
 
     It is stuck when the same comes so many times without anything new in between: a skill with the same outcome, a
-    thought, a question, an expansion, or a refusal, whatever was refused. So does a round of several skills. Decisions
-    that differ, such as thoughts in other words, may bring nothing new :data:`PATIENCE` times as often.
+    thought, a question, an expansion, or the refusal of the same words. So does a round of several skills. Decisions
+    and refusals that differ, such as thoughts in other words, may bring nothing new :data:`PATIENCE` times as often.
 
     New is what the world shows after a skill that it carried out or in a look around, what a person says, and that a
     hold is over. What the model says is not, nor what it is told of its own memory. What is seen is compared as data;
@@ -51,11 +50,11 @@ class Watch(Listener):
         if isinstance(decision, Act):
             self._acts[node] = decision
         else:
-            self._say((type(decision), " ".join(str(decision).casefold().split())), str(decision))
+            self._say((type(decision), _words(str(decision))), str(decision))
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
         """See :meth:`Listener.refused`."""
-        self._say(_REFUSED, f"a refused reply (the last was {_quoted(said.text)}: {reason})", quote=False)
+        self._say((reason, _words(said.text)), f"the refused reply {_quoted(said.text)} ({reason})", quote=False)
 
     def observed(self, node: GoalNode, observation: Observation) -> None:
         """See :meth:`Listener.observed`."""
@@ -114,6 +113,10 @@ def _data(observation: Observation) -> Hashable:
     """Return what an observation says, as data; as words where it has none."""
     data = (tuple(observation.seen), observation.looked_into, observation.rooms)
     return observation.outcome, data if any(data) else observation.text
+
+
+def _words(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _quoted(text: str) -> str:

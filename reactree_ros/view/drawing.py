@@ -11,10 +11,8 @@ from reactree_ros.errors import UserError
 from reactree_ros.installation import install_line
 from reactree_ros.record.moment import Moment, Node
 from reactree_ros.view import words
-from reactree_ros.view.words import FLOWS, in_one_line
+from reactree_ros.view.words import in_one_line, sign_of
 
-#: What stands in a square.
-SIGNS = {kind: sign for kind, (sign, _) in FLOWS.items()}
 _COLOURS = {
     "running": "#2563eb",
     "success": "#15803d",
@@ -29,7 +27,6 @@ STATUSES = {status: (_COLOURS[status], mark if status else "") for status, (mark
 LONGEST, MOST = 12_000, 48_000_000
 _WIDE, _NARROW, _LEVEL, _MARGIN = 150, 60, 100, 60
 _LINE, _LINES = 22, 3
-_DOT_SHAPES = {"sequence": "box", "fallback": "box", "parallel": "box"}
 
 
 def as_svg(moment: Moment) -> str:
@@ -85,9 +82,9 @@ def as_dot(moment: Moment) -> str:
     for node, _ in walk(moment):
         status = moment.status_of(node)
         colour, mark = STATUSES[status]
-        label = SIGNS.get(node.kind) or in_one_line(node.subgoal or node.name)
+        label = sign_of(node.kind) or in_one_line(node.subgoal or node.name)
         style = "solid" if status else "dashed"
-        shape = _DOT_SHAPES.get(node.kind, "ellipse")
+        shape = "box" if sign_of(node.kind) else "ellipse"
         said = _quoted(f"{mark} {label}".strip())
         lines.append(f'  n{node.number} [label={said}, shape={shape}, color="{colour}", style={style}];')
         if node.parent is not None:
@@ -113,7 +110,7 @@ def _places(nodes: list[tuple[Node, int]]) -> dict[int, tuple[float, float]]:
     cursor = 0.0
     for node, _ in nodes:  # leaves come from left to right
         if node.number not in parents:
-            width = _NARROW if node.kind in SIGNS else _WIDE
+            width = _NARROW if sign_of(node.kind) else _WIDE
             across[node.number] = cursor + width / 2
             cursor += width
     for node, _ in reversed(nodes):  # what is under a node comes before it, the last first
@@ -150,10 +147,10 @@ def _drawn(node: Node, status: str, x: float, y: float) -> str:
     colour, mark = STATUSES[status]
     dashes = "" if status else ' stroke-dasharray="4 3"'
     outline = f'fill="#ffffff" stroke="{colour}" stroke-width="2.5"{dashes}'
-    if node.kind in SIGNS:
+    if sign := sign_of(node.kind):
         return (
             f'<rect x="{x - 15:g}" y="{y - 15:g}" width="30" height="30" rx="3" {outline}/>'
-            f'<text x="{x:g}" y="{y + 5.5:g}" font-size="16" fill="{colour}">{SIGNS[node.kind]}</text>'
+            f'<text x="{x:g}" y="{y + 5.5:g}" font-size="16" fill="{colour}">{sign}</text>'
         )
     name = "".join(
         f'<text x="{x:g}" y="{y + 34 + 14 * number:g}" fill="#1d2126" stroke="#ffffff" stroke-width="4" '

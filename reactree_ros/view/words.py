@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
+from reactree_ros.agent.control_flow import known_flows
 from reactree_ros.verdict import SCORES, Judgement
 
 #: Of a behaviour's status: the mark that stands before it, and what it is called.
@@ -14,12 +16,6 @@ STATUSES = {
     "failure": ("✗", "failure"),
     "interrupted": ("◌", "interrupted"),
     "": ("○", "not reached"),
-}
-#: Of a control flow: its sign, and what it does with what is below it.
-FLOWS = {
-    "sequence": ("→", "one after the other, until one fails"),
-    "fallback": ("?", "one after the other, until one succeeds"),
-    "parallel": ("⇉", "each to its end; with several robots at the same time"),
 }
 #: Of a mark on the time line: what it looks like, and what it stands for, once and several times.
 MARKS = {
@@ -33,9 +29,19 @@ MARKS = {
 COUNTS = {"decisions": "decisions", "steps": "steps", "agent_nodes": "agent nodes"}
 
 
+def flows() -> Mapping[str, tuple[str, str]]:
+    """Return of each control flow, by name, its sign and what it does with what is below it."""
+    return {flow.name: (flow.sign, flow.does) for flow in known_flows()}
+
+
+def sign_of(kind: str) -> str:
+    """Return the sign of a kind of behaviour; empty when it is no control flow."""
+    return flows().get(kind, ("", ""))[0]
+
+
 def as_script() -> str:
     """Return the shared words as a module of the page."""
-    shared = {"STATUSES": STATUSES, "FLOWS": FLOWS, "MARKS": MARKS, "COUNTS": COUNTS, "SCORES": SCORES}
+    shared = {"STATUSES": STATUSES, "FLOWS": flows(), "MARKS": MARKS, "COUNTS": COUNTS, "SCORES": SCORES}
     return "".join(f"export const {name} = {json.dumps(value)};\n" for name, value in shared.items())
 
 

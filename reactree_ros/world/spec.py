@@ -10,7 +10,8 @@ from typing import Any, Protocol, TypeVar
 from pydantic import Field
 
 from reactree_ros.errors import UserError
-from reactree_ros.registry import SUITES, WORLDS, Spec
+from reactree_ros.plugins import Spec
+from reactree_ros.registry import SUITES, WORLDS
 from reactree_ros.settings import Settings
 from reactree_ros.world.port import Household, World
 

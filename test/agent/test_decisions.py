@@ -10,20 +10,28 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from reactree_ros.agent.decision import Act, ControlFlow, Decision, Expand, Think
+from reactree_ros.agent.control_flow import default_flows
+from reactree_ros.agent.decision import Act, Decision, Expand, Think
 from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar, chosen_of_json
 from reactree_ros.agent.parser import MalformedDecision, parse_decision, split_subgoals
 from reactree_ros.agent.reading import read
 from reactree_ros.agent.turns import Said
+from reactree_ros.tree.flows.fallback import FallbackFlow
+from reactree_ros.tree.flows.sequence import SequenceFlow
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\n\r,;", exclude_categories=("C", "Z")), min_size=1)
 phrases = st.lists(words, min_size=1, max_size=5).map(" ".join)
 subgoals = phrases.filter(lambda text: not text.startswith("and ") and not text.endswith("."))
+FLOWS = [flow() for flow in default_flows()]
 skills = st.lists(phrases, min_size=1, max_size=30, unique=True)
 decisions = st.one_of(
     st.builds(Think, phrases),
     st.builds(Act, phrases),
-    st.builds(Expand, st.sampled_from(ControlFlow), st.lists(subgoals, min_size=1, max_size=5).map(tuple)),
+    st.builds(
+        Expand,
+        st.sampled_from(FLOWS),
+        st.lists(subgoals, min_size=1, max_size=5).map(tuple),
+    ),
 )
 
 
@@ -63,7 +71,7 @@ def test_where_skills_are_free_any_line_is_one() -> None:
 
 
 def test_a_control_flow_that_is_not_allowed_does_not_match() -> None:
-    grammar = DecisionGrammar(["done"], [ControlFlow.SEQUENCE])
+    grammar = DecisionGrammar(["done"], [SequenceFlow])
     assert re.fullmatch(grammar.regex(), "Expand:\n- control flow: sequence\n- subgoals: a, b")
     assert not re.fullmatch(grammar.regex(), "Expand:\n- control flow: parallel\n- subgoals: a, b")
     assert not re.fullmatch(DecisionGrammar(["done"], []).regex(), "Expand:\n- control flow: sequence\n- subgoals: a")
@@ -104,9 +112,7 @@ def takes(grammar: str, text: str) -> bool:
     ],
 )
 def test_both_renderings_of_the_grammar_take_the_same_texts(text: str, allowed: bool) -> None:
-    grammar = DecisionGrammar(
-        ["go to kitchen 1", "pick up slice of bread 1", "done"], [ControlFlow.SEQUENCE, ControlFlow.FALLBACK]
-    )
+    grammar = DecisionGrammar(["go to kitchen 1", "pick up slice of bread 1", "done"], [SequenceFlow, FallbackFlow])
     for ended in (text, f"{text}\n"):
         assert bool(re.fullmatch(grammar.regex(), ended)) == allowed
         assert accepts_regex(grammar.regex(), ended) == allowed
@@ -173,7 +179,7 @@ def test_a_choice_that_is_not_of_the_schema_is_refused_in_one_line(value: object
 def in_json(decision: Decision) -> str:
     """A decision as the JSON schema has it."""
     if isinstance(decision, Expand):
-        what: object = {"control_flow": decision.control_flow.value, "subgoals": list(decision.subgoals)}
+        what: object = {"control_flow": str(decision.control_flow), "subgoals": list(decision.subgoals)}
     else:
         what = decision.thought if isinstance(decision, Think) else decision.skill
     return json.dumps({"decision": {type(decision).__name__: what}}, ensure_ascii=False)
@@ -231,12 +237,12 @@ def test_a_final_and_is_dropped_by_default_and_kept_on_request() -> None:
 
 
 def test_an_expansion_with_blank_subgoals_has_no_subgoals() -> None:
-    assert parse_decision("Expand:\n- control flow: sequence\n- subgoals:  , ") == Expand(ControlFlow.SEQUENCE, ())
+    assert parse_decision("Expand:\n- control flow: sequence\n- subgoals:  , ") == Expand(SequenceFlow(), ())
 
 
 @given(st.lists(subgoals.map(lambda text: f"{text}, {text}"), min_size=1, max_size=5).map(tuple))
 def test_subgoals_that_contain_commas_are_read_back_as_they_were_written(goals: tuple[str, ...]) -> None:
-    expand = Expand(ControlFlow.SEQUENCE, goals)
+    expand = Expand(SequenceFlow(), goals)
     assert parse_decision(str(expand)) == expand
 
 

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt import Siblings, start_turn, system_text, task_turn
 from reactree_ros.agent.turns import About
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.lab.worlds.ai2thor.household import ALFRED
+from reactree_ros.tree.flows.fallback import FallbackFlow
+from reactree_ros.tree.flows.parallel import ParallelFlow
+from reactree_ros.tree.flows.sequence import SequenceFlow
 
 
 def listing(papers: Path, title: str) -> str:
@@ -35,14 +38,14 @@ def plain(text: str) -> str:
     ],
 )
 def test_system_texts_are_the_papers(
-    papers: Path, title: str, household: Household, control_flows: tuple[ControlFlow, ...] | None, recall: bool
+    papers: Path, title: str, household: Household, control_flows: tuple[type[ControlFlow], ...] | None, recall: bool
 ) -> None:
     assert plain(system_text(household, control_flows=control_flows, recall=recall)) == listing(papers, title)
 
 
 def test_the_recall_action_is_there_only_with_working_memory() -> None:
     for household in (WAH_NL, ALFRED):
-        for flows in (None, (ControlFlow.SEQUENCE,), ()):
+        for flows in (None, (SequenceFlow,), ()):
             with_memory = system_text(household, control_flows=flows, recall=True)
             without = system_text(household, control_flows=flows, recall=False)
             assert with_memory.replace("recall location of, ", "") == without
@@ -50,7 +53,7 @@ def test_the_recall_action_is_there_only_with_working_memory() -> None:
 
 
 def test_a_system_text_speaks_of_the_allowed_control_flows_alone() -> None:
-    flows = (ControlFlow.SEQUENCE, ControlFlow.FALLBACK)
+    flows = (SequenceFlow, FallbackFlow)
     last = system_text(WAH_NL, control_flows=flows).rpartition("Control flow can be ")[2]
     assert last.startswith('"sequence" (achieve subgoals sequentially; ')
     assert 'is interrupted) or "fallback" (' in last
@@ -67,13 +70,13 @@ def test_a_root_has_its_task() -> None:
 @pytest.mark.parametrize(
     ("flow", "phrase"),
     [
-        (ControlFlow.SEQUENCE, "in sequence"),
-        (ControlFlow.FALLBACK, "using a fallback strategy"),
-        (ControlFlow.PARALLEL, "in parallel"),
+        (SequenceFlow, "in sequence"),
+        (FallbackFlow, "using a fallback strategy"),
+        (ParallelFlow, "in parallel"),
     ],
 )
-def test_a_child_is_told_where_it_stands(flow: ControlFlow, phrase: str) -> None:
-    text = task_turn("a", Siblings("goal", flow, ("a", "b", "c"))).text
+def test_a_child_is_told_where_it_stands(flow: type[ControlFlow], phrase: str) -> None:
+    text = task_turn("a", Siblings("goal", flow(), ("a", "b", "c"))).text
     assert text == (
         "Your primary goal is to: goal\n"
         f"To achieve this, you should perform your sibling tasks {phrase}. At this level, your sibling tasks are: "
@@ -82,8 +85,8 @@ def test_a_child_is_told_where_it_stands(flow: ControlFlow, phrase: str) -> None
 
 
 def test_two_siblings_are_joined_like_three_and_one_stands_alone() -> None:
-    assert "are: a, and b." in task_turn("a", Siblings("goal", ControlFlow.SEQUENCE, ("a", "b"))).text
-    assert "are: a." in task_turn("a", Siblings("goal", ControlFlow.SEQUENCE, ("a",))).text
+    assert "are: a, and b." in task_turn("a", Siblings("goal", SequenceFlow(), ("a", "b"))).text
+    assert "are: a." in task_turn("a", Siblings("goal", SequenceFlow(), ("a",))).text
 
 
 def test_examples_stand_between_source_and_target() -> None:

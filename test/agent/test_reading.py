@@ -10,12 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, Act, BeginSubgoal, ControlFlow, Decision, Expand, Think
+from reactree_ros.agent.control_flow import ControlFlow, default_flows
+from reactree_ros.agent.decision import Act, BeginSubgoal, Decision, Expand, Think
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar
 from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.reading import LONGEST, Unreadable, own_words, read, read_call, read_choice
 from reactree_ros.agent.reading.skills import NEAREST
 from reactree_ros.agent.turns import Said
+from reactree_ros.tree.flows.fallback import FallbackFlow
+from reactree_ros.tree.flows.parallel import ParallelFlow
+from reactree_ros.tree.flows.sequence import SequenceFlow
 
 SKILLS = (
     "done",
@@ -300,13 +304,13 @@ EXPANSIONS = {
 
 @pytest.mark.parametrize("text", EXPANSIONS.values(), ids=EXPANSIONS)
 def test_an_expansion_in_any_dress_is_read_in_the_words_of_the_grammar(text: str) -> None:
-    expand = Expand(ControlFlow.SEQUENCE, ("find the apple", "put it down"))
+    expand = Expand(SequenceFlow(), ("find the apple", "put it down"))
     assert read(text, GRAMMAR) == (Said(str(expand), expand),)
 
 
 @pytest.mark.parametrize("goals", [("pour 1.5 l of milk", "2 apples"), ("12:30 wake her", "1 pear"), ("a) is", "b")])
 def test_the_numbers_of_a_subgoal_stay_with_it(goals: tuple[str, ...]) -> None:
-    expand = Expand(ControlFlow.SEQUENCE, goals)
+    expand = Expand(SequenceFlow(), goals)
     assert decisions(json.dumps({"control_flow": "sequence", "subgoals": goals})) == [expand]
     bullets = "".join(f"\n- {goal}" for goal in goals)
     assert decisions(f"Expand:\n- control flow: sequence\n- subgoals:{bullets}") == [expand]
@@ -314,7 +318,7 @@ def test_the_numbers_of_a_subgoal_stay_with_it(goals: tuple[str, ...]) -> None:
 
 def test_a_list_without_marks_keeps_the_numbers_that_its_entries_begin_with() -> None:
     text = "Expand:\n- control flow: sequence\n- subgoals:\n1.5 l of milk\n2 apples"
-    assert decisions(text) == [Expand(ControlFlow.SEQUENCE, ("1.5 l of milk", "2 apples"))]
+    assert decisions(text) == [Expand(SequenceFlow(), ("1.5 l of milk", "2 apples"))]
 
 
 COMMAS = (
@@ -330,7 +334,7 @@ COMMAS = (
 @pytest.mark.parametrize("text", COMMAS)
 def test_a_subgoal_may_contain_a_comma(text: str) -> None:
     (said,) = read(text, GRAMMAR)
-    assert said.decision == Expand(ControlFlow.PARALLEL, ("find it, the red one", "put it down"))
+    assert said.decision == Expand(ParallelFlow(), ("find it, the red one", "put it down"))
     assert parse_decision(said.text) == said.decision
 
 
@@ -344,12 +348,12 @@ def test_a_subgoal_may_contain_a_comma(text: str) -> None:
 )
 def test_an_expansion_in_the_words_of_the_grammar_stays_as_it_was_said(line: str, goals: tuple[str, ...]) -> None:
     text = f"Expand:\n- control flow: sequence\n- subgoals: {line}"
-    assert read(f"{text}\n", GRAMMAR) == (Said(text, Expand(ControlFlow.SEQUENCE, goals)),)
-    assert parse_decision(text) == Expand(ControlFlow.SEQUENCE, goals)
+    assert read(f"{text}\n", GRAMMAR) == (Said(text, Expand(SequenceFlow(), goals)),)
+    assert parse_decision(text) == Expand(SequenceFlow(), goals)
 
 
 def test_a_thought_with_the_expansion_after_it_is_both() -> None:
-    expand = Expand(ControlFlow.FALLBACK, ("look here", "look there"))
+    expand = Expand(FallbackFlow(), ("look here", "look there"))
     text = "Think: It may be in two places.\nExpand:\n- control flow: fallback\n- subgoals: look here, look there"
     assert decisions(text) == [Think("It may be in two places."), expand]
     assert decisions(text.replace("Expand:\n", "")) == [Think("It may be in two places."), expand]
@@ -358,7 +362,7 @@ def test_a_thought_with_the_expansion_after_it_is_both() -> None:
 def test_a_control_flow_that_is_not_allowed_is_refused_with_those_that_are() -> None:
     text = "Expand:\n- control flow: parallel\n- subgoals: a1, b1"
     assert "'parallel' is not allowed here; allowed: sequence." in refusal(
-        text, DecisionGrammar(SKILLS, [ControlFlow.SEQUENCE])
+        text, DecisionGrammar(SKILLS, [SequenceFlow])
     )
     assert "An expansion is not allowed here; think or act." in refusal(text, DecisionGrammar(SKILLS, []))
 
@@ -585,7 +589,7 @@ def test_what_was_cut_is_not_taken(text: str, reason: str) -> None:
     ],
 )
 def test_what_was_whole_before_the_reply_was_cut_is_taken(text: str, taken: list[Decision] | None) -> None:
-    assert decisions(text, cut=True) == (taken or [Expand(ControlFlow.SEQUENCE, ("find it", "put it"))])
+    assert decisions(text, cut=True) == (taken or [Expand(SequenceFlow(), ("find it", "put it"))])
 
 
 def test_a_reply_that_is_far_too_long_is_not_read() -> None:
@@ -647,7 +651,7 @@ def test_what_is_refused_is_told_as_the_decision_that_it_would_be() -> None:
         (
             "expand",
             '{"control_flow": "parallel", "subgoals": ["a1", "b1"]}',
-            [Expand(ControlFlow.PARALLEL, ("a1", "b1"))],
+            [Expand(ParallelFlow(), ("a1", "b1"))],
         ),
     ],
 )
@@ -856,7 +860,7 @@ grammars = st.sampled_from(
     [
         GRAMMAR,
         DecisionGrammar(SKILLS, []),
-        DecisionGrammar([], [ControlFlow.SEQUENCE]),
+        DecisionGrammar([], [SequenceFlow]),
         FREE,
         SECOND,
         SubgoalGrammar(SKILLS, goes_on=False),
@@ -890,7 +894,7 @@ def test_any_text_is_a_decision_that_may_be_said_or_is_refused_in_one_line(
         assert last.skill in grammar.skills or (grammar.free and last.skill == " ".join(last.skill.split()) != "")
     if isinstance(last, Expand):
         assert isinstance(grammar, DecisionGrammar)
-        assert last.control_flow in grammar.control_flows
+        assert type(last.control_flow) in grammar.control_flows
         assert last.subgoals
         assert all(goal.strip() for goal in last.subgoals)
     if isinstance(grammar, DecisionGrammar):
@@ -981,15 +985,15 @@ def test_long_texts_are_read_or_refused_as_others_are(text: str) -> None:
     assert len(own_words(text)) <= len(text)
 
 
-@pytest.mark.parametrize("flow", ALL_CONTROL_FLOWS)
+@pytest.mark.parametrize("flow", default_flows())
 @given(st.lists(st.text(max_size=30), max_size=4))
 @settings(max_examples=60, deadline=None)
 def test_an_expansion_in_json_holds_the_subgoals_as_they_were_or_is_refused(
-    flow: ControlFlow, goals: list[str]
+    flow: type[ControlFlow], goals: list[str]
 ) -> None:
-    text = json.dumps({"expand": {"control_flow": flow.value, "subgoals": goals}})
+    text = json.dumps({"expand": {"control_flow": flow.name, "subgoals": goals}})
     for said in taken(lambda: read(text, GRAMMAR)) or ():
         assert isinstance(said.decision, Expand)
-        assert said.decision.control_flow is flow
+        assert said.decision.control_flow == flow()
         assert len(said.decision.subgoals) <= len(goals)
         assert parse_decision(said.text) == said.decision

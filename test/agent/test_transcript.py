@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from reactree_ros.agent.budget import Limit
-from reactree_ros.agent.decision import Act, ControlFlow, Expand, Think
+from reactree_ros.agent.decision import Act, Expand, Think
 from reactree_ros.agent.transcript import TranscriptError, parse_transcript
 from reactree_ros.agent.turns import About, Said, Saw, Told, node_text
+from reactree_ros.tree.flows.fallback import FallbackFlow
 
 
 def test_turns_carry_what_was_said_and_what_came_back() -> None:
@@ -34,7 +35,7 @@ def test_the_task_of_a_child_is_what_follows_where_it_stands() -> None:
     text = "Your primary goal is to: x\nTo achieve this, …\nYour task is to: y\nYou are in the house.\nExpand:\n"
     transcript = parse_transcript(f"{text}- control flow: fallback\n- subgoals: a, and b\n")
     assert transcript.subgoal == "y"
-    assert transcript.said[0].decision == Expand(ControlFlow.FALLBACK, ("a", "and b"))
+    assert transcript.said[0].decision == Expand(FallbackFlow(), ("a", "and b"))
 
 
 @pytest.mark.parametrize("variant", ["react", "react_wm", "reactree", "reactree_wm"])

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_ros.agent.decision import Act, BeginSubgoal, ControlFlow, Expand, Summarise, Think, WriteCode
+from reactree_ros.agent.control_flow import default_flows
+from reactree_ros.agent.decision import Act, BeginSubgoal, Expand, Summarise, Think, WriteCode
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.turns import About, Said, Saw, Told, is_closed, node_text, render, turn_from_dict, turn_to_dict
+from reactree_ros.tree.flows.sequence import SequenceFlow
 
 texts = st.text(max_size=30)
 decisions = st.one_of(
@@ -20,7 +22,7 @@ decisions = st.one_of(
     st.builds(Summarise, texts, texts),
     st.builds(WriteCode, texts),
     st.builds(Act, texts),
-    st.builds(Expand, st.sampled_from(ControlFlow), st.lists(texts, max_size=3).map(tuple)),
+    st.builds(Expand, st.sampled_from([flow() for flow in default_flows()]), st.lists(texts, max_size=3).map(tuple)),
 )
 turns = st.one_of(
     st.builds(Told, texts, st.sampled_from(About)), st.builds(Said, texts, decisions), st.builds(Saw, texts)
@@ -34,7 +36,7 @@ def test_a_turn_is_read_back_as_it_was_written(turn: Told | Said | Saw) -> None:
 
 @pytest.mark.parametrize("values", [{}, {"told": "a"}, {"told": 1, "about": "task"}, {"said": "a", "expand": "loop"}])
 def test_what_is_no_turn_is_refused(values: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"no turn|must be a text|not a valid"):
+    with pytest.raises(ValueError, match=r"no turn|must be a text|is unknown"):
         turn_from_dict(values)
 
 
@@ -45,7 +47,7 @@ def test_what_is_no_turn_is_refused(values: dict[str, object]) -> None:
         (Said("Act: failure", Act("failure")), True),
         (Told("Max steps", About.LIMIT), True),
         (Said("Act: done"), False),
-        (Said("Expand: …", Expand(ControlFlow.SEQUENCE, ("a",))), False),
+        (Said("Expand: …", Expand(SequenceFlow(), ("a",))), False),
         (Saw("You see nothing."), False),
     ],
 )

@@ -31,7 +31,7 @@ class Plain:
         """The decision's kind, and what it says as JSON has it."""
         decision = self.decision
         if isinstance(decision, Expand):
-            return "expand", {"control_flow": decision.control_flow.value, "subgoals": list(decision.subgoals)}
+            return "expand", {"control_flow": str(decision.control_flow), "subgoals": list(decision.subgoals)}
         return ("think", decision.thought) if isinstance(decision, Think) else ("act", decision.skill)
 
     def worded(self, *, think: str = "Think: {}", act: str = "Act: {}", expand: str = "") -> str:
@@ -42,7 +42,7 @@ class Plain:
         if isinstance(decision, Act):
             return act.format(decision.skill)
         goals = ", ".join(decision.subgoals)
-        return expand.format(flow=decision.control_flow.value, goals=goals) if expand else self.text
+        return expand.format(flow=str(decision.control_flow), goals=goals) if expand else self.text
 
     def unless_thought(self, dress: str) -> str:
         """The decision in a dress, but for a thought, of which that would be a part."""
@@ -57,7 +57,7 @@ class Plain:
         decision = self.decision
         if not isinstance(decision, Expand):
             return self.text
-        return f"Expand:\n- control flow: {decision.control_flow.value}\n- subgoals:{change(decision.subgoals)}"
+        return f"Expand:\n- control flow: {decision.control_flow!s}\n- subgoals:{change(decision.subgoals)}"
 
 
 Habit = Callable[[Plain], str]
@@ -518,7 +518,7 @@ def subgoals_that_contain_commas_in_json(plain: Plain) -> str:
     if not isinstance(plain.decision, Expand):
         return plain.text
     goals = [f"{goal}{AS_ASKED}" for goal in plain.decision.subgoals]
-    return json.dumps({"decision": {"Expand": {"control_flow": plain.decision.control_flow.value, "subgoals": goals}}})
+    return json.dumps({"decision": {"Expand": {"control_flow": str(plain.decision.control_flow), "subgoals": goals}}})
 
 
 @habit

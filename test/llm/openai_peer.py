@@ -476,7 +476,7 @@ def fields_of(text: str) -> tuple[str, Any]:
     """Return a decision as data: its kind, and what stands in JSON for the rest of it."""
     decision = parse_decision(text)
     if isinstance(decision, Expand):
-        return "Expand", {"control_flow": decision.control_flow.value, "subgoals": list(decision.subgoals)}
+        return "Expand", {"control_flow": str(decision.control_flow), "subgoals": list(decision.subgoals)}
     return type(decision).__name__, text.partition(": ")[2]
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_ros.agent.decision import Act, ControlFlow, Decision, Expand, Think
+from reactree_ros.agent.decision import Act, Decision, Expand, Think
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.turns import About, Said, Told
@@ -29,6 +29,8 @@ from reactree_ros.llm.port import (
     Reply,
     RequestRejected,
 )
+from reactree_ros.tree.flows.fallback import FallbackFlow
+from reactree_ros.tree.flows.sequence import SequenceFlow
 
 GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
     ConstraintKind.GRAMMAR,
@@ -125,7 +127,7 @@ def test_the_whole_decision_is_one_request_with_the_best_constraint(
         ({"Act": "go to kitchen 12"}, Act("go to kitchen 12"), "Act: go to kitchen 12"),
         (
             {"Expand": {"control_flow": "sequence", "subgoals": ["find it, the red one", "bring it"]}},
-            Expand(ControlFlow.SEQUENCE, ("find it, the red one", "bring it")),
+            Expand(SequenceFlow(), ("find it, the red one", "bring it")),
             "Expand:\n- control flow: sequence\n- subgoals: find it, the red one; bring it;",
         ),
     ],
@@ -250,7 +252,7 @@ def test_what_is_no_json_is_shown_as_it_was_said() -> None:
 
 def test_a_control_flow_that_is_not_allowed_is_refused() -> None:
     engine = ScriptedEngine("Expand:\n- control flow: parallel\n- subgoals: a", "Act: done")
-    assert get(engine, DecisionGrammar(SKILLS, [ControlFlow.SEQUENCE])).text == "Act: done"
+    assert get(engine, DecisionGrammar(SKILLS, [SequenceFlow])).text == "Act: done"
     assert "The control flow 'parallel' is not allowed here; allowed: sequence." in engine.asked[1].prompt
 
 
@@ -328,7 +330,7 @@ def test_the_rounds_of_a_skill_and_of_a_thought() -> None:
 def test_rounds_offer_only_what_may_be_said() -> None:
     engine = ScriptedEngine("Think:", " a", "Think:", " b", obeys=[CHOICE])
     get(engine, DecisionGrammar(SKILLS, []))
-    get(engine, DecisionGrammar([], [ControlFlow.FALLBACK]))
+    get(engine, DecisionGrammar([], [FallbackFlow]))
     offered = [asked.constraint.value for asked in engine.asked if asked.constraint]
     assert offered == [["Think:", "Act:"], ["Think:", "Expand:"]]
 

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from word_hash_embedder import WordHashEmbedder, experience
 
-from reactree_ros.agent.decision import BeginSubgoal, ControlFlow, Expand
+from reactree_ros.agent.decision import BeginSubgoal, Expand
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.memory.embedding import EmbeddingError
 from reactree_ros.memory.episodic import EpisodicMemory, EpisodicMemoryError, approximate_tokens
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.recorded import import_experiences
+from reactree_ros.tree.flows.fallback import FallbackFlow
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 WORDS = ["find", "pick", "up", "apple", "juice", "fridge", "open", "kitchen", "table", "move"]
@@ -167,7 +168,7 @@ def test_the_turns_come_back_as_they_were_added(memory: EpisodicMemory) -> None:
         Saw("You are in the house."),
         Said("Think: It is in the kitchen.", BeginSubgoal("It is in the kitchen.", "find it")),
         Told("OK.", About.ANSWER),
-        Said("expand!", Expand(ControlFlow.FALLBACK, ("öffne ihn", "rufe an"))),
+        Said("expand!", Expand(FallbackFlow(), ("öffne ihn", "rufe an"))),
         Said("Act: done"),
         Told("Max steps", About.LIMIT),
     )

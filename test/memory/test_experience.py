@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactree_ros.agent.decision import Act, BeginSubgoal, ControlFlow, Expand, Think
+from reactree_ros.agent.decision import Act, BeginSubgoal, Expand, Think
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, render
 from reactree_ros.memory.experience import End, Experience, turns_of
+from reactree_ros.tree.flows.sequence import SequenceFlow
 
 RECORDED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 HEADER = "Your task is to: open the fridge"
@@ -43,7 +44,7 @@ def test_a_final_line_end_is_an_empty_turn_at_the_end() -> None:
     expansion = "Expand:\n- control flow: sequence\n- subgoals: look, leave"
     one = read(f"{HEADER}\n{START}\n{expansion}\n")
     assert one.turns[-2:] == (
-        Said(expansion, Expand(ControlFlow.SEQUENCE, ("look", "leave"))),
+        Said(expansion, Expand(SequenceFlow(), ("look", "leave"))),
         Told("", About.ANSWER),
     )
     assert read(f"{HEADER}\n{START}\nAct: done\n").text.endswith("Act: done\n")

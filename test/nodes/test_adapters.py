@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
 
-from reactree_ros.agent.decision import ControlFlow
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.turns import Told
 from reactree_ros.llm.port import DecisionRequest, ServerUnavailable
 from reactree_ros.pending import Pending
-from reactree_ros.registry import Registry
+from reactree_ros.plugins import Registry
 from reactree_ros.world.port import Observation, WorldError
 
 if importlib.util.find_spec("rclpy"):
@@ -293,7 +292,7 @@ def test_a_household_travels_whole(graph: Graph, monkeypatch: pytest.MonkeyPatch
     garden = Household(
         name="garden",
         actions=("dig", "plant"),
-        control_flows={ControlFlow.FALLBACK: 'try them ("fallback")', ControlFlow.SEQUENCE: "do them"},
+        control_flows={"fallback": 'try them ("fallback")', "sequence": "do them"},
         naming="<{word}_{instance}>",
         rules="dig: needs a spade",
         free_skills=True,
@@ -309,7 +308,7 @@ def test_a_household_travels_whole(graph: Graph, monkeypatch: pytest.MonkeyPatch
     learnt = adapter.learn()
     graph.until(learnt.done)
     assert learnt.take() == adapter.household == garden
-    assert list(adapter.household.control_flows) == [ControlFlow.FALLBACK, ControlFlow.SEQUENCE]
+    assert list(adapter.household.control_flows) == ["fallback", "sequence"]
     assert adapter.recallable == ("spade",)
 
 
@@ -321,7 +320,7 @@ def test_a_household_that_makes_no_sense_is_named(graph: Graph) -> None:
     graph.probe.create_service(DescribeHousehold, "household_bridge/household", answer)
     learnt = ros_world(graph).learn()
     graph.until(learnt.done)
-    with pytest.raises(WorldError, match="household_bridge: control_flows has 'loop'"):
+    with pytest.raises(WorldError, match="household_bridge: control_flows: control flow 'loop' is unknown"):
         learnt.take()
 
 

@@ -15,7 +15,7 @@ from reactree_ros.household.household import WAH_NL
 from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.pending import Pending
-from reactree_ros.registry import Registry
+from reactree_ros.plugins import Registry
 
 if importlib.util.find_spec("rclpy"):
     from action_msgs.msg import GoalStatus

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reactree_ros.agent.decision import Act, BeginSubgoal, ControlFlow, Expand, Think
+from reactree_ros.agent.decision import Act, BeginSubgoal, Expand, Think
 from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, LanguageModelError, Reply
 from reactree_ros.pending import Pending
+from reactree_ros.tree.flows.fallback import FallbackFlow
 
 if importlib.util.find_spec("rclpy"):
     from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -118,7 +119,7 @@ def test_a_request_reaches_the_model_and_the_reply_comes_back_whole(graph: Graph
     assert (request.temperature, request.top_p) == (0.0, 0.5)
     assert isinstance(request.may_say, DecisionGrammar)
     assert request.may_say.skills == ("open fridge 1",)
-    assert [flow.value for flow in request.may_say.control_flows] == ["fallback"]
+    assert [flow.name for flow in request.may_say.control_flows] == ["fallback"]
     counts = {"longest_prompt": 8, "reasoning": "So\nbe it.", "reasoning_tokens": 3}
     model.answer("1", Reply("Act: open fridge 1", "length", 12, 5, 4, **counts))
     response = answer(graph, future)
@@ -140,7 +141,7 @@ def test_what_a_reply_is_taken_for_comes_as_data(graph: Graph) -> None:
         Said("Think: so", Think("so")),
         Said("2 Subgoal: a, b", BeginSubgoal("Subgoal 2: a, b", "a, b")),
         Said("Act: open fridge 1", Act("open fridge 1")),
-        Said("Expand: …", Expand(ControlFlow.FALLBACK, ("a, b", "c"))),
+        Said("Expand: …", Expand(FallbackFlow(), ("a, b", "c"))),
     )
     model = HeldModel()
     graph.inference(model)
@@ -175,7 +176,7 @@ def test_choice_and_text_reach_the_model_as_such(graph: Graph) -> None:
         ({"kind": 3}, "begins and goes_on are both false; one of them must be true"),
         (
             {"control_flows": ["sequence", "loop"]},
-            "control_flows has 'loop'; it must be one of sequence, fallback, parallel",
+            "control_flows: control flow 'loop' is unknown; use one of sequence, fallback, parallel",
         ),
         ({"top_p": 0.0}, "top_p is 0; it must be above 0 and at most 1"),
         ({"kind": 1}, "options is empty; a choice needs at least one"),

@@ -77,7 +77,7 @@ class Notes(Listener):
         skill = decision.skill if isinstance(decision, Act) else ""
         flow, subgoals = "", []
         if isinstance(decision, Expand):
-            flow, subgoals = decision.control_flow.value, list(decision.subgoals)
+            flow, subgoals = str(decision.control_flow), list(decision.subgoals)
         count = self.episode.context.budget.decisions
         self.lines.append((node.index, node.subgoal, node.depth, count, kind, text, thought, skill, flow, subgoals))
 

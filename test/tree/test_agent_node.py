@@ -9,7 +9,8 @@ import pytest
 from doubles import SKILLS, START, Clock, Heard, ScriptedModel, ScriptedWorld, expand, scripted_episode
 from py_trees.common import Status
 
-from reactree_ros.agent.decision import ALL_CONTROL_FLOWS, ControlFlow, Decision, Think
+from reactree_ros.agent.control_flow import ControlFlow, default_flows
+from reactree_ros.agent.decision import Decision, Think
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply, ServerUnavailable
@@ -17,6 +18,7 @@ from reactree_ros.memory.experience import End, Experience
 from reactree_ros.pending import Pending
 from reactree_ros.tree.agent_node import REPEATED, Abilities, AgentNode, fruitless
 from reactree_ros.tree.context import Listener
+from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Seen, WorldError
@@ -229,15 +231,15 @@ def test_a_model_that_only_thinks_ends_with_its_budget() -> None:
 @pytest.mark.parametrize(
     ("text", "flows", "reason"),
     [
-        (expand("sequence", "ROOT."), ALL_CONTROL_FLOWS, "The subgoal 'ROOT' is being worked on already"),
-        (expand("sequence", " "), ALL_CONTROL_FLOWS, "An expansion needs at least one subgoal"),
-        (expand("loop", "a"), ALL_CONTROL_FLOWS, "Control flow 'loop' is unknown"),
-        (expand("parallel", "a"), (ControlFlow.SEQUENCE,), "'parallel' is not allowed here; allowed: sequence."),
+        (expand("sequence", "ROOT."), default_flows(), "The subgoal 'ROOT' is being worked on already"),
+        (expand("sequence", " "), default_flows(), "An expansion needs at least one subgoal"),
+        (expand("loop", "a"), default_flows(), "Control flow 'loop' is unknown"),
+        (expand("parallel", "a"), (SequenceFlow,), "'parallel' is not allowed here; allowed: sequence."),
         (expand("sequence", "a"), (), "An expansion is not allowed here; think or act."),
     ],
 )
 def test_an_expansion_that_must_not_grow_goes_back_with_the_reason(
-    text: str, flows: tuple[ControlFlow, ...], reason: str
+    text: str, flows: tuple[type[ControlFlow], ...], reason: str
 ) -> None:
     run = scripted_episode({"root": [text, "Act: done"]}, abilities=Abilities(flows))
     result = run.run()

@@ -10,7 +10,8 @@ from py_trees.composites import Composite
 
 from reactree_ros.episode import Episode
 from reactree_ros.tree.agent_node import AgentNode
-from reactree_ros.tree.control_flow import Fallback, Parallel
+from reactree_ros.tree.flows.fallback import Fallback
+from reactree_ros.tree.flows.parallel import Parallel
 
 SCRIPT = {
     "root": [expand("parallel", "a", "b")],
@@ -44,6 +45,28 @@ def test_inserted_behaviours_are_set_up_and_followers_are_told(monkeypatch: pyte
     run.run()
     assert told == [4, 7]
     assert set_up == [(name, {"ros": "the node"}) for name in ("a", "b", "c", "d")]
+
+
+def visited(run: Episode, *, full: bool) -> list[str]:
+    """Tick once, and return what a visitor sees."""
+    seen = list[str]()
+    visitor = py_trees.visitors.VisitorBase(full=full)
+    visitor.run = lambda behaviour: seen.append(behaviour.name)  # type: ignore[method-assign]
+    run.tree.visitors = [visitor]
+    run.tick()
+    return seen
+
+
+def test_a_tick_visits_nothing_that_has_ended_but_for_a_visitor_that_wants_everything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = scripted_episode(SCRIPT)
+    while not (tip := run.root.tip()) or tip.name != "d":
+        run.tick()
+    with monkeypatch.context() as patched:
+        patched.delattr(py_trees.behaviour.Behaviour, "iterate")
+        assert visited(run, full=False) == ["d", "fallback", "a", "b", "parallel", "root"]
+    assert visited(run, full=True) == names(run)
 
 
 def test_what_has_ended_stays_in_the_tree_with_how_it_ended() -> None:

@@ -40,11 +40,11 @@ ENDLESS: dict[str, tuple[Any, str]] = {
     "a round of five": (lambda: itertools.cycle([GO, OPEN, GO, "Think: hm", "Think: well"]), "came 12 times"),
     "one thought": (lambda: itertools.repeat("Think: I wonder."), "'Think: I wonder.' came 12 times"),
     "new thoughts": (lambda: (f"Think: thought {'x' * n}" for n in numbers()), "60 decisions in a row"),
-    "garbage": (lambda: itertools.repeat("sing"), "a refused reply"),
-    "nothing": (lambda: itertools.repeat(""), "a refused reply"),
-    "new garbage": (lambda: (f"sing {n} songs" for n in numbers()), "a refused reply (the last was 'sing "),
+    "garbage": (lambda: itertools.repeat("sing"), "the refused reply 'sing' ("),
+    "nothing": (lambda: itertools.repeat(""), "the refused reply '' (Nothing was said."),
+    "new garbage": (lambda: (f"sing {n} songs" for n in numbers()), "60 decisions in a row"),
     "recalls": (lambda: itertools.repeat("Act: recall location of apple"), "'recall location of apple' came 12 times"),
-    "new expansions": (lambda: (expand("sequence", f"part {n}") for n in numbers()), "a refused reply"),
+    "new expansions": (lambda: (expand("sequence", f"part {n}") for n in numbers()), "60 decisions in a row"),
     "garbage between": (lambda: itertools.cycle([GO, "sing", "Think: a", "dance"]), "came 12 times"),
 }
 
@@ -64,6 +64,22 @@ def test_what_never_gets_on_ends_as_stuck_and_says_what_repeated(name: str) -> N
     assert result.verdict.because == result.message
     assert what in result.reason
     assert of(texts(), stuck_after=0, max_decisions=99).end != "stuck"
+
+
+#: What is refused in turns, none of it often enough.
+REFUSED = {
+    "unreadable": [f"sing {n} songs" for n in range(11)],
+    "unavailable": [f"Act: go to attic {n}" for n in range(11)],
+    "of several kinds": [*(f"sing {n}" for n in range(6)), *(f"Act: go to attic {n}" for n in range(5))],
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals_that_differ_are_not_the_same_event(name: str) -> None:
+    assert of(itertools.chain(REFUSED[name], REFUSED[name][:3], itertools.repeat("Act: done"))).end == "done"
+    again = of(itertools.cycle(REFUSED[name][:3]))
+    assert (again.end, again.decisions) == ("stuck", 34)
+    assert "came 12 times" in again.reason
 
 
 def test_nodes_that_fail_alike_one_after_the_other_are_stuck() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from py_trees.common import Status
 
 from reactree_ros.agent.context_window import ContextWindow
-from reactree_ros.agent.decision import ALL_CONTROL_FLOWS
+from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.summary import summary_request
 from reactree_ros.agent.turns import About, Said, Told, Turn, render
 from reactree_ros.episode import Episode
@@ -65,7 +65,7 @@ def run_of(
         "root",
         model=model,
         world=ScriptedWorld(),
-        planner=AgentNodes(Abilities(ALL_CONTROL_FLOWS, summarise_after)),
+        planner=AgentNodes(Abilities(default_flows(), summarise_after)),
         options=options,
         listener=listener,
     )

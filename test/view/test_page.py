@@ -17,7 +17,7 @@ from reactree_ros.person.port import Question, approves
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import read_record
 from reactree_ros.view.steering import Asked, Course, Steering
-from reactree_ros.view.words import FLOWS, STATUSES
+from reactree_ros.view.words import STATUSES, flows
 
 pytestmark = pytest.mark.view
 
@@ -532,7 +532,7 @@ def test_the_page_counts_as_the_terminal_does_and_explains_its_signs(
     expect(page.get_by_role("button", name="Next refusal")).to_be_disabled()
     expect(page.get_by_label("Marks of the time line")).to_contain_text("4 expansions")
     page.locator(".legend summary").click()
-    for kind, (sign, does) in FLOWS.items():
+    for kind, (sign, does) in flows().items():
         expect(page.locator(".legend")).to_contain_text(f"{sign}{kind}: {does}")
     page.get_by_role("tab", name="World").click()
     expect(page.locator(".named")).to_have_text(["apple 2", "pudding 1", "coffee table 1"])

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import re
 
-_PLAIN: dict[int, str | None] = {
-    **{0xFF01 + code: chr(0x21 + code) for code in range(94)},  # full width
-    **dict.fromkeys(map(ord, "“”„‟«»"), '"'),
-    **dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B), "'"),
-    **dict.fromkeys((0xA0, 0x2007, 0x2009, 0x200A, 0x202F, 0x3000), " "),
-    **dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFE0F, 0xFEFF), None),  # invisible
-    **dict.fromkeys((0x2010, 0x2011), "-"),
-    **dict.fromkeys((0x2014, 0x2015), "–"),
-    **dict.fromkeys((0x0B, 0x0C, 0x85, 0x2028, 0x2029), "\n"),
-}
+from reactree_ros.agent.words import typed
+
 _TOOLS = re.compile(r"<\|python_tag\|>|\[TOOL_CALLS\]")
 #: Tags around a decision; those that name its kind become a label.
 _TAG = re.compile(
@@ -29,11 +21,6 @@ _EMPHASIS = re.compile(r"(?<![\w*_])[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?![\w*_])")
 _PICTURE = re.compile("(?![⛔✋✖✗✘❌❎❓❔❕❗👎🙅🙈🚫🛑🤔🤦🤷])[\u2600-\u27bf\U0001f300-\U0001faff]")
 _QUOTES = ('"', "'", "**", "__", "*", "_")
 _BRACKETS = (("[", "]"), ("(", ")"))
-
-
-def typed(text: str) -> str:
-    """Return a text in the characters that a keyboard has, as far as they differ in looks alone."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_PLAIN)
 
 
 def plain(text: str) -> str:

@@ -6,21 +6,15 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reactree_ros.agent.decision import ControlFlow, Expand
+from reactree_ros.agent.control_flow import ControlFlow, flow_of, flows_by_word, known_flows, takes, wordings
+from reactree_ros.agent.decision import Expand
+from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.parser import split_subgoals
 from reactree_ros.agent.reading.beside import taken_back
 from reactree_ros.agent.reading.labels import Kind, label_of
 from reactree_ros.agent.reading.lists import listed_in
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 
-_FLOWS = {
-    "sequence": ControlFlow.SEQUENCE,
-    "sequential": ControlFlow.SEQUENCE,
-    "sequentially": ControlFlow.SEQUENCE,
-    "fallback": ControlFlow.FALLBACK,
-    "selector": ControlFlow.FALLBACK,
-    "parallel": ControlFlow.PARALLEL,
-}
 _FILLING = frozenset({"in", "a", "an", "the", "as", "use", "using", "control", "flow", "strategy", "order", "node"})
 _MARKS = " \t-*•"
 _FLOW_LABEL = re.compile(r"\bcontrol[ _-]?flow[\"'*_\s]{0,4}(?::|=|->|–|\bis\b)", re.IGNORECASE)
@@ -30,7 +24,7 @@ _SUBGOALS_LABEL = re.compile(
 )
 _FLOW_FIRST = re.compile(r"\W*(?P<flow>\w+)(?:[*\"')\] \t]{0,4}(?:[:=–-]|\bof\b:?|(?=\n)|\Z)|[)\]])[*:=>–\- \t]*")
 _PLAINLY = re.compile(
-    r"Expand:\n- control flow: (?P<flow>\w+)\n- subgoals: (?P<subgoals>(?!\d+[.)])\w[^\n<>*`]*(?<!\s))"
+    r"Expand:\n- control flow: (?P<flow>\w[^\n]*)\n- subgoals: (?P<subgoals>(?!\d+[.)])\w[^\n<>*`]*(?<!\s))"
 )
 _PLACEHOLDER = re.compile(r"\W*|<[^>]*>|\[[^\]]*\]|(?:sub-?)?goals?[ _-]?\w{0,2}", re.IGNORECASE)
 #: The fields of a subgoal that is an object in JSON.
@@ -39,7 +33,7 @@ _NO_ENTRY = frozenset({Kind.THINK, Kind.ACT, Kind.ARGUMENT, Kind.EXPAND, Kind.FL
 _FORM = "'Expand:' is followed by two lines: '- control flow: …' and '- subgoals: …, …'."
 
 
-def read_expansion(text: str, allowed: Sequence[ControlFlow]) -> tuple[str, Expand, str]:
+def read_expansion(text: str, allowed: Sequence[type[ControlFlow]]) -> tuple[str, Expand, str]:
     """Read what follows ``Expand:``.
 
     Args:
@@ -69,18 +63,22 @@ def read_expansion(text: str, allowed: Sequence[ControlFlow]) -> tuple[str, Expa
     return before.strip(f"{_MARKS}\n"), expansion(named, listed, allowed), f"{after}\n{rest}".strip()
 
 
-def expansion_in_plain_words(text: str, allowed: Sequence[ControlFlow]) -> Expand | None:
+def expansion_in_plain_words(text: str, allowed: Sequence[type[ControlFlow]]) -> Expand | None:
     """Return the expansion that a text says in just the words of the grammar; None where it is in others."""
     said = _PLAINLY.fullmatch(text)
-    if said is None or said["flow"] not in [flow.value for flow in allowed]:
+    if said is None:
+        return None
+    try:
+        flow = flow_of(said["flow"])
+    except ValueError:
         return None
     goals = split_subgoals(said["subgoals"])
-    if not goals or any(map(_is_no_subgoal, goals)):
+    if type(flow) not in allowed or not goals or any(map(_is_no_subgoal, goals)):
         return None
-    return Expand(ControlFlow(said["flow"]), goals)
+    return Expand(flow, goals)
 
 
-def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[ControlFlow]) -> Expand:
+def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[type[ControlFlow]]) -> Expand:
     """Return the expansion that a control flow and subgoals make.
 
     Raises:
@@ -88,10 +86,10 @@ def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[ControlFlow]
     """
     if not allowed:
         raise Unreadable("An expansion is not allowed here; think or act.")
-    names = ", ".join(flow.value for flow in allowed)
+    names = wordings(allowed)
     named = _flow(flow, names)
-    if named not in allowed:
-        raise Unreadable(f"The control flow '{named.value}' is not allowed here; allowed: {names}.")
+    if type(named) not in allowed:
+        raise Unreadable(f"The control flow '{named}' is not allowed here; allowed: {names}.")
     if not (goals := list(filter(None, map(_subgoal, subgoals)))):
         raise Unreadable("An expansion needs at least one subgoal: '- subgoals: …, …'.")
     goals[-1] = re.sub(r"^(?:and )+", "", goals[-1]).rstrip(". ")
@@ -99,16 +97,35 @@ def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[ControlFlow]
 
 
 def _flow(said: Any, names: str) -> ControlFlow:
-    """Return the one control flow that is named."""
+    """Return the one control flow that is said."""
+    taking = [one for one in known_flows() if takes(one)]
+    if isinstance(said, dict) and len(said) == 1:
+        ((name, given),) = said.items()
+        said = name if not given else _with_arguments([one for one in taking if one.name == name], given) or said
+    elif isinstance(said, str):
+        said = _with_arguments([one for one in taking if one.wording.says(said)], said) or said
+    if isinstance(said, ControlFlow):
+        return said
     if not isinstance(said, str) or not said.strip():
         raise Unreadable(f"'Expand:' names no control flow; write '- control flow: ' and one of {names}.")
-    found = {_FLOWS[word] for word in _words(said) if word in _FLOWS}
+    flows, spoken = flows_by_word(), _words(said)
+    found = {flows[word] for word in spoken if word in flows}
     if len(found) > 1:
         raise Unreadable("'Expand:' names more than one control flow; name one.")
-    others = {*_words(re.sub(r"\([^)]{0,500}\)", "", said))} - {*_FLOWS, *_FILLING}
+    others = {*_words(re.sub(r"\([^)]{0,500}\)", "", said))} - {*flows, *_FILLING}
     if not found or others or taken_back(said):
         raise Unreadable(f"Control flow '{shortened(said, 40)}' is unknown; use one of {names}.")
-    return found.pop()
+    return found.pop()()
+
+
+def _with_arguments(flows: Sequence[type[ControlFlow]], said: str | dict[str, object]) -> ControlFlow | None:
+    """Return the one of some control flows that is said with its arguments; None when there is none."""
+    if len(flows) > 1:
+        raise Unreadable("'Expand:' names more than one control flow; name one.")
+    try:
+        return flows[0].read(said) if flows else None
+    except ParameterError as error:
+        raise Unreadable(f"Control flow '{flows[0].wording.template}': {error}.") from error
 
 
 def _words(text: str) -> list[str]:
@@ -133,10 +150,10 @@ def _is_no_subgoal(goal: str) -> bool:
     return _PLACEHOLDER.fullmatch(goal) is not None or (label is not None and label.kind in _NO_ENTRY)
 
 
-def _flow_first(text: str, lists: Sequence[re.Match[str]], allowed: Sequence[ControlFlow]) -> tuple[Expand, str]:
+def _flow_first(text: str, lists: Sequence[re.Match[str]], allowed: Sequence[type[ControlFlow]]) -> tuple[Expand, str]:
     """Read ``sequence: a, b``, or ``sequence`` with the subgoals below."""
     first = _FLOW_FIRST.match(text)
-    if first is None or first["flow"].casefold() not in _FLOWS:
+    if first is None or first["flow"].casefold() not in flows_by_word():
         raise Unreadable(_FORM)
     rest = text[first.end() :]
     if lists:
@@ -144,6 +161,6 @@ def _flow_first(text: str, lists: Sequence[re.Match[str]], allowed: Sequence[Con
         if between.strip(f"{_MARKS}\n,;"):
             raise Unreadable(_FORM)
     listed, after = listed_in(rest)
-    if listed and isinstance(listed[0], str) and listed[0].casefold().startswith(tuple(_FLOWS)):
+    if listed and isinstance(listed[0], str) and listed[0].casefold().startswith(tuple(flows_by_word())):
         raise Unreadable("'Expand:' names more than one control flow; name one.")
     return expansion(first["flow"], listed, allowed), after

@@ -15,8 +15,9 @@ from reactree_ros.agent.reading.expansions import expansion, read_expansion
 from reactree_ros.agent.reading.labels import Kind, label_of
 from reactree_ros.agent.reading.parts import Part
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
-from reactree_ros.agent.reading.skills import Skills, words
+from reactree_ros.agent.reading.skills import Skills
 from reactree_ros.agent.turns import Said
+from reactree_ros.agent.words import words
 
 _ONE = "Say one decision at a time"
 _NOTHING = "Nothing follows 'Act:'; write an action that is available now on the same line."

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import difflib
-import re
-import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
 
 from reactree_ros.agent.decision import Act
-from reactree_ros.agent.reading.dress import typed
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
+from reactree_ros.agent.words import without_articles, words
 
 #: How many of the nearest skills a refusal names at most.
 NEAREST = 5
 #: The longest text that can be a skill in some dress, in characters.
 _LONGEST = 500
-_DRESS = r"[\s\"'`()\[\]<>{}#_*,:]+|(?<=\w)-(?=\w)"
-_TOKEN = re.compile(rf"{_DRESS}|((?<!\w)-?\d+(?:\.\d+)*|[^\W\d_]+|\d+|.)", re.DOTALL)
-_LAST_STOP = re.compile(r"[.!,;](?=[\s\"'`)\]*_]*\Z)")
-_ARTICLE = re.compile(r"(?<!\w)(?:an?|An|AN|[Tt]he|THE)\s+(?=[^\W\d_])")
 #: Verbs that are near to each other; only the order of what a refusal names is up to them.
 _ALIKE = (
     ("pick", "grab", "take", "get", "fetch", "grasp", "collect", "lift", "hold"),
@@ -55,7 +49,7 @@ class Skills:
             return said
         if len(said) > _LONGEST:
             return None
-        for text in (said, _ARTICLE.sub("", said)):
+        for text in (said, without_articles(said)):
             if found := self._by_words.get(words(text)):
                 return found[0] if len(found) == 1 else None
         return None
@@ -98,7 +92,7 @@ class Skills:
 
     def named_in(self, text: str) -> str | None:
         """Return a skill of several words that a text names, if there is one."""
-        said = _joined(words(_ARTICLE.sub("", text)))
+        said = _joined(words(without_articles(text)))
         named = (skills[0] for parts, skills in self._by_words.items() if len(parts) > 1 and _joined(parts) in said)
         return next(named, None)
 
@@ -112,14 +106,6 @@ class Skills:
         for skill in self._available:
             by_words.setdefault(words(skill), []).append(skill)
         return by_words
-
-
-def words(text: str) -> tuple[str, ...]:
-    """Return the words, numbers and signs of a text, in lower case, without what only dresses them."""
-    text = unicodedata.normalize("NFC", typed(text)).casefold()
-    if not text.rstrip("\"'`)]*_ ").endswith(".."):
-        text = _LAST_STOP.sub("", text)
-    return tuple(filter(None, _TOKEN.findall(text)))
 
 
 def _joined(parts: tuple[str, ...]) -> str:

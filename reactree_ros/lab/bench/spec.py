@@ -8,7 +8,7 @@ from typing import Any
 
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.lab.bench.published import Published
-from reactree_ros.registry import Spec
+from reactree_ros.plugins import Spec
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Task
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from reactree_ros.agent.decision import Act, ControlFlow
+from reactree_ros.agent.decision import Act
 from reactree_ros.agent.prompt import Siblings, start_turn, task_turn
 from reactree_ros.agent.turns import Prompt, Said, Saw, Turn
 from reactree_ros.errors import UserError
@@ -21,6 +21,8 @@ from reactree_ros.household.scene import Thing
 from reactree_ros.household.tasks import ROOMS, Node
 from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.lab.dataset.lines import Line, Run
+from reactree_ros.tree.flows.fallback import FallbackFlow
+from reactree_ros.tree.flows.sequence import SequenceFlow
 
 _SEEN = [one for one in CLASSES.values() if one.observed and one.category not in (ROOMS, "Characters")]
 _WANTED = [one.name for one in _SEEN if "GRABBABLE" in one.properties and not one.room_item]
@@ -150,10 +152,10 @@ def _told(drawn: random.Random, word: str) -> tuple[Take, list[Turn]]:
     if drawn.random() < _OF_A_ROOM:
         search = (*(Take(word, room) for room in rooms), Take(word, closer=True))
         take = drawn.choice(search)
-        siblings = Siblings(str(whole), ControlFlow.FALLBACK, tuple(map(str, search)))
+        siblings = Siblings(str(whole), FallbackFlow(), tuple(map(str, search)))
     else:
         take, place = whole, CLASSES[drawn.choice(_PLACES)].word
-        siblings = Siblings(str(Move(word, place)), ControlFlow.SEQUENCE, (str(whole), str(PutDown(word, place))))
+        siblings = Siblings(str(Move(word, place)), SequenceFlow(), (str(whole), str(PutDown(word, place))))
     return take, [task_turn(str(take), None if drawn.random() < _ALONE else siblings)]
 
 

@@ -27,7 +27,7 @@ from typing import Any
 from py_trees.common import Status
 from pydantic import Field
 
-from reactree_ros.agent.decision import ControlFlow, Expand, Think, WriteCode
+from reactree_ros.agent.decision import Expand, Think, WriteCode
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw, Told
@@ -49,6 +49,7 @@ from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
+from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode, Grow, Program, Step, Wait
 from reactree_ros.world.port import Observation
 
@@ -421,7 +422,7 @@ class AdaPlannerNode(_PlanCode):
         listener = self._context.listener
         listener.decided(self, Think(solution.thought or solution.code), self._reply)
         names = tuple(step.name for step in solution.to_do)
-        listener.decided(self, Expand(ControlFlow.SEQUENCE, names), self._reply)
+        listener.decided(self, Expand(SequenceFlow(), names), self._reply)
         yield from self._run_code(f"{_START} = {solution.start}\nNone", 1)
         for part in solution.parts:
             if (yield from self._run_part(part, solution.start)) is Flow.RETURN:

@@ -9,7 +9,7 @@ where the last one has left the robot; a plan that cannot be read is asked for a
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ from py_trees.behaviour import Behaviour
 from py_trees.composites import Composite
 from pydantic import Field
 
-from reactree_ros.agent.decision import ControlFlow, Expand
+from reactree_ros.agent.control_flow import ControlFlow
+from reactree_ros.agent.decision import Expand
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Told
@@ -28,6 +29,8 @@ from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
 from reactree_ros.read_back import said_number
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.flows.fallback import FallbackFlow
+from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.tree.goal_node import Program, Step
 
 #: How often a plan that cannot be read is asked for.
@@ -35,7 +38,7 @@ PLANS = 3
 _STEP = re.compile(r"^[^\w\n]*Step +(\d{1,9})[^\w\n:]*:[^\w\n]*(\w.*\S|\w)", re.IGNORECASE | re.MULTILINE)
 _ORDER = re.compile(r"^[^\w\n]*Execution Order[^\w:]*:[^\w(]*(.*)", re.IGNORECASE | re.MULTILINE)
 _TOKEN = re.compile(r"\s*(?:(\()|(\))|(AND|OR)\b|Step\s+(\d{1,9}))", re.IGNORECASE)
-_FLOWS = {"AND": ControlFlow.SEQUENCE, "OR": ControlFlow.FALLBACK}
+_FLOWS: Mapping[str, ControlFlow] = {"AND": SequenceFlow(), "OR": FallbackFlow()}
 #: Where a base model goes on after its plan.
 _STOPS = ("\nTask:",)
 
@@ -100,7 +103,7 @@ def read_plan(text: str, *, cut: bool = False) -> StepPlan:
     orders = _ORDER.findall(text)
     if len(orders) > 1:
         raise ValueError("There are several lines 'Execution Order: …'; write one.")
-    order = _read_order(orders[0].strip(" .*_`")) if orders else Order(ControlFlow.SEQUENCE, tuple(steps))
+    order = _read_order(orders[0].strip(" .*_`")) if orders else Order(SequenceFlow(), tuple(steps))
     named = _numbers(order)
     if sorted(named) != sorted(steps):
         raise ValueError(
@@ -123,7 +126,7 @@ def _read_order(text: str) -> Order:
         raise ValueError("The execution order has too many parentheses.") from None
     if rest:
         raise ValueError(f"The execution order has '{rest[0]}' too many.")
-    return order if isinstance(order, Order) else Order(ControlFlow.SEQUENCE, (order,))
+    return order if isinstance(order, Order) else Order(SequenceFlow(), (order,))
 
 
 def _group(tokens: Sequence[str]) -> tuple[int | Order, Sequence[str]]:
@@ -222,7 +225,7 @@ class AdaptNode(AgentNode):
                 return self._composite(plan, part)
             return AdaptNode(plan.steps[part], self._context, self._settings, parent=self)
 
-        return self.composite(order.flow, [behaviour(part) for part in order.parts])
+        return order.flow.over(self, [behaviour(part) for part in order.parts])
 
 
 def adapt(instruction: str, context: RunContext, settings: AdaptSettings) -> AdaptNode:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from reactree_ros.agent.decision import ALL_CONTROL_FLOWS
+from reactree_ros.agent.control_flow import flow_named
 
 #: What a decision to use a skill begins with.
 ACT = "Act: "
@@ -48,9 +48,7 @@ class MaySay:
             return cls(tuple(map(str, options)))
         if "skills" not in values:
             return None
-        flows, known = tuple(values.get("control_flows", ())), [flow.value for flow in ALL_CONTROL_FLOWS]
-        if unknown := [flow for flow in flows if flow not in known]:
-            raise ValueError(f"the control flow {unknown[0]!r} is none of {', '.join(known)}")
+        flows = [flow.name for flow in map(flow_named, values.get("control_flows", ()))]
         acts = tuple(f"{ACT}{skill}" for skill in values["skills"])
         return cls(acts, ("Think: ", *(f"Expand:\n- control flow: {flow}\n- subgoals: " for flow in flows)))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.control_flow import flow_named
 from reactree_ros.agent.grammar import DecisionGrammar, choice_regex
 from reactree_ros.errors import UserError
 from reactree_ros.lab.training import dataset
@@ -115,7 +115,7 @@ def regex_of(may_say: Mapping[str, Any]) -> str:
     """Return what a dataset says may be said, as decoding is held to it."""
     if options := may_say.get("options"):
         return choice_regex(options)
-    flows = tuple(ControlFlow(flow) for flow in may_say.get("control_flows", ()))
+    flows = tuple(map(flow_named, may_say.get("control_flows", ())))
     return DecisionGrammar(tuple(may_say["skills"]), flows).regex()
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from reactree_ros.agent.control_flow import flow_options
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar, choice_schema, chosen_of_json
 from reactree_ros.agent.reading import says_exactly
 from reactree_ros.llm.decoding.checking import Utterance
@@ -137,8 +138,13 @@ async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar
         return await select(kind.text, [f" {skill}" for skill in grammar.skills])
     said = kind.text
     if said == "Expand:":
-        flow = await select(f"{said}\n- control flow:", [f" {flow.value}" for flow in grammar.control_flows])
-        said = f"{flow.text}\n- subgoals:"
+        said += "\n- control flow:"
+        options = flow_options(grammar.control_flows)
+        if options is None:
+            said += (await _free(usage, after(said), FreeText(("\n",)))).text
+        else:
+            said = (await select(said, [f" {option}" for option in options])).text
+        said += "\n- subgoals:"
     rest = await _free(usage, after(said), FreeText())
     return replace(rest, text=said + rest.text)
 

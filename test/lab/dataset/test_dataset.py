@@ -19,7 +19,7 @@ from command_line import Cli
 from llm.talker import Talker
 from memory.word_hash_embedder import WordHashEmbedder
 
-from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.control_flow import flow_named
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.goals import goals_of
@@ -105,7 +105,7 @@ def test_every_decision_is_one_that_decoding_allows(small: Path) -> None:
     found = all_lines(small)
     assert {line["kind"] for line in found} == {"think", "act", "expand"}
     for line in found:
-        flows = [ControlFlow(flow) for flow in line["may_say"]["control_flows"]]
+        flows = [flow_named(flow) for flow in line["may_say"]["control_flows"]]
         grammar = DecisionGrammar(line["may_say"]["skills"], flows)
         assert re.fullmatch(grammar.regex(), line["completion"])
         assert line["learn"]

@@ -13,7 +13,7 @@ from py_trees.common import Status
 from py_trees.composites import Selector
 from py_trees.composites import Sequence as InSequence
 
-from reactree_ros.agent.decision import ControlFlow, Expand
+from reactree_ros.agent.decision import Expand
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import Said
 from reactree_ros.episode import Episode, EpisodeResult
@@ -26,6 +26,8 @@ from reactree_ros.lab.planners.plan import PROMPTS
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
+from reactree_ros.tree.flows.fallback import FallbackFlow
+from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.tree.options import TreeOptions
 
 #: As what a scripted model knows a request for a plan.
@@ -33,7 +35,7 @@ PLAN = prompt(PROMPTS, "adapt.txt").partition("\n")[0]
 CUP, TABLE = "find a cup and take it", "put the cup on the table"
 ALL = f"Step 1: {CUP}\nStep 2: {TABLE}\nExecution Order: (Step 1 AND Step 2)"
 ANY = "Step 1: look on the shelf\nStep 2: look in the sink\nExecution Order: (Step 1 OR Step 2)"
-AND, OR = ControlFlow.SEQUENCE, ControlFlow.FALLBACK
+AND, OR = SequenceFlow(), FallbackFlow()
 
 
 def run(script: Mapping[str, Sequence[str]], *, name: str = "adapt", **options: int) -> tuple[EpisodeResult, Episode]:

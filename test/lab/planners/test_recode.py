@@ -10,7 +10,7 @@ from doubles import ScriptedWorld
 from py_trees.common import Status
 from recode_doubles import Bedroom, Coder, coder, lesson_of, own_part, root, run_of
 
-from reactree_ros.agent.decision import Act, ControlFlow, Decision, Expand, Think, WriteCode
+from reactree_ros.agent.decision import Act, Decision, Expand, Think, WriteCode
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.episode import Episode
@@ -24,6 +24,7 @@ from reactree_ros.memory.experience import End, Experience
 from reactree_ros.pending import Pending
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.failure import FailureKind
+from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation
@@ -434,7 +435,7 @@ def test_listeners_are_told_of_blocks_and_skills() -> None:
     run.run()
     assert diary.told == [
         Think("I go."),
-        Expand(ControlFlow.SEQUENCE, ("x = part(1)",)),
+        Expand(SequenceFlow(), ("x = part(1)",)),
         Think("return 1"),
         Act(GO),
         f"You {GO}.",

@@ -18,7 +18,7 @@ import pytest
 from command_line import Cli
 from short_trainings import SHORT, train
 
-from reactree_ros.agent.decision import ALL_CONTROL_FLOWS
+from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Told
 from reactree_ros.episode import Episode
@@ -146,7 +146,7 @@ def test_what_cannot_be_begun_with_is_named(data: Path, trained: Path, cli: Cli,
 def requests(data: Path, count: int) -> Iterator[tuple[DecisionRequest, dict[str, Any]]]:
     """Held-out decisions as they are asked for."""
     for line in islice(dataset.read_lines(data / dataset.HELD_OUT), count):
-        grammar = DecisionGrammar(tuple(line["may_say"]["skills"]), ALL_CONTROL_FLOWS)
+        grammar = DecisionGrammar(tuple(line["may_say"]["skills"]), default_flows())
         yield DecisionRequest([Told(line["prompt"].removesuffix("\n"), About.TASK)], grammar), line
 
 

@@ -28,7 +28,7 @@ from typing import Any
 from py_trees.common import Status
 from pydantic import Field
 
-from reactree_ros.agent.decision import ControlFlow, Expand, Think, WriteCode
+from reactree_ros.agent.decision import Expand, Think, WriteCode
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw
@@ -47,6 +47,7 @@ from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
+from reactree_ros.tree.flows.sequence import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode, Grow, Program, Step, Wait
 from reactree_ros.world.port import Observation
 
@@ -204,7 +205,7 @@ class CodeNode(CodeRunner):
         listener = self._context.listener
         listener.decided(self, Think(block.thought or block.code), self._reply)
         if calls := [_shortened(call) for one in block.statements for call in calls_of(one, unknown)]:
-            listener.decided(self, Expand(ControlFlow.SEQUENCE, tuple(calls)), self._reply)
+            listener.decided(self, Expand(SequenceFlow(), tuple(calls)), self._reply)
         flow = yield from self.run_block(block.statements)
         last = block.statements[-1].lineno
         if flow in (Flow.BREAK, Flow.CONTINUE):

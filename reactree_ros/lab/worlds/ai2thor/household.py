@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from reactree_ros.agent.decision import ControlFlow
 from reactree_ros.agent.household import Household
 
 #: AI2-THOR's skills, and the prompts and fixed examples that go with them.
@@ -10,10 +9,8 @@ ALFRED = Household(
     name="alfred",
     actions=("go to", "pick up", "put down", "slice", "open", "close", "turn on", "turn off"),
     control_flows={
-        ControlFlow.SEQUENCE: (
-            '"sequence" (achieve subgoals sequentially. If any subgoal fails, the sequence is interrupted)'
-        ),
-        ControlFlow.FALLBACK: (
+        "sequence": ('"sequence" (achieve subgoals sequentially. If any subgoal fails, the sequence is interrupted)'),
+        "fallback": (
             '"fallback" (Attempt subgoals in order until one succeeds. If a subgoal is successful, the remaining '
             "subgoals are not attempted)"
         ),

@@ -1,47 +1,44 @@
-"""The three control flows over agent nodes (paper, Algorithm 2).
-
-With one robot children take turns, in order; with several those of a parallel run at the same time. A sequence is
-py_trees' own with memory. Its selector would wipe the status of the children that failed, and its parallel would tick
-all children at once and stop at the first that fails; both are kept as base classes, so that displays and viewers draw
-them for what they are.
-"""
+"""Parallel: every subgoal to its end, then a policy decides; with several robots at the same time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import py_trees
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.composites import Composite
 
-from reactree_ros.agent.decision import ControlFlow
+from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.flows.turns import conclude, in_turn
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import ParallelPolicy
 from reactree_ros.tree.team import Post
 
 
-class Fallback(py_trees.composites.Selector):
-    """Tries its children in order until one succeeds.
+class ParallelFlow(ControlFlow):
+    """Every subgoal to its end; with several robots at the same time, with one in turns."""
 
-    Status: SUCCESS as soon as a child succeeds, FAILURE when every child has failed, RUNNING in between.
-    Children that failed keep their status.
-    """
+    name = "parallel"
+    text = (
+        '"parallel" (achieve subgoals in parallel; this enables tasks to continue independently, even if one '
+        "subgoal fails)"
+    )
+    phrase = "in parallel"
+    ordered = False
+    sign = "⇉"
+    does = "each to its end; with several robots at the same time"
 
-    def __init__(self, name: str, children: Sequence[Behaviour]) -> None:
-        super().__init__(name, memory=True, children=list(children))
-
-    def tick(self) -> Iterator[Behaviour]:
-        """Tick the child whose turn it is, and those after it as long as each fails at once."""
-        for child in _in_turn(self):
-            yield from child.tick()
-            if child.status != Status.FAILURE:
-                _conclude(self, child.status)
-                break
-        else:
-            _conclude(self, Status.FAILURE)
-        yield self
+    def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
+        """See :meth:`ControlFlow.composite`."""
+        policy = node.context.options.parallel
+        if policy is not ParallelPolicy.CONCURRENT:
+            return Parallel(str(self), children, policy)
+        if node.context.team.alone:
+            return Parallel(str(self), children, ParallelPolicy.MAJORITY)
+        return Concurrent(str(self), children, node, node.context)
 
 
 class Majority(py_trees.common.ParallelPolicy.Base):
@@ -54,6 +51,9 @@ class All(py_trees.common.ParallelPolicy.Base):
 
 class Parallel(py_trees.composites.Parallel):
     """Runs every child to its end, one after the other, then lets a policy decide.
+
+    py_trees' parallel would tick all children at once and stop at the first that fails. It is the base class, so that
+    displays and viewers draw this one for what it is.
 
     Status: RUNNING until every child has ended, then SUCCESS or FAILURE by the policy.
 
@@ -69,13 +69,13 @@ class Parallel(py_trees.composites.Parallel):
 
     def tick(self) -> Iterator[Behaviour]:
         """Tick the child whose turn it is, and those after it as long as each ends at once."""
-        for child in _in_turn(self):
+        for child in in_turn(self):
             yield from child.tick()
             if child.status == Status.RUNNING:
-                _conclude(self, Status.RUNNING)
+                conclude(self, Status.RUNNING)
                 break
         else:
-            _conclude(self, self._verdict())
+            conclude(self, self._verdict())
         yield self
 
     def _verdict(self) -> Status:
@@ -121,11 +121,11 @@ class Concurrent(Parallel):
             if child.status != Status.RUNNING:
                 self._child_ended(child)
         if len(self._ended) == len(self.children):
-            _conclude(self, self._verdict())
+            conclude(self, self._verdict())
         elif self._context.fatal is not None:
-            _conclude(self, Status.FAILURE)
+            conclude(self, Status.FAILURE)
         else:
-            _conclude(self, Status.RUNNING)
+            conclude(self, Status.RUNNING)
         yield self
 
     def stop(self, new_status: Status = Status.INVALID) -> None:
@@ -165,34 +165,3 @@ class Concurrent(Parallel):
         self._latest = max(self._latest, post.robot.elapsed)
         self._context.team.ended(post)
         self._context.wake()
-
-
-def control_flow(flow: ControlFlow, children: Sequence[Behaviour], parallel_policy: ParallelPolicy) -> Composite:
-    """Build the composite that carries out a control flow over its children, which take turns."""
-    if flow is ControlFlow.SEQUENCE:
-        return py_trees.composites.Sequence(flow.value, memory=True, children=list(children))
-    if flow is ControlFlow.FALLBACK:
-        return Fallback(flow.value, children)
-    return Parallel(flow.value, children, parallel_policy)
-
-
-def _in_turn(composite: Composite) -> Iterator[Behaviour]:
-    """Yield the children from the one whose turn it is, which becomes the current child."""
-    if composite.status != Status.RUNNING:
-        for child in composite.children:
-            if child.status != Status.INVALID:
-                child.stop(Status.INVALID)
-        composite.current_child = None
-        composite.initialise()
-    current = composite.current_child
-    first = 0 if current is None else composite.children.index(current)
-    for child in composite.children[first:]:
-        composite.current_child = child
-        yield child
-
-
-def _conclude(composite: Composite, status: Status) -> None:
-    if status == Status.RUNNING:
-        composite.status = status
-    else:
-        composite.stop(status)

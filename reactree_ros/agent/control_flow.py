@@ -1,0 +1,185 @@
+"""Control flow: how the subgoals of an expansion are carried out, each way declared in one class (paper, Algorithm 2).
+
+This package's are in ``tree/flows/``. Another distribution names its own as entry points of the group
+``reactree_ros.control_flows``.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from reactree_ros.agent.wording import Wording
+from reactree_ros.plugins import Registry
+
+if TYPE_CHECKING:
+    from py_trees.behaviour import Behaviour
+    from py_trees.composites import Composite
+
+#: The control flows of the paper, which an expansion may use by default.
+PAPER = ("sequence", "fallback", "parallel")
+_DECLARED = ("name", "text", "phrase", "ordered", "sign", "does")
+
+
+@dataclass(frozen=True)
+class ControlFlow(abc.ABC):
+    """How the subgoals of one expansion are carried out. A subclass declares a way of it.
+
+    Grammar, schema, reading, prompt, record and page follow from what the class declares.
+
+    Attributes:
+        name: Its name, e.g. ``sequence``, in settings, records and messages.
+        wording: How an expansion says it, with the arguments in their places, e.g. ``repeat until {condition}``. By
+            default it is the name. The class has one field for each argument.
+        text: How the system text explains it.
+        phrase: How a subgoal's node is told of it, e.g. ``in sequence``; arguments may stand in braces.
+        ordered: Whether the order of the subgoals matters.
+        sign: The character that stands for it on the page.
+        does: What it does with what is below it, in a few words.
+        synonyms: Other words that language models use for it.
+    """
+
+    name: ClassVar[str]
+    wording: ClassVar[Wording]
+    text: ClassVar[str]
+    phrase: ClassVar[str]
+    ordered: ClassVar[bool]
+    sign: ClassVar[str]
+    does: ClassVar[str]
+    synonyms: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        """Look whether a subclass declares everything.
+
+        Raises:
+            TypeError: It does not.
+        """
+        if missing := [name for name in _DECLARED if not hasattr(cls, name)]:
+            raise TypeError(f"control flow {cls.__name__} does not declare {', '.join(missing)}")
+        if not hasattr(cls, "wording"):
+            cls.wording = Wording(cls.name)
+
+    def __str__(self) -> str:
+        """Return it as an expansion says it."""
+        return self.wording.write(vars(self))
+
+    @property
+    def told(self) -> str:
+        """How a subgoal's node is told of it."""
+        return self.phrase.format(**vars(self))
+
+    @classmethod
+    def read(cls, said: str | Mapping[str, object]) -> ControlFlow:
+        """Read it from words, or its arguments from the fields of an object.
+
+        Raises:
+            ParameterError: It is said in other words, or an argument may not stand there.
+        """
+        return cls(**cls.wording.read(said))
+
+    @abc.abstractmethod
+    def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
+        """Build what carries it out.
+
+        Args:
+            node: The goal node that expands.
+            children: One behaviour for each subgoal, in order.
+        """
+
+    def over(self, node: Any, children: Sequence[Behaviour]) -> Composite:
+        """Build what carries it out, and note there which control flow it is; see :func:`flow_over`."""
+        composite = self.composite(node, children)
+        setattr(composite, _FLOW, self)
+        return composite
+
+
+_FLOW = "reactree_control_flow"
+CONTROL_FLOWS: Registry[type[ControlFlow]] = Registry(
+    "control flow",
+    "reactree_ros.control_flows",
+    {
+        "sequence": "reactree_ros.tree.flows.sequence:SequenceFlow",
+        "fallback": "reactree_ros.tree.flows.fallback:FallbackFlow",
+        "parallel": "reactree_ros.tree.flows.parallel:ParallelFlow",
+    },
+)
+
+
+def flow_over(behaviour: Behaviour) -> ControlFlow | None:
+    """Return the control flow that a composite carries out; None for any other behaviour."""
+    flow: ControlFlow | None = getattr(behaviour, _FLOW, None)
+    return flow
+
+
+def flow_schema(flows: Sequence[type[ControlFlow]]) -> dict[str, Any]:
+    """Render the control flows that an expansion may use as a JSON schema: a name, or an object with arguments."""
+    names = [flow.name for flow in flows if not takes(flow)]
+    one = {"type": "string", "enum": names}
+    others = [
+        {"type": "object", "properties": {flow.name: flow.wording.schema()}, "required": [flow.name]}
+        | {"additionalProperties": False}
+        for flow in flows
+        if takes(flow)
+    ]
+    return {"anyOf": [*([one] if names else []), *others]} if others else one
+
+
+def takes(flow: type[ControlFlow]) -> bool:
+    """Return whether a control flow takes arguments."""
+    return bool(flow.wording.parameters)
+
+
+def flow_options(flows: Sequence[type[ControlFlow]]) -> list[str] | None:
+    """Return everything that an expansion may say as its control flow; None if only a pattern tells."""
+    each = [flow.wording.options() for flow in flows]
+    return None if None in each else [one for options in each for one in options or ()]
+
+
+def wordings(flows: Iterable[type[ControlFlow]]) -> str:
+    """List how control flows are said, for a refusal."""
+    return ", ".join(flow.wording.template for flow in flows)
+
+
+def known_flows() -> Iterator[type[ControlFlow]]:
+    """Yield every control flow that is declared, by this package or by others."""
+    return iter(CONTROL_FLOWS)
+
+
+def default_flows() -> tuple[type[ControlFlow], ...]:
+    """Return the control flows of the paper."""
+    return tuple(map(flow_named, PAPER))
+
+
+@cache
+def flows_by_word() -> Mapping[str, type[ControlFlow]]:
+    """Return every control flow without arguments by each of the words that it goes by."""
+    return {word: flow for flow in known_flows() if not takes(flow) for word in (flow.name, *flow.synonyms)}
+
+
+@cache
+def flow_named(name: str) -> type[ControlFlow]:
+    """Return the control flow of a name.
+
+    Raises:
+        ValueError: There is none.
+    """
+    flows = {flow.name: flow for flow in known_flows()}
+    if name not in flows:
+        raise ValueError(f"control flow {name[:80]!r} is unknown; use one of {', '.join(flows)}")
+    return flows[name]
+
+
+@lru_cache(maxsize=1024)
+def flow_of(text: str) -> ControlFlow:
+    """Return the control flow that a text says, in just its words.
+
+    Raises:
+        ValueError: It says none.
+    """
+    for flow in known_flows():
+        if flow.wording.says(text) and str(said := flow.read(text)) == text:
+            return said
+    raise ValueError(f"control flow {text[:80]!r} is unknown; use one of {wordings(known_flows())}")

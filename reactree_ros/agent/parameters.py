@@ -1,0 +1,317 @@
+"""Parameters: what may stand at one place of something that is said, with its grammar, its schema and its reading.
+
+What a decision kind, a control flow and a skill take is declared with these. Form is read leniently, meaning strictly:
+`The CUP  1.` is `cup 1`; a number beside the steps is refused, and so is a name that may not stand there now.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from reactree_ros.agent.notation import GBNF, REGEX, Notation
+from reactree_ros.agent.text import shortened_line
+from reactree_ros.agent.words import typed, without_articles, words
+
+#: A value of a parameter: a name, an option or a text; a number.
+Value = str | int | float
+#: The most values that a number may take.
+MOST_VALUES = 10_000
+_NUMBER = re.compile(r"(?P<number>[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20}))(?P<unit>\D{0,20})")
+#: Names that a refusal lists at most.
+_LISTED = 8
+
+
+class ParameterError(ValueError):
+    """A value that may not stand where it was said; the message is one line that says why."""
+
+
+class Parameter(abc.ABC):
+    """What may stand at one place.
+
+    ``now`` is everywhere the names that may stand there now; numbers, choices and texts do without.
+    """
+
+    def options(self, now: Sequence[str] = ()) -> Sequence[str] | None:
+        """Return everything that may be said; None: so much that only a pattern tells."""
+        return None
+
+    def regex(self, now: Sequence[str] = ()) -> str:
+        """Return a regular expression for just what may be said, in the subset that servers agree on."""
+        return self.pattern(REGEX, now)
+
+    def ebnf(self, now: Sequence[str] = ()) -> str:
+        """Return the same as an expression in GBNF."""
+        return self.pattern(GBNF, now)
+
+    @abc.abstractmethod
+    def pattern(self, notation: Notation, now: Sequence[str] = ()) -> str:
+        """Write what may be said in a notation."""
+
+    @abc.abstractmethod
+    def schema(self, now: Sequence[str] = ()) -> dict[str, Any]:
+        """Return a JSON schema of its values."""
+
+    @abc.abstractmethod
+    def read(self, said: object, now: Sequence[str] = ()) -> Value:
+        """Read a value, from words or from JSON.
+
+        Raises:
+            ParameterError: It may not stand here.
+        """
+
+    def write(self, value: Value) -> str:
+        """Return a value as it is said."""
+        return str(value)
+
+    @abc.abstractmethod
+    def words(self) -> str:
+        """Say what may stand here, e.g. ``a number from 0 to 2 m``."""
+
+
+class Enumerable(Parameter):
+    """A parameter whose values can be listed."""
+
+    @abc.abstractmethod
+    def options(self, now: Sequence[str] = ()) -> Sequence[str]:
+        """Return everything that may be said."""
+
+    def pattern(self, notation: Notation, now: Sequence[str] = ()) -> str:
+        """Write the options in a notation."""
+        return notation.texts(self.options(now))
+
+    def schema(self, now: Sequence[str] = ()) -> dict[str, Any]:
+        """Return a JSON schema of the options."""
+        return {"type": "string", "enum": list(self.options(now))}
+
+    def read(self, said: object, now: Sequence[str] = ()) -> str:
+        """Return the option whose words are said; capitals, quotes, brackets and articles are dress.
+
+        Raises:
+            ParameterError: None is meant, or more than one.
+        """
+        options, text = self.options(now), _text_of(said)
+        if text in options:
+            return text
+        for form in (words(text), words(without_articles(text))):
+            meant = [option for option in options if words(option) == form]
+            if len(meant) == 1:
+                return meant[0]
+        listed = ", ".join(options[:_LISTED]) + (", …" if len(options) > _LISTED else "")
+        raise ParameterError(f"'{shortened_line(text, 80)}' may not stand here; what may: {listed or 'nothing now'}")
+
+
+@dataclass(frozen=True)
+class Named(Enumerable):
+    """Something that has a name."""
+
+    def options(self, now: Sequence[str] = ()) -> Sequence[str]:
+        """Return the names that may stand here now."""
+        return now
+
+    def words(self) -> str:
+        """Say what may stand here."""
+        return f"a {type(self).__name__.lower()}"
+
+
+class Thing(Named):
+    """A thing, e.g. ``juice 1``."""
+
+
+class Place(Named):
+    """Where things are put, or where one stands, e.g. ``desk 2``."""
+
+
+class Room(Named):
+    """A room, e.g. ``kitchen 1`` or ``office 2B``."""
+
+
+class Person(Named):
+    """A person, e.g. ``Anna``."""
+
+
+@dataclass(frozen=True)
+class Choice(Enumerable):
+    """One of some options.
+
+    Attributes:
+        choices: The options, in the order in which they are listed.
+
+    Raises:
+        ValueError: There is none, or two differ by capitals, quotes and the like alone.
+    """
+
+    choices: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "choices", tuple(self.choices))
+        if not self.choices or len({words(one) for one in self.choices} - {()}) < len(self.choices):
+            raise ValueError(f"{list(self.choices)} is no choice: name options that differ in their words")
+
+    def options(self, now: Sequence[str] = ()) -> Sequence[str]:
+        """Return the options."""
+        return self.choices
+
+    def words(self) -> str:
+        """Say what may stand here."""
+        return f"one of {', '.join(self.choices)}"
+
+
+@dataclass(frozen=True)
+class Number(Parameter):
+    """A number within bounds, in steps; a whole number if the least and the step are.
+
+    Attributes:
+        least: The least that may be said.
+        most: The most.
+        step: From the least on; by default 1 between whole numbers, otherwise 0.01.
+        unit: What it counts, e.g. ``m``; it is part of the wording, not of the value.
+
+    Raises:
+        ValueError: The bounds are no bounds, or there are more than :data:`MOST_VALUES` values between them.
+    """
+
+    least: float
+    most: float
+    step: float = 0
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.least, int) and isinstance(self.most, int)
+        object.__setattr__(self, "step", self.step or (1 if whole else 0.01))
+        if not all(map(math.isfinite, (self.least, self.most, self.step))) or self.step < 0 or self.least > self.most:
+            raise ValueError(f"from {self.least} to {self.most} by {self.step} are no numbers")
+        if (self.most - self.least) / self.step > MOST_VALUES:
+            raise ValueError(
+                f"from {self.least} to {self.most} by {self.step} are over {MOST_VALUES} numbers; use a larger step"
+            )
+
+    def pattern(self, notation: Notation, now: Sequence[str] = ()) -> str:
+        """Write all numbers in a notation."""
+        return notation.numerals(_numerals(self))
+
+    def schema(self, now: Sequence[str] = ()) -> dict[str, Any]:
+        """Return a JSON schema of the bounds; the steps are looked at when it is read."""
+        return {
+            "type": "integer" if self._whole else "number",
+            "minimum": self.least,
+            "maximum": self.most,
+            "description": self.words(),
+        }
+
+    def read(self, said: object, now: Sequence[str] = ()) -> int | float:
+        """Read a number, with or without its unit.
+
+        Raises:
+            ParameterError: It is none, is of another unit, out of the bounds, or between two steps.
+        """
+        number = self._number(said)
+        steps = (number - _exact(self.least)) / _exact(self.step)
+        if not _exact(self.least) <= number <= _exact(self.most) or abs(steps - round(steps)) > Decimal("1e-6"):
+            raise ParameterError(f"{shortened_line(str(said), 40)} may not stand here, but {self.words()}")
+        value = _exact(self.least) + round(steps) * _exact(self.step)
+        return int(value) if self._whole else float(value)
+
+    def write(self, value: Value) -> str:
+        """Return a number without zeros that say nothing."""
+        return _numeral(_exact(value))
+
+    def words(self) -> str:
+        """Say what may stand here."""
+        unit = f" {self.unit}" if self.unit else ""
+        return f"a number from {self.write(self.least)} to {self.write(self.most)}{unit} by {self.write(self.step)}"
+
+    @property
+    def _whole(self) -> bool:
+        return float(self.least).is_integer() and float(self.step).is_integer()
+
+    def _number(self, said: object) -> Decimal:
+        if isinstance(said, int | float) and not isinstance(said, bool) and abs(said) < 1e20:
+            return _exact(said)
+        match = _NUMBER.fullmatch(typed(said).strip(" \t\n\"'`.!")) if isinstance(said, str) else None
+        if match is None or match["unit"].strip() not in ("", self.unit):
+            raise ParameterError(f"{shortened_line(repr(said), 40)} may not stand here, but {self.words()}")
+        return Decimal(match["number"])
+
+
+@dataclass(frozen=True)
+class Text(Parameter):
+    """A text in one line, said freely.
+
+    Attributes:
+        longest: Most characters; a longer one is refused, never cut.
+    """
+
+    longest: int = 500
+
+    def __post_init__(self) -> None:
+        if self.longest < 1:
+            raise ValueError(f"a text of at most {self.longest} characters says nothing")
+
+    def pattern(self, notation: Notation, now: Sequence[str] = ()) -> str:
+        """Write any such line in a notation."""
+        rest = f"[^\\n]{{0,{self.longest - 1}}}" if self.longest > 1 else ""
+        return notation.line_of(("[^ \\n]", rest))
+
+    def schema(self, now: Sequence[str] = ()) -> dict[str, Any]:
+        """Return a JSON schema of a text."""
+        return {"type": "string", "minLength": 1, "maxLength": self.longest}
+
+    def read(self, said: object, now: Sequence[str] = ()) -> str:
+        """Read a text; several lines become one.
+
+        Raises:
+            ParameterError: It is empty, or too long.
+        """
+        text = " ".join(filter(None, (line.strip(" ") for line in _text_of(said).replace("\r\n", "\n").split("\n"))))
+        if not text:
+            raise ParameterError(f"nothing is said here, but {self.words()} may be")
+        if len(text) > self.longest:
+            raise ParameterError(f"a text of {len(text)} characters may not stand here, but {self.words()}")
+        return text
+
+    def words(self) -> str:
+        """Say what may stand here."""
+        return f"a text of at most {self.longest} characters"
+
+
+def _text_of(said: object) -> str:
+    """Return what is said in words; a number of JSON is written as such.
+
+    Raises:
+        ParameterError: It is no text.
+    """
+    if isinstance(said, str):
+        return said
+    if isinstance(said, int | float) and not isinstance(said, bool):
+        return str(said)
+    raise ParameterError(f"{shortened_line(repr(said), 40)} may not stand here; say a text")
+
+
+def _exact(number: Value) -> Decimal:
+    return Decimal(str(number))
+
+
+def _numeral(number: Decimal) -> str:
+    text = f"{number:f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
+
+
+@functools.lru_cache(maxsize=64)
+def _numerals(number: Number) -> frozenset[str]:
+    """Return all numbers as they are said."""
+    least, most, step = map(_exact, (number.least, number.most, number.step))
+    return frozenset(_numeral(least + count * step) for count in range(int((most - least) / step) + 1))
+
+
+#: The kinds of parameter by the word for each, as a file declares them.
+PARAMETERS: Mapping[str, type[Parameter]] = {
+    kind.__name__.lower(): kind for kind in (Thing, Place, Room, Person, Number, Choice, Text)
+}

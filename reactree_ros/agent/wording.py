@@ -1,0 +1,229 @@
+"""The wording of something that takes parameters: a template such as ``drive forward by {distance} m``."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from string import Formatter
+from typing import Any
+
+from reactree_ros.agent.notation import GBNF, REGEX, Notation
+from reactree_ros.agent.parameters import Parameter, ParameterError, Text, Value
+from reactree_ros.agent.text import check_template, shortened_line
+from reactree_ros.agent.words import words
+
+#: The names that may stand now, by parameter.
+Standing = Mapping[str, Sequence[str]]
+#: The longest text that is read, in characters, and the most ways to take one apart.
+_LONGEST, _MOST_WAYS = 2000, 200
+_QUOTED = re.compile(r'"((?:[^"\\\n]|\\["\\])+)"')
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Words with parameters between them.
+
+    A text that more words follow is written in quotes, so that its end is known; a text at the end is written as it is.
+
+    Attributes:
+        template: The words, with each parameter's name in braces, once.
+        parameters: What may stand in each place, by name.
+
+    Raises:
+        ValueError: Template and parameters do not fit, or no word stands between two parameters.
+    """
+
+    template: str
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_template(self.template, tuple(self.parameters))
+        names = [name for _, name in self._pieces if name]
+        if sorted(names) != sorted(self.parameters):
+            raise ValueError(f"'{self.template}' has to name each of its parameters once: {', '.join(self.parameters)}")
+        between = self._pieces[1 : len(names)]
+        if not all(literal.strip() for literal, _ in between):
+            raise ValueError(f"'{self.template}' needs a word between two parameters")
+
+    @property
+    def _pieces(self) -> list[tuple[str, str | None]]:
+        """The words before each parameter, with its name; None after the last words."""
+        return [(literal, name) for literal, name, _, _ in Formatter().parse(self.template)]
+
+    @property
+    def head(self) -> str:
+        """The words before the first parameter: the verb of a skill."""
+        return self._pieces[0][0].strip() if self.template else ""
+
+    # ------------------------------------------------------------------ what may be said
+
+    def options(self, now: Standing | None = None) -> list[str] | None:
+        """Return everything that may be said; None where only a pattern tells."""
+        each = [(name, parameter.options(_at(now, name))) for name, parameter in self.parameters.items()]
+        if any(options is None for _, options in each):
+            return None
+        chosen = itertools.product(*(options or () for _, options in each))
+        return [self.write(dict(zip(self.parameters, values, strict=True))) for values in chosen]
+
+    def possible(self, now: Standing | None = None) -> bool:
+        """Return whether anything may stand in each place now."""
+        each = (parameter.options(_at(now, name)) for name, parameter in self.parameters.items())
+        return all(options is None or options for options in each)
+
+    def regex(self, now: Standing | None = None) -> str:
+        """Return a regular expression for just what may be said, in the subset that servers agree on."""
+        return self._pattern(REGEX, now)
+
+    def ebnf(self, now: Standing | None = None) -> str:
+        """Return the same as an expression in GBNF."""
+        return self._pattern(GBNF, now)
+
+    def _pattern(self, notation: Notation, now: Standing | None) -> str:
+        parts = []
+        for literal, name in self._pieces:
+            parts.append(notation.literal(literal) if literal else "")
+            if name is not None:
+                parts.append(self._part(notation, name, _at(now, name)))
+        return notation.line_of(parts)
+
+    def _part(self, notation: Notation, name: str, now: Sequence[str]) -> str:
+        parameter = self.parameters[name]
+        if not isinstance(parameter, Text):
+            return parameter.pattern(notation, now)
+        one = notation.one_of(['[^"\\\\\\n]', notation.line_of((notation.literal("\\"), '["\\\\]'))])
+        quoted = notation.line_of((notation.literal('"'), f"{one}{{1,{parameter.longest}}}", notation.literal('"')))
+        if not self._ends_with(name):
+            return quoted
+        rest = f"[^\\n]{{0,{parameter.longest - 1}}}" if parameter.longest > 1 else ""
+        return notation.one_of((notation.line_of(('[^" \\n]', rest)), quoted))
+
+    def _ends_with(self, name: str) -> bool:
+        return self._pieces[-1][1] == name
+
+    def schema(self, now: Standing | None = None) -> dict[str, Any]:
+        """Return a JSON schema of the parameters."""
+        properties = {name: parameter.schema(_at(now, name)) for name, parameter in self.parameters.items()}
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        }
+
+    # ------------------------------------------------------------------ writing and reading
+
+    def write(self, values: Mapping[str, Value]) -> str:
+        """Return the words with values in their places."""
+        return "".join(
+            literal + ("" if name is None else self._written(name, values[name])) for literal, name in self._pieces
+        )
+
+    def _written(self, name: str, value: Value) -> str:
+        parameter = self.parameters[name]
+        text = parameter.write(value)
+        if not isinstance(parameter, Text) or (self._ends_with(name) and not text.startswith('"')):
+            return text
+        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+
+    def read(self, said: str | Mapping[str, object], now: Standing | None = None) -> dict[str, Value]:
+        """Read the values, from words or from the fields of an object.
+
+        Raises:
+            ParameterError: It is said in other words, a value may not stand there, or it can be read in two ways.
+        """
+        if isinstance(said, Mapping):
+            return self._of_fields(said, now)
+        if len(said) > _LONGEST:
+            raise ParameterError(f"a text of {len(said)} characters is too long for '{self.template}'")
+        readings: list[dict[str, Value]] = []
+        refused: list[ParameterError] = []
+        for way in itertools.islice(self._ways(said, 0, list(self._pieces), {}), _MOST_WAYS):
+            try:
+                values = {name: self._value(name, text, now) for name, text in way.items()}
+            except ParameterError as error:
+                refused.append(error)
+            else:
+                readings += [values] if values not in readings else []
+        if len(readings) > 1:
+            raise ParameterError(f"'{shortened_line(said, 80)}' can be read in several ways; put the text in quotes")
+        if not readings:
+            takes = "; ".join(f"{name} is {parameter.words()}" for name, parameter in self.parameters.items())
+            other = f"'{shortened_line(said, 80)}' is not said as '{self.template}'" + (takes and f"; {takes}")
+            raise refused[0] if refused else ParameterError(other)
+        return readings[0]
+
+    def says(self, said: str) -> bool:
+        """Return whether a text has the words of the template, whatever stands between them."""
+        return len(said) <= _LONGEST and next(self._ways(said, 0, list(self._pieces), {}), None) is not None
+
+    def _ways(
+        self,
+        said: str,
+        begin: int,
+        pieces: list[tuple[str, str | None]],
+        found: dict[str, str],
+        last: str | None = None,
+    ) -> Iterator[dict[str, str]]:
+        """Yield the ways to take a text apart from a place on, where a parameter may have begun."""
+        if not pieces:
+            rest = said[begin:]
+            if last is not None or not rest.strip(" \n.!"):
+                yield found if last is None else {**found, last: rest}
+            return
+        (literal, name), *others = pieces
+        for match in _between(literal).finditer(said, begin):
+            if last is None and said[begin : match.start()].strip(" \n"):
+                return
+            if last is not None and not said[begin : match.start()].strip(" \n"):
+                continue
+            if name is None and said[match.end() :].strip(" \n.!"):
+                continue
+            taken = found if last is None else {**found, last: said[begin : match.start()]}
+            yield from self._ways(said, match.end(), others, taken, name)
+
+    def _value(self, name: str, text: str, now: Standing | None) -> Value:
+        parameter, text = self.parameters[name], text.strip(" \n")
+        if isinstance(parameter, Text) and (quoted := _QUOTED.fullmatch(text)) is not None:
+            text = re.sub(r"\\(.)", r"\1", quoted[1])
+        return self._taken(name, text, now)
+
+    def _taken(self, name: str, said: object, now: Standing | None) -> Value:
+        try:
+            return self.parameters[name].read(said, _at(now, name))
+        except ParameterError as error:
+            raise ParameterError(f"{name}: {error}") from None
+
+    def _of_fields(self, said: Mapping[str, object], now: Standing | None) -> dict[str, Value]:
+        known = {_key(name): name for name in self.parameters}
+        named = [(known.get(_key(key)), key, value) for key, value in said.items()]
+        given: dict[str, Value] = {}
+        for name, key, value in named:
+            if name is None or name in given:
+                takes = ", ".join(self.parameters) or "nothing"
+                raise ParameterError(
+                    f"'{shortened_line(key, 40)}' is no parameter of '{self.template}', which takes {takes}"
+                )
+            given[name] = self._taken(name, value, now)
+        for name, parameter in self.parameters.items():
+            if name not in given:
+                raise ParameterError(f"{name}: it is not said, but {parameter.words()} has to be")
+        return given
+
+
+def _at(now: Standing | None, name: str) -> Sequence[str]:
+    return () if now is None else now.get(name, ())
+
+
+def _key(name: str) -> str:
+    return "".join(words(name)).replace("_", "")
+
+
+def _between(literal: str) -> re.Pattern[str]:
+    """Return a pattern for some words in any capitals and with any blanks."""
+    inner = r"\s+".join(map(re.escape, literal.split()))
+    head = r"(?<![^\W\d_])" if inner[:1].isalpha() else ""
+    tail = r"(?![^\W_])" if inner[-1:].isalnum() else ""
+    return re.compile(f"{head}{inner}{tail}", re.IGNORECASE)

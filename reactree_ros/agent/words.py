@@ -1,0 +1,39 @@
+"""The words of a text without what only dresses them: capitals, quotes, brackets, typography."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_PLAIN: dict[int, str | None] = {
+    **{0xFF01 + code: chr(0x21 + code) for code in range(94)},  # full width
+    **dict.fromkeys(map(ord, "“”„‟«»"), '"'),
+    **dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B), "'"),
+    **dict.fromkeys((0xA0, 0x2007, 0x2009, 0x200A, 0x202F, 0x3000), " "),
+    **dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFE0F, 0xFEFF), None),  # invisible
+    **dict.fromkeys((0x2010, 0x2011), "-"),
+    **dict.fromkeys((0x2014, 0x2015), "–"),
+    **dict.fromkeys((0x0B, 0x0C, 0x85, 0x2028, 0x2029), "\n"),
+}
+_DRESS = r"[\s\"'`()\[\]<>{}#_*,:]+|(?<=\w)-(?=\w)"
+_TOKEN = re.compile(rf"{_DRESS}|((?<!\w)-?\d+(?:\.\d+)*|[^\W\d_]+|\d+|.)", re.DOTALL)
+_LAST_STOP = re.compile(r"[.!,;](?=[\s\"'`)\]*_]*\Z)")
+_ARTICLE = re.compile(r"(?<!\w)(?:an?|An|AN|[Tt]he|THE)\s+(?=[^\W\d_])")
+
+
+def typed(text: str) -> str:
+    """Return a text in the characters that a keyboard has, as far as they differ in looks alone."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_PLAIN)
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Return the words, numbers and signs of a text, in lower case, without what only dresses them."""
+    text = unicodedata.normalize("NFC", typed(text)).casefold()
+    if not text.rstrip("\"'`)]*_ ").endswith(".."):
+        text = _LAST_STOP.sub("", text)
+    return tuple(filter(None, _TOKEN.findall(text)))
+
+
+def without_articles(text: str) -> str:
+    """Return a text without its articles."""
+    return _ARTICLE.sub("", text)

@@ -1,0 +1,1 @@
+"""The control flows that an expansion can use, each in a file of its own."""

@@ -1,0 +1,32 @@
+"""Composites whose children take turns, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from py_trees.behaviour import Behaviour
+from py_trees.common import Status
+from py_trees.composites import Composite
+
+
+def in_turn(composite: Composite) -> Iterator[Behaviour]:
+    """Yield the children from the one whose turn it is, which becomes the current child."""
+    if composite.status != Status.RUNNING:
+        for child in composite.children:
+            if child.status != Status.INVALID:
+                child.stop(Status.INVALID)
+        composite.current_child = None
+        composite.initialise()
+    current = composite.current_child
+    first = 0 if current is None else composite.children.index(current)
+    for child in composite.children[first:]:
+        composite.current_child = child
+        yield child
+
+
+def conclude(composite: Composite, status: Status) -> None:
+    """Give a composite its status of this tick."""
+    if status == Status.RUNNING:
+        composite.status = status
+    else:
+        composite.stop(status)

@@ -1,0 +1,337 @@
+"""What may stand where is declared once: its patterns, schema, reading and writing agree, whatever is declared."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import llguidance
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from reactree_ros.agent.parameters import (
+    MOST_VALUES,
+    Choice,
+    Number,
+    Parameter,
+    ParameterError,
+    Person,
+    Place,
+    Room,
+    Text,
+    Thing,
+)
+from reactree_ros.agent.wording import Wording
+from reactree_ros.agent.words import words
+
+NAMES = ("cup 1", "cup 2", "kitchen table 1", "office 2B", "Anna", "Dr. Müller", "C-3PO", "shelf (left)")
+_plain = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=12)
+
+
+@st.composite
+def numbers(draw: st.DrawFn) -> Number:
+    digits = draw(st.integers(0, 3))
+    step = draw(st.sampled_from([1, 2, 3, 5, 7, 15, 25])) / 10**digits
+    least = draw(st.integers(-300, 300)) / 10**digits
+    most = least + step * draw(st.integers(0, 200)) + draw(st.sampled_from([0, step / 3]))
+    if digits == 0:
+        return Number(int(least), int(most), int(step), unit=draw(st.sampled_from(["", "m", "cm"])))
+    return Number(least, round(most, 9), step, unit="m")
+
+
+def all_of(number: Number) -> list[float]:
+    """Return its values, counted here in another way."""
+    values = itertools.count(number.least, number.step)
+    return [round(value, 6) for value in itertools.takewhile(lambda one: one <= number.most + 1e-9, values)]
+
+
+Declared = tuple[Parameter, list[str]]
+_names = st.lists(st.sampled_from(NAMES), min_size=1, unique=True)
+_named: st.SearchStrategy[Declared] = st.tuples(st.sampled_from([Thing(), Place(), Room(), Person()]), _names)
+_choice: st.SearchStrategy[Declared] = st.tuples(_names.map(lambda names: Choice(tuple(names))), st.just([]))
+_number: st.SearchStrategy[Declared] = st.tuples(numbers(), st.just([]))
+_text: st.SearchStrategy[Declared] = st.tuples(st.integers(1, 40).map(Text), st.just([]))
+PARAMETERS = st.one_of(_named, _choice, _number, _text)
+
+
+def value_of(data: st.DataObject, parameter: Parameter, now: list[str]) -> object:
+    if isinstance(parameter, Number):
+        return data.draw(st.sampled_from(all_of(parameter)))
+    if isinstance(parameter, Text):
+        return data.draw(_plain.map(lambda text: text.strip(" \r")[: parameter.longest].strip(" \r") or "a"))
+    return data.draw(st.sampled_from(parameter.options(now) or ["?"]))
+
+
+@given(PARAMETERS, st.data())
+def test_what_is_written_is_read_again(declared: Declared, data: st.DataObject) -> None:
+    parameter, now = declared
+    value = parameter.read(value_of(data, parameter, now), now)
+    text = parameter.write(value)
+    assert parameter.read(text, now) == value
+    assert re.fullmatch(parameter.regex(now), text)
+
+
+@given(PARAMETERS, st.data())
+def test_the_pattern_has_nothing_that_is_not_read(declared: Declared, data: st.DataObject) -> None:
+    parameter, now = declared
+    text = data.draw(st.from_regex(parameter.regex(now), fullmatch=True))
+    value = parameter.read(text, now)
+    assert isinstance(parameter, Text) or parameter.write(value) == text
+
+
+@given(PARAMETERS.filter(lambda one: not isinstance(one[0], Text)), st.text("0123456789-.+ mcup", max_size=8))
+def test_what_is_not_written_so_is_not_in_the_pattern(declared: Declared, text: str) -> None:
+    parameter, now = declared
+    try:
+        written = parameter.write(parameter.read(text, now))
+    except ParameterError as error:
+        written, (line,) = None, str(error).splitlines()
+        assert line
+    assert bool(re.fullmatch(parameter.regex(now), text)) == (written == text)
+
+
+@given(numbers())
+def test_a_number_takes_each_of_its_steps_and_nothing_beside(number: Number) -> None:
+    steps = all_of(number)
+    assert [number.read(value) for value in steps] == pytest.approx(steps)
+    for beside in (number.least - number.step, steps[-1] + number.step, steps[0] + number.step / 2):
+        with pytest.raises(ParameterError, match="may not stand here, but a number from"):
+            number.read(beside)
+
+
+@pytest.mark.parametrize("said", ["1.5", "1.50", "+1.5", " 1.5 m ", "1.5m", "`1.5`", "\uff11.\uff15", 1.5, "1.5."])
+def test_a_number_is_read_in_any_dress(said: object) -> None:
+    assert Number(-2.0, 2.0, 0.1, "m").read(said) == 1.5
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            "",
+            "-",
+            ".",
+            "much",
+            "1.5 cm",
+            "150 cm",
+            "1,5",
+            "1e0",
+            "NaN",
+            "inf",
+            "0x1",
+            "1 2",
+            float("nan"),
+            float("inf"),
+        ),
+        *(True, None, [1], {}, 10**400, -(10**400), "9" * 5000, 2.01, "2.1", "1.55"),
+    ],
+)
+def test_what_is_no_such_number_is_refused_in_one_line(said: object) -> None:
+    with pytest.raises(ParameterError) as refused:
+        Number(-2.0, 2.0, 0.1, "m").read(said)
+    assert len(str(refused.value)) < 200
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_whole_numbers_stay_whole() -> None:
+    assert isinstance(Number(0, 120, unit="s").read("20"), int)
+    assert Number(0, 120).schema()["type"] == "integer"
+    assert Number(0, 1).step == 1
+    assert Number(0.0, 1.0).step == 0.01
+
+
+@pytest.mark.parametrize(
+    "said", ["cup 1", "The CUP 1.", "a cup 1", "`cup_1`", '"Cup 1"', "<cup> (1)", "cup: 1", "cup #1", "CUP 1"]
+)
+def test_a_name_is_read_in_any_dress(said: str) -> None:
+    assert Thing().read(said, NAMES) == "cup 1"
+
+
+@pytest.mark.parametrize("said", ["cup", "cup 3", "cup 1 and cup 2", "cup 1 2", "", "cup 11", None, ["cup 1"]])
+def test_a_name_that_may_not_stand_there_is_refused_with_those_that_may(said: object) -> None:
+    with pytest.raises(ParameterError) as refused:
+        Thing().read(said, NAMES[:2])
+    assert "may not stand here" in str(refused.value)
+
+
+def test_names_that_differ_by_dress_alone_are_not_guessed() -> None:
+    assert Thing().read("a-b", ("a b", "a-b")) == "a-b"
+    with pytest.raises(ParameterError):
+        Thing().read("A B", ("a b", "a-b"))
+
+
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda: Number(1, 0),
+        lambda: Number(0.0, float("inf")),
+        lambda: Number(0, MOST_VALUES + 1),
+        lambda: Number(0, 1, -1),
+        lambda: Choice(()),
+        lambda: Choice(("left", "Left")),
+        lambda: Choice(("",)),
+        lambda: Text(0),
+    ],
+)
+def test_what_cannot_be_declared_is_refused(declare: object) -> None:
+    with pytest.raises(ValueError, match=r"no numbers|over 10000|no choice|says nothing"):
+        declare()  # type: ignore[operator]
+
+
+def test_a_text_is_never_cut() -> None:
+    assert Text(5).read("Hello") == "Hello"
+    with pytest.raises(ParameterError, match="a text of 6 characters may not stand here"):
+        Text(5).read("Hello!")
+
+
+# ---- wordings
+
+
+WORDINGS: dict[str, dict[str, Parameter]] = {
+    "drive forward by {distance} m": {"distance": Number(-2.0, 2.0, 0.1, "m")},
+    "pour from {source} into {target}": {"source": Thing(), "target": Thing()},
+    "grip with {force} force": {"force": Choice(("low", "medium", "high"))},
+    "say {text}": {"text": Text(60)},
+    "say {text} to {person}": {"text": Text(60), "person": Person()},
+    "wipe {place} for {seconds} s": {"place": Place(), "seconds": Number(1, 60, unit="s")},
+    "dock": {},
+}
+NOW = {"source": ["cup 1", "cup 2"], "target": ["bowl 1", "cup 1"], "person": ["Anna", "Bob"], "place": ["desk 1"]}
+
+
+def wording(template: str) -> Wording:
+    return Wording(template, WORDINGS[template])
+
+
+def values_of(data: st.DataObject, one: Wording) -> dict[str, object]:
+    return {
+        name: parameter.read(value_of(data, parameter, NOW.get(name, [])), NOW.get(name, ()))
+        for name, parameter in one.parameters.items()
+    }
+
+
+@given(st.sampled_from(sorted(WORDINGS)), st.data())
+def test_a_wording_reads_what_it_writes(template: str, data: st.DataObject) -> None:
+    one = wording(template)
+    values = values_of(data, one)
+    text = one.write(values)  # type: ignore[arg-type]
+    assert one.read(text, NOW) == values
+    assert one.read(values, NOW) == values
+    assert re.fullmatch(one.regex(NOW), text)
+    options = one.options(NOW)
+    assert options is None or text in options
+
+
+@given(st.sampled_from(sorted(WORDINGS)), st.data())
+def test_a_wordings_pattern_has_nothing_that_is_not_read(template: str, data: st.DataObject) -> None:
+    one = wording(template)
+    text = data.draw(st.from_regex(one.regex(NOW), fullmatch=True))
+    values = one.read(text, NOW)
+    assert one.read(one.write(values), NOW) == values
+
+
+@given(st.sampled_from(sorted(WORDINGS)), st.data())
+def test_both_notations_say_the_same(template: str, data: st.DataObject) -> None:
+    one = wording(template)
+    right = one.write(values_of(data, one))  # type: ignore[arg-type]
+    at = data.draw(st.integers(0, len(right)))
+    wrong = right[:at] + data.draw(st.sampled_from(["x", " ", "9", '"', "\\"])) + right[at + 1 :]
+    ebnf = llguidance.gbnf_to_lark.gbnf_to_lark(f"root ::= {one.ebnf(NOW)}")
+    for text in (right, wrong):
+        assume(text)
+        expected = re.fullmatch(one.regex(NOW), text) is not None
+        assert _takes(llguidance.LLMatcher.grammar_from_lark(ebnf), text) == expected
+        assert _takes(llguidance.LLMatcher.grammar_from_regex(one.regex(NOW)), text) == expected
+
+
+def _takes(grammar: str, text: str) -> bool:
+    matcher = llguidance.LLMatcher(llguidance.LLTokenizer("byte"), grammar)
+    assert not matcher.get_error()
+    tokens = list(text.encode())
+    return bool(matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting())
+
+
+@pytest.mark.parametrize(
+    ("template", "said", "values"),
+    [
+        ("drive forward by {distance} m", "Drive  Forward by 0.5m.", {"distance": 0.5}),
+        ("drive forward by {distance} m", {"Distance": "0.5 m"}, {"distance": 0.5}),
+        (
+            "pour from {source} into {target}",
+            "pour from the Cup 1 into a bowl 1",
+            {"source": "cup 1", "target": "bowl 1"},
+        ),
+        ("say {text}", "say Hello Anna. This is from Bob.", {"text": "Hello Anna. This is from Bob."}),
+        ("say {text}", 'say "Hello Anna."', {"text": "Hello Anna."}),
+        ("say {text}", 'say "a" and "b"', {"text": '"a" and "b"'}),
+        ("say {text}", {"text": "go to\nkitchen 1"}, {"text": "go to kitchen 1"}),
+        ("say {text} to {person}", "say go to Bob to Anna", {"text": "go to Bob", "person": "Anna"}),
+        ("say {text} to {person}", 'say "to Bob" to Anna', {"text": "to Bob", "person": "Anna"}),
+        ("dock", "Dock.", {}),
+    ],
+)
+def test_a_wording_is_lenient_in_form(template: str, said: object, values: dict[str, object]) -> None:
+    assert wording(template).read(said, NOW) == values  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("template", "said", "reason"),
+    [
+        ("drive forward by {distance} m", "drive forward by 2.1 m", "distance: "),
+        (
+            "drive forward by {distance} m",
+            "drive forward by 50 cm",
+            "is not said as 'drive forward by {distance} m'; distance is a number from -2 to 2 m by 0.1",
+        ),
+        ("drive forward by {distance} m", {"distance": "50 cm"}, "distance: "),
+        ("drive forward by {distance} m", {"distance": 1, "speed": 9}, "'speed' is no parameter"),
+        ("drive forward by {distance} m", {"distance": 1, "Distance": 2}, "'Distance' is no parameter"),
+        ("drive forward by {distance} m", {}, "distance: it is not said"),
+        ("drive forward by {distance} m", "drive forward by 1 m and 1 m", "distance: "),
+        ("pour from {source} into {target}", "pour from cup 9 into bowl 1", "source: 'cup 9' may not stand here"),
+        ("pour from {source} into {target}", "pour from bowl 1 into cup 1", "source: "),
+        (
+            "grip with {force} force",
+            "grip with all force",
+            "force: 'all' may not stand here; what may: low, medium, high",
+        ),
+        ("say {text}", "say", "text: nothing is said here"),
+        ("say {text}", "say " + "a" * 61, "text: a text of 61 characters"),
+        ("say {text} to {person}", "say hello to Eve", "person: 'Eve' may not stand here; what may: Anna, Bob"),
+        ("dock", "dock now", "is not said as 'dock'"),
+    ],
+)
+def test_a_wording_is_strict_in_meaning(template: str, said: object, reason: str) -> None:
+    with pytest.raises(ParameterError) as refused:
+        wording(template).read(said, NOW)  # type: ignore[arg-type]
+    assert reason in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("template", "parameters"),
+    [
+        ("go to {place}", {}),
+        ("go to", {"place": Place()}),
+        ("go {place} {room}", {"place": Place(), "room": Room()}),
+        ("go to {place} or {place}", {"place": Place()}),
+        ("go to {place:>9}", {"place": Place()}),
+        ("go to {place.name}", {"place": Place()}),
+    ],
+)
+def test_a_template_that_does_not_fit_is_refused(template: str, parameters: dict[str, Parameter]) -> None:
+    with pytest.raises(ValueError, match=r"place-holder|each of its parameters|a word between"):
+        Wording(template, parameters)
+
+
+def test_options_are_all_that_may_be_said() -> None:
+    assert wording("pour from {source} into {target}").options(NOW) == [
+        f"pour from {source} into {target}" for source in NOW["source"] for target in NOW["target"]
+    ]
+    assert wording("say {text}").options(NOW) is None
+    assert not wording("pour from {source} into {target}").possible({"source": ["cup 1"]})
+
+
+def test_words_are_what_a_text_says() -> None:
+    assert words("The Cup, (1).") == ("the", "cup", "1")
