@@ -10,8 +10,9 @@ from pydantic import Field, ValidationError, model_validator
 
 from reactree_ros.errors import UserError
 from reactree_ros.planners.spec import Planner, planner
+from reactree_ros.plugins import Registry, Spec
 from reactree_ros.record.reader import Record, RecordError
-from reactree_ros.registry import MODELS, SUITES, WORLDS, Registry, Spec
+from reactree_ros.registry import MODELS, SUITES, WORLDS
 from reactree_ros.settings import Settings, reaching, read_settings
 from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.world.skill_policy import SkillPolicy, policy_from_list
