@@ -20,7 +20,7 @@ class Report:
     """The state of a node.
 
     Attributes:
-        level: ``OK``, ``WARN``, ``ERROR``, or ``STALE`` where it is not active.
+        level: ``OK``, ``WARN``, ``ERROR``, or ``STALE`` if it is not active.
         message: The state in a few words.
         values: Details by name.
     """

@@ -1,4 +1,4 @@
-"""The planner: carries out instructions by growing a behaviour tree that can be watched, cancelled and recorded."""
+"""The planner node: carries out instructions by a growing behaviour tree that people can watch, steer and cancel."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from reactree_ros.nodes.task_server import TaskServer
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.pending import Pending
 
-#: How often it is looked whether bridge and inference node live, and after what is asked of them, in seconds.
+#: Time between two checks of calls to bridge and inference node, in seconds.
 LOOK_PERIOD = 0.1
 
 
@@ -36,38 +36,37 @@ class PlannerNode(Node):
     """Carries out instructions.
 
     Actions:
-        ``~/execute_task`` (ExecuteTask): one task at a time; a further goal is rejected, waits, or takes over, as the
-        parameter ``on_busy`` says.
+        ``~/execute_task`` (ExecuteTask): one task at a time; by the parameter ``on_busy`` a further goal is
+            rejected, waits, or takes over.
 
     Services:
-        ``~/pause`` (std_srvs/Trigger): the task that runs, and whatever comes after it, holds.
-        ``~/resume`` (std_srvs/Trigger): it goes on, as far as no emergency stop is engaged.
-        ``~/step`` (std_srvs/Trigger): it takes one more decision, then holds again.
-        ``~/say`` (SayDecision): a paused task takes a person's words for its next decision, then holds again.
-        ``~/hear`` (Hear): a person's words in the middle of the task: ``stop`` ends it, and goals that wait, as a
-        cancel does; anything else is told to the goal nodes that decide from then on.
-        ``~/read_record`` (ReadRecord): a part of the record of this run or the last one, for who came too late.
+        ``~/pause`` (std_srvs/Trigger): the running task holds, and so do later ones.
+        ``~/resume`` (std_srvs/Trigger): tasks go on, unless an emergency stop is engaged.
+        ``~/step`` (std_srvs/Trigger): the running task takes one decision, then holds.
+        ``~/say`` (SayDecision): a paused task takes a person's words as its next decision, then holds.
+        ``~/hear`` (Hear): a person's words during the task: ``stop`` cancels it and all waiting goals; later decisions
+            see other words.
+        ``~/read_record`` (ReadRecord): a part of the record of this run or the last one, for late subscribers.
 
     Publishes:
-        ``~/decisions`` (Decision; reliable, depth 100): every decision as it is taken, with its goal's id.
-        ``~/record`` (RecordPart; reliable, transient local, depth 10): the run's record as it is written, see
-        :class:`reactree_ros.nodes.record_topic.RecordTopic`.
-        py_trees_ros' snapshot streams (``~/snapshot_streams/…``, and ``~/snapshots`` where its parameter
-        ``default_snapshot_stream`` is set): the tree as it grows, from the start; see
-        :class:`reactree_ros.nodes.shown_tree.ShownTree`, and for its blackboard
-        :class:`reactree_ros.nodes.task_board.TaskBoard`.
-        ``/diagnostics`` (DiagnosticArray, once a second): the task, its decisions and budgets, why it holds, who lives.
-        ``heartbeat`` (Heartbeat): that the node lives, and the skill that it has under way.
+        ``~/decisions`` (Decision; reliable, depth 100): every decision, with its goal's id.
+        ``~/record`` (RecordPart; reliable, transient local, depth 10): the run's record while it is written; see
+            :class:`reactree_ros.nodes.record_topic.RecordTopic`.
+        py_trees_ros' snapshot streams (``~/snapshot_streams/…``; with its parameter ``default_snapshot_stream`` also
+            ``~/snapshots``): the tree; see :class:`reactree_ros.nodes.shown_tree.ShownTree`, and for its blackboard
+            :class:`reactree_ros.nodes.task_board.TaskBoard`.
+        ``/diagnostics`` (DiagnosticArray, once a second): task, decisions, budgets, why it holds, which nodes live.
+        ``heartbeat`` (Heartbeat): that the node lives, and its skill under way.
 
     Subscribes to:
-        ``heartbeat`` (Heartbeat): whether bridge and inference node live.
+        ``heartbeat`` (Heartbeat): which bridges and inference nodes live.
 
     Uses:
-        the bridge and the inference node named by the parameters ``bridge`` and ``inference``; the action
-        ``~/ask_person`` (AskPerson), which others offer, where a goal node asks a person.
+        the bridge and the inference node of the parameters ``bridge`` and ``inference``; the action ``~/ask_person``
+        (AskPerson), which others offer, for questions to a person.
 
     Parameters:
-        those of :class:`PlannerNodeSettings`, read at the start, and of :class:`TaskSettings`, read for each goal.
+        those of :class:`PlannerNodeSettings`, read at the start; of :class:`TaskSettings`, read for each goal.
 
     Raises:
         UserError: A parameter makes no sense, or the episodic memory cannot be opened.

@@ -278,7 +278,7 @@ class Battery(ConfiguredTopic):
 
 
 class RobotPose(ConfiguredTopic):
-    """Hears from a topic where the robot is.
+    """Hears the robot's pose on a topic.
 
     Raises:
         UserError: A name, a type or a field is wrong.

@@ -96,7 +96,7 @@ class PlannerNodeSettings(Settings):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the robots; none where there is one."""
+        """The names of several robots; none if there is one."""
         return tuple(filter(None, (name.strip() for name in self.robots.split(","))))
 
     @field_validator("robots")

@@ -10,6 +10,7 @@ from typing import Any
 from py_trees.common import Status
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.srv import ResetWorld
 
 from reactree_ros.assembly import assemble
 from reactree_ros.errors import UserError
@@ -40,14 +41,14 @@ from reactree_ros.pending import Pending
 from reactree_ros.record.going_on import WayBack, resumed, stop_of
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import household_to_dict
-from reactree_ros.run_spec import surroundings
+from reactree_ros.run_spec import RunSpec, surroundings
 from reactree_ros.verdict import EpisodeEnd
 from reactree_ros.view.steering import Steering
 from reactree_ros.world.port import WorldError
 
 #: Longest wait for the inference node to say which language model it has, in seconds; a run begins without it, too.
 INTRODUCTION = 2.0
-#: How long a resumed run is brought back to where its record was before others have their turn, in seconds.
+#: Longest time to bring a resumed run forward in one tick, in seconds.
 SLICE = 0.02
 #: Longest wait for the score of a task that was stopped, in seconds.
 LAST_SCORE = 1.0
@@ -59,10 +60,10 @@ class TaskRunner:
     Args:
         node: The planner, whose parameters are read for each task.
         queue: The tasks.
-        world: Where they are carried out.
+        world: The world behind the bridge.
         model: Decides.
-        person: Whom goal nodes may ask.
-        memory: Where examples come from.
+        person: The person whom goal nodes may ask.
+        memory: Finds examples.
         control: Knows whether a task begins paused.
         reporter: Shows the task.
         wake: Has the planner tick soon.
@@ -105,40 +106,62 @@ class TaskRunner:
         if not task.stopped:
             await self._answered(task, self._world.learn(), settings.decision_timeout)
         if not task.stopped:
-            until = 0 if record is None else self._end_of(record)
-            about, memory = self._world.about, self._memory.name
-            if record is None:
-                spec = spec_of_goal(goal, settings, task=reset, model=model, world=about, memory=memory)
-                if said := strange(spec.planner, model.trained_for):
-                    self._node.get_logger().warning(f"planner {said}")
-            else:
-                spec = spec.but(memory=memory, **surroundings(about, model.settings, where="the bridge"))
-            self._reporter.clear(task)
-            task.steering = Steering(self._model, paused=bool(self._control.paused))
-            given: dict[str, Any] = {
-                "world": self._world,
-                "model": task.steering,
-                "person": self._person,
-                "memory": self._memory.store,
-                "listener": self._reporter,
-                "tree": self._reporter.tree,
-                "growth": self._reporter.growth,
-                **task.writing(self._record, settings.save_to),
-            }
-            if record is not None:
-                told = f"goes on with the run {record.run['id']}; no skill is carried out again"
-                self._node.get_logger().info(f"goal {id_of(task.goal_handle)} {told}")
-                task.way = WayBack(record, until, spec, later=True, **given)
-                task.episode = task.way.episode
-            else:
-                task.episode = assemble(spec, examples=self._memory.examples(spec.options), **given)
-            self._reporter.begin(task, task.episode)
-            task.episode.context.wake = self._wake
-            if task.way is None:
-                task.steering.follow(task.episode)
-            self._wake()
+            self._begin(task, spec, settings, record=record, reset=reset, model=model)
             await task.ended
         return await self._conclude(task, settings)
+
+    def _begin(
+        self,
+        task: Task,
+        spec: RunSpec,
+        settings: TaskSettings,
+        *,
+        record: Record | None,
+        reset: ResetWorld.Response | None,
+        model: Introduction,
+    ) -> None:
+        """Begin a task's episode, or bring that of a record back.
+
+        Args:
+            task: The task.
+            spec: What the run is, as far as the goal says it.
+            settings: For what the goal leaves open.
+            record: The run that is resumed; None: a new one.
+            reset: What the bridge says of the task of its world; None: it was not reset.
+            model: The language model.
+        """
+        until = 0 if record is None else self._end_of(record)
+        about, memory = self._world.about, self._memory.name
+        if record is None:
+            spec = spec_of_goal(goal, settings, task=reset, model=model, world=about, memory=memory)
+            if said := strange(spec.planner, model.trained_for):
+                self._node.get_logger().warning(f"planner {said}")
+        else:
+            spec = spec.but(memory=memory, **surroundings(about, model.settings, where="the bridge"))
+        self._reporter.clear(task)
+        task.steering = Steering(self._model, paused=bool(self._control.paused))
+        given: dict[str, Any] = {
+            "world": self._world,
+            "model": task.steering,
+            "person": self._person,
+            "memory": self._memory.store,
+            "listener": self._reporter,
+            "tree": self._reporter.tree,
+            "growth": self._reporter.growth,
+            **task.writing(self._record, settings.save_to),
+        }
+        if record is not None:
+            told = f"goes on with the run {record.run['id']}; no skill is carried out again"
+            self._node.get_logger().info(f"goal {id_of(task.goal_handle)} {told}")
+            task.way = WayBack(record, until, spec, later=True, **given)
+            task.episode = task.way.episode
+        else:
+            task.episode = assemble(spec, examples=self._memory.examples(spec.options), **given)
+        self._reporter.begin(task, task.episode)
+        task.episode.context.wake = self._wake
+        if task.way is None:
+            task.steering.follow(task.episode)
+        self._wake()
 
     def tick(self, task: Task) -> None:
         """Tick a task; ends it when its tree has ended or it is to stop."""
@@ -159,7 +182,7 @@ class TaskRunner:
             self._waker.wake()
 
     async def _introduced(self, task: Task) -> Introduction:
-        """Wait a moment for what the language model is; nothing if the inference node does not say it."""
+        """Wait a moment for the language model's description; an empty one if none comes."""
         asked = self._model.introduction()
         try:
             found: Introduction = await self._answered(task, asked, INTRODUCTION)
@@ -170,7 +193,7 @@ class TaskRunner:
             return Introduction()
 
     def _end_of(self, record: Record) -> int:
-        """Return how many events of a record lead to where its run is resumed.
+        """Return the number of events of a record before the place of its resumption.
 
         Raises:
             UserError: The run cannot be resumed, or was in another household.
@@ -181,7 +204,7 @@ class TaskRunner:
         return stop_of(record)
 
     def _return(self, task: Task) -> None:
-        """Bring a resumed run nearer to where it was."""
+        """Bring a resumed run nearer to its place."""
         assert task.way is not None  # it is on it
         assert task.steering is not None
         until = steady.now() + SLICE
