@@ -217,7 +217,7 @@ class Episode:
         self.elapsed: Callable[[], float] = lambda: clock() - self._started
         self.root = planner.build(self.instruction, self.context)
         if tree is None:
-            self.tree = GrowingTree(self.root)
+            self.tree: BehaviourTree = GrowingTree(self.root)
             self.context.growth.follow(self.tree)
         else:
             self.tree = tree

@@ -133,6 +133,7 @@ class TaskRunner:
         until = 0 if record is None else self._end_of(record)
         about, memory = self._world.about, self._memory.name
         if record is None:
+            goal = task.goal_handle.request
             spec = spec_of_goal(goal, settings, task=reset, model=model, world=about, memory=memory)
             if said := strange(spec.planner, model.trained_for):
                 self._node.get_logger().warning(f"planner {said}")
