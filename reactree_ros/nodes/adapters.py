@@ -63,10 +63,7 @@ class RosWorld(World):
     Any thread may cancel a skill and call :meth:`at_rest`; everything else belongs to the node's executor.
 
     Args:
-        node: The owner of the clients.
         bridge: Name of the bridge node, relative to the node's namespace.
-        calls: Sends requests to servers that may be away.
-        heartbeat: Tells the watchdog what to cancel if this process cannot.
     """
 
     #: The robots that share this world and learn of one another there; empty: there is one.
@@ -319,9 +316,7 @@ class RosLanguageModel(LanguageModel):
     node answers: the lost one had no effect. A node that stays away for longer than the calls' patience is gone.
 
     Args:
-        node: The owner of the clients.
         inference: Name of the inference node, relative to the node's namespace.
-        calls: Sends requests to servers that may be away.
     """
 
     def __init__(self, node: Node, inference: str, calls: Calls) -> None:

@@ -46,7 +46,6 @@ class AnswerNode(Node):
         ``PLANNER/hear`` (Hear) of every planner: ``stop`` goes to all of them, other words to the only one.
 
     Args:
-        desk: Keeps the questions.
         planner: Name of one planner, relative to this node's namespace: it and its bridges are served; empty: all are.
         say: Called with whose questions are taken.
         kwargs: Passed on to :class:`rclpy.node.Node`.

@@ -26,12 +26,7 @@ LONGEST = 86400.0
 
 
 class Answering:
-    """Offers actions ``ASKER/ask_person`` (AskPerson), and keeps questions until a person answers.
-
-    Args:
-        node: The owner of the servers.
-        desk: Keeps the questions.
-    """
+    """Offers actions ``ASKER/ask_person`` (AskPerson), and keeps questions until a person answers."""
 
     def __init__(self, node: Node, desk: Desk) -> None:
         self._node, self._desk = node, desk

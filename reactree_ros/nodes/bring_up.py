@@ -90,7 +90,6 @@ class BringUp:
     """Brings nodes up; every public method returns an obstacle, or an empty text.
 
     Args:
-        node: The owner of the clients.
         spinner: Spins it.
         timeout: Longest wait for a node, or for what it needs, in seconds.
         load_timeout: Longest wait for a language model, in seconds.

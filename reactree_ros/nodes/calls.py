@@ -140,7 +140,6 @@ class Calls:
     """Sends requests as soon as their servers are there, and fails those whose server dies or stays away.
 
     Args:
-        node: The owner of the clients.
         patience: How long a server may be away before its calls fail, in seconds. The middleware needs time of its own
             to notice a killed process (10 s with Cyclone DDS by default).
         lives: Hears heartbeats; None: only the middleware tells who lives.

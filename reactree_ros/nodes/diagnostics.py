@@ -34,7 +34,6 @@ class Diagnostics:
     """Publishes ``/diagnostics`` (DiagnosticArray, once a second by wall time).
 
     Args:
-        node: The node.
         about: The subject of the report in one word; the status is named after node and subject.
         report: Returns the current state.
     """

@@ -38,7 +38,6 @@ class EmergencyStop(ConfiguredTopic):
     latest engagement, by the senders' clocks, is ignored.
 
     Args:
-        node: The owner of the subscriptions.
         entry: The configuration's entry; None: there is no stop, and the robot may always move.
         where: Start of errors and warnings.
 

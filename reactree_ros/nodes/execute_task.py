@@ -24,7 +24,6 @@ class TaskClient(Node):
 
     Args:
         planner: Name of the planner node, relative to this node's namespace.
-        goal: The goal.
         kwargs: Passed on to the ROS node.
     """
 

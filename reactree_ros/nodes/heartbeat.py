@@ -77,7 +77,6 @@ class Lives:
     """Knows which nodes live; subscribes to ``heartbeat``.
 
     Args:
-        node: The owner of the subscriptions.
         silence: Longest time between two heartbeats of a living node, in seconds.
         namespaces: Further namespaces to hear, relative to the node's own.
     """

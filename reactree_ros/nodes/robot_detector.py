@@ -25,10 +25,7 @@ class DetectorClient:
     Looking moves nothing: no skill waits for a look that does not end, and the next look replaces it.
 
     Args:
-        node: The owner of the client.
-        calls: Watches calls that wait for their servers.
         detector: Reads the answers; it has an action or a service.
-        heartbeat: Tells the watchdog what to cancel if this process cannot.
         heard: Called with an answer that has detections.
         ended: Called when a look has ended, whatever came of it.
     """

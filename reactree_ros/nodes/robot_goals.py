@@ -56,13 +56,7 @@ class Rejected(Exception):
 
 
 class Server(abc.ABC):
-    """A server of the robot.
-
-    Args:
-        node: The owner of the client.
-        calls: Sends requests to servers that may be away.
-        name: Name of the action or the service.
-    """
+    """A server of the robot."""
 
     def __init__(self, node: Node, calls: Calls, name: str) -> None:
         self.node, self.calls, self.name = node, calls, name
@@ -134,15 +128,7 @@ class _OneAnswer(ActionClient):
 
 
 class ActionOf(Server):
-    """An action server of the robot.
-
-    Args:
-        node: The owner of the client.
-        calls: Sends requests to servers that may be away.
-        name: Name of the action.
-        kind: Its type.
-        heartbeat: Tells the watchdog what to cancel if this process cannot.
-    """
+    """An action server of the robot."""
 
     def __init__(self, node: Node, calls: Calls, name: str, kind: Any, heartbeat: Heartbeat) -> None:
         super().__init__(node, calls, name)

@@ -37,8 +37,6 @@ class Perception:
     """Keeps a semantic map up to date.
 
     Args:
-        node: The owner of the subscriptions.
-        config: The robot.
         document: Its map; None: it comes from a topic.
         where: Start of error messages.
 

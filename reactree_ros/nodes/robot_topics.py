@@ -212,7 +212,6 @@ class ConfiguredTopic:
     """A topic that the configuration names, of whatever type; nothing is heard before :meth:`subscribe`.
 
     Args:
-        node: The owner of the subscriptions.
         entry: The topic's entry in the configuration; None: there is no such topic.
         where: Start of error messages.
 

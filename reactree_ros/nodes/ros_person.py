@@ -83,8 +83,6 @@ class RosPerson(Person):
     A question fails at once if there is no server, or none any more.
 
     Args:
-        node: The owner of the clients.
-        heartbeat: Tells the watchdog what to cancel if this process cannot.
         stop: Takes an answer that means ``stop`` to the model's question; None: there is no run to end.
 
     Attributes:

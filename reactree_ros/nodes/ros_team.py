@@ -22,11 +22,8 @@ class RosTeam(WorldWrapper):
     """The robots of one planner; the first one's bridge speaks for the world as a whole.
 
     Args:
-        node: The owner of the clients.
         bridge: Name of each bridge node, relative to its robot's namespace.
         robots: Their names, which are namespaces relative to the node's.
-        calls: Sends requests to servers that may be away.
-        heartbeat: Tells the watchdog what to cancel if this process cannot.
     """
 
     inner: RosWorld

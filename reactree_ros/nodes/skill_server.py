@@ -28,10 +28,6 @@ class SkillServer:
     """Carries skills out in the hosted world.
 
     Args:
-        node: The bridge.
-        host: Holds the world.
-        topic: Publishes observations.
-        person: The person whom the policy may ask.
         confirm_timeout: Longest wait for that person, in seconds.
 
     Attributes:

@@ -168,7 +168,6 @@ class Spinner:
         asked: The signals that came.
 
     Args:
-        node: The node.
         asked: The list of :func:`interruptible`.
     """
 

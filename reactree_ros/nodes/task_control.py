@@ -23,10 +23,7 @@ class TaskControl:
     """Offers ``~/pause``, ``~/resume``, ``~/step``, ``~/say`` and ``~/hear``.
 
     Args:
-        node: The planner.
-        queue: The tasks.
         halted: Says why the world may not move now; empty: it may.
-        wake: Has the planner tick soon.
 
     Attributes:
         paused: Why tasks hold; empty: nobody has paused them.

@@ -55,19 +55,7 @@ LAST_SCORE = 1.0
 
 
 class TaskRunner:
-    """Carries one task out at a time.
-
-    Args:
-        node: The planner, whose parameters are read for each task.
-        queue: The tasks.
-        world: The world behind the bridge.
-        model: Decides.
-        person: The person whom goal nodes may ask.
-        memory: Finds examples.
-        control: Knows whether a task begins paused.
-        reporter: Shows the task.
-        wake: Has the planner tick soon.
-    """
+    """Carries one task out at a time."""
 
     def __init__(
         self,

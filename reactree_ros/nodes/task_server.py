@@ -24,10 +24,6 @@ class TaskServer:
     """Accepts, rejects and cancels goals, and reports how each ended.
 
     Args:
-        node: The planner.
-        queue: The goals.
-        carry_out: Carries a task out.
-        wake: Has the planner tick soon.
         ended: Told the task, what came of it in words, after each end.
 
     Attributes:

@@ -20,7 +20,6 @@ class Wake:
     Nothing happens while the node is not spun.
 
     Args:
-        node: The node.
         call: The function.
     """
 

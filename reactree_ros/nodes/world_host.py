@@ -21,7 +21,6 @@ class WorldHost:
 
     Args:
         settings: Name the policy and the limits.
-        log: The node's logger.
         confirm: Asks a person; the answer is why a skill is refused; empty: it is approved.
 
     Attributes:

@@ -27,14 +27,7 @@ Answer = Callable[[Any, Any], Awaitable[None]]
 
 
 class WorldServices:
-    """Offers ``~/reset``, ``~/observe``, ``~/available_skills``, ``~/evaluate`` and ``~/household``.
-
-    Args:
-        node: The bridge.
-        host: Holds the world.
-        tasks: The bridge, which knows the world's tasks.
-        topic: Publishes observations.
-    """
+    """Offers ``~/reset``, ``~/observe``, ``~/available_skills``, ``~/evaluate`` and ``~/household``."""
 
     def __init__(self, node: Node, host: WorldHost, tasks: Bridge, topic: ObservationTopic) -> None:
         self._host, self._tasks, self._topic = host, tasks, topic
