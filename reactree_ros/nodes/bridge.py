@@ -76,8 +76,6 @@ class Bridge(ManagedNode):
         self.heartbeat = Heartbeat(self)
         Diagnostics(self, "world", self._report)
 
-    # ------------------------------------------------------------------ lifecycle
-
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Load world and policy, make the endpoints; fails while something moves in the former world."""
         if self.host.leaving:
@@ -120,8 +118,6 @@ class Bridge(ManagedNode):
             self._skills.expect_person()
         self.follow("activate")
         return super().on_activate(state)
-
-    # ------------------------------------------------------------------ the world
 
     def take(self, world: World) -> None:
         """Host a world, and its other robots at bridges of their own.
@@ -177,8 +173,6 @@ class Bridge(ManagedNode):
         """Whether the world's goal is what an instruction asks for."""
         return True
 
-    # ------------------------------------------------------------------ regular checks
-
     def _confirm(self, skill: str, reason: str) -> Pending[str]:
         assert self._skills is not None  # a skill is under way
         return self._skills.confirm(skill, reason)
@@ -211,8 +205,6 @@ class Bridge(ManagedNode):
         if trouble := halted or self.lacks():
             return Report(WARN, trouble, values)
         return Report(OK, f"carries out '{skill}'" if skill else "waits for a skill", values)
-
-    # ------------------------------------------------------------------ the end
 
     def begin_stop(self) -> None:
         """Stop the skill that runs."""

@@ -87,9 +87,7 @@ class Walk:
             self._skill(verb, entry, where=config.at(str(path), "skills", verb))
         self._stop(config.emergency_stop, where=str(path))
         self._battery(config, where=str(path))
-        perception = self._or_wrong(
-            "perception", lambda: Perception(self._node, config, document, where=str(path)), "correct that entry"
-        )
+        perception = self._or_wrong("perception", lambda: Perception(self._node, config, document, where=str(path)))
         if perception is not None:
             try:
                 self._perceived(config, perception, where=str(path))
@@ -111,7 +109,7 @@ class Walk:
         """Wait for something; the time of all such waits counts together."""
         self._until(there, max(0.0, self._patience - (steady.now() - self._begun)))
 
-    def _or_wrong(self, what: str, make: Callable[[], Any], remedy: str) -> Any:
+    def _or_wrong(self, what: str, make: Callable[[], Any], remedy: str = "correct that entry") -> Any:
         try:
             return make()
         except UserError as error:
@@ -122,7 +120,7 @@ class Walk:
 
     def _skill(self, verb: str, entry: SkillEntry, *, where: str) -> None:
         what = f"skill '{verb}'"
-        if self._or_wrong(what, lambda: MappedSkill(entry, where), "correct that entry"):
+        if self._or_wrong(what, lambda: MappedSkill(entry, where)):
             self._server(what, entry.action, entry.service, entry.type)
 
     def _server(self, what: str, action: str, service: str, kind: str) -> bool:
@@ -171,7 +169,7 @@ class Walk:
         if entry is None:
             self._add(what, NOTE, "there is none: nothing but a cancel stops the robot")
             return
-        stop = self._or_wrong(what, lambda: EmergencyStop(self._node, entry, where=where), "correct that entry")
+        stop = self._or_wrong(what, lambda: EmergencyStop(self._node, entry, where=where))
         if stop is None:
             return
         stop.listen()
@@ -206,9 +204,7 @@ class Walk:
 
     def _battery(self, config: RobotConfig, *, where: str) -> None:
         what, entry = "battery", config.battery
-        battery = self._or_wrong(
-            what, lambda: Battery(self._node, entry, where=config.at(where, what)), "correct that entry"
-        )
+        battery = self._or_wrong(what, lambda: Battery(self._node, entry, where=config.at(where, what)))
         if entry is None or battery is None or not self._published(what, entry.topic, entry.type):
             return
         battery.listen()
@@ -239,7 +235,7 @@ class Walk:
             self._add("places", NOTE, "not looked at: reach names nobody who plans a path")
             return
         entry = SkillEntry(**config.reach.model_dump(exclude_defaults=True))
-        mapped = self._or_wrong("places", lambda: MappedSkill(entry, config.at(where, "reach")), "correct that entry")
+        mapped = self._or_wrong("places", lambda: MappedSkill(entry, config.at(where, "reach")))
         if mapped is not None and self._server("path planner", entry.action, entry.service, entry.type):
             self._places(mapped, perception, map)
 
@@ -359,25 +355,21 @@ class Walk:
             self._add("places", RIGHT, f"{name} plans a path to each of the {len(things)}")
 
     def _planned(self, client: Any, mapped: MappedSkill, goal: Any) -> str:
-        """Return why there is no path; empty if there is one."""
-        limit = mapped.entry.time_limit
-        if mapped.entry.service:
-            answered = client.call_async(goal)
-            if not self._until(answered.done, limit):
-                return f"{mapped.entry.server} did not answer within {limit:g} s"
-            return mapped.verdict(GoalStatus.STATUS_SUCCEEDED, answered.result())[1]
-        asked = client.send_goal_async(goal)
+        """Return why there is no path; empty: there is one."""
+        server, action, limit = mapped.entry.server, bool(mapped.entry.action), mapped.entry.time_limit
+        asked = client.send_goal_async(goal) if action else client.call_async(goal)
         if not self._until(asked.done, limit):
-            return f"{mapped.entry.server} did not answer within {limit:g} s"
+            return f"{server} did not answer within {limit:g} s"
+        if not action:
+            return mapped.verdict(GoalStatus.STATUS_SUCCEEDED, asked.result())[1]
         handle = asked.result()
         if not handle.accepted:
-            return f"{mapped.entry.server} rejected the goal"
-        result = handle.get_result_async()
-        if not self._until(result.done, limit):
+            return f"{server} rejected the goal"
+        ended = handle.get_result_async()
+        if not self._until(ended.done, limit):
             handle.cancel_goal_async()
-            return f"{mapped.entry.server} did not end within {limit:g} s"
-        answer = result.result()
-        return mapped.verdict(answer.status, answer.result)[1]
+            return f"{server} did not end within {limit:g} s"
+        return mapped.verdict(ended.result().status, ended.result().result)[1]
 
 
 def _perhaps(name: str, others: Sequence[str]) -> str:

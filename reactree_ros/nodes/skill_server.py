@@ -109,8 +109,6 @@ class SkillServer:
     def _feedback(self, phase: int, fraction: float) -> None:
         self._goal_handle.publish_feedback(ExecuteSkill.Feedback(phase=phase, fraction=fraction))
 
-    # ------------------------------------------------------------------ goals
-
     def _consider(self, goal: ExecuteSkill.Goal) -> GoalResponse:
         if self.busy or not self._host.active:
             self._log.warning(f"'{goal.skill}' rejected: {'busy' if self.busy else 'not active'}")
