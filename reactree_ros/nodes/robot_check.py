@@ -172,20 +172,18 @@ class Walk:
         stop = self._or_wrong(what, lambda: EmergencyStop(self._node, entry, where=where))
         if stop is None:
             return
-        stop.listen()
-        try:
-            self._heard_stop(stop, entry)
-        finally:
-            stop.close()
-
-    def _heard_stop(self, stop: EmergencyStop, entry: StopEntry) -> None:
-        what, full = "emergency stop", self._node.resolve_topic_name(entry.topic)
+        full = self._node.resolve_topic_name(entry.topic)
         if entry.fail_open and not self._node.count_publishers(full):
             self._add(what, NOTE, f"nobody publishes {full}, and fail_open lets the robot move all the same")
-            return
-        publishers = self._published(what, entry.topic, entry.type)
-        if not publishers:
-            return
+        elif publishers := self._published(what, entry.topic, entry.type):
+            stop.listen()  # not before: some middleware refuses a subscription of another type
+            try:
+                self._heard_stop(stop, entry, publishers)
+            finally:
+                stop.close()
+
+    def _heard_stop(self, stop: EmergencyStop, entry: StopEntry, publishers: list[Any]) -> None:
+        what, full = "emergency stop", self._node.resolve_topic_name(entry.topic)
         if entry.latched and (volatile := [one for one in publishers if not _latched(one.qos_profile)]):
             who = ", ".join(sorted({one.node_name for one in volatile}))
             remedy = "publish it reliable and transient local, or write silent_for: SECONDS instead of latched: true"
