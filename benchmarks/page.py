@@ -36,9 +36,9 @@ from typing import Any
 from machinery import InstantModel, InstantWorld
 
 from reactree_ros.agent.turns import Said
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import DecisionRequest, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.options import TreeOptions

@@ -35,7 +35,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from reactree_ros.agent.decision import Act, Think
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.memory.episodic import TOKEN_LIMIT, EpisodicMemory, approximate_tokens
 from reactree_ros.memory.experience import End, Experience

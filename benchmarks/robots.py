@@ -26,10 +26,9 @@ from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.lab.worlds.pyrobosim.export import tasks_as_pyrobosim
 from reactree_ros.lab.worlds.pyrobosim.world import PyrobosimSettings
 from reactree_ros.planners.spec import planner
-from reactree_ros.registry import WORLDS
 from reactree_ros.tree.flows.parallel import Parallel
 from reactree_ros.world.port import World
-from reactree_ros.world.spec import Place
+from reactree_ros.world.spec import WORLDS, Place
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "test"))
 from failing_robots import FailingTeam

@@ -41,6 +41,7 @@ from std_srvs.srv import Trigger
 
 import reactree_ros
 from reactree_ros.agent.decision import Decision
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
@@ -51,7 +52,6 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.nodes.bridge_node import BridgeNode
 from reactree_ros.nodes.inference_node import InferenceNode
 from reactree_ros.nodes.spinning import run_node
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode

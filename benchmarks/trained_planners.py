@@ -32,7 +32,7 @@ from pydantic import Field
 from reactree_ros.errors import UserError
 from reactree_ros.lab.dataset.lines import bare
 from reactree_ros.planners import spec
-from reactree_ros.settings import Settings, read_settings
+from reactree_ros.plugins.settings import Settings, read_settings
 
 CONFIG = Path(__file__).parents[1] / "config" / "trained_planners.yaml"
 #: Seeds of the first varied house, of the first one that the common model acts in, and of the first short exercise; a

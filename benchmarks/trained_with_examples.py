@@ -26,7 +26,7 @@ from trained_planners import contender, reactree, read, suite_options, train
 
 from reactree_ros.errors import UserError
 from reactree_ros.lab.dataset.lines import bare
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.settings import Settings
 
 CONFIG = Path(__file__).parents[1] / "config" / "trained_with_examples.yaml"
 #: Seeds of the first houses of the memories and of those that are tested in; a dataset's are others.

@@ -41,10 +41,10 @@ from reactree_ros.lab.worlds.scienceworld.engine import borrowed
 from reactree_ros.lab.worlds.scienceworld.tasks import described
 from reactree_ros.lab.worlds.scienceworld.world import ScienceWorld
 from reactree_ros.lab.worlds.webshop.world import WebShop, WebShopTask
-from reactree_ros.registry import WORLDS
 from reactree_ros.world.port import World
+from reactree_ros.world.spec import WORLDS
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "test" / folder) for folder in (".", "worlds")]
+sys.path[:0] = [str(Path(__file__).parents[1] / "test" / folder) for folder in (".", "lab/simulators")]
 
 PROBLEMS = 10
 TYPES = ("melt", "find-animal", "power-component", "use-thermometer")

@@ -38,7 +38,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"reactree_ros\.memory\..*"),
     ("py:.*", r"reactree_ros\.(agent\.prompt|bench\.published|record\.writer)\..*"),
     ("py:.*", r"reactree_ros\.tree\.(context|failure|growth|options|team)\..*"),
-    ("py:.*", r"reactree_ros\.(agent\.reading\.read|episode\.Builder|pending\.T|registry\.S|worker\.T|world\.spec\.T)"),
+    ("py:.*", r"reactree_ros\.(agent\.reading\.read|episode\.Builder|background\.\w+\.T|plugins\.S|world\.spec\.T)"),
     ("py:.*", r"reactree_ros\.world\.virtualhome\.tasks\..*"),
 ]
 

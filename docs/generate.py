@@ -14,7 +14,8 @@ from typing import Any
 import typer
 from sphinx.ext.autodoc.mock import mock
 
-from reactree_ros.cli import COMMANDS, app
+from reactree_ros.cli import app
+from reactree_ros.cli.commands import in_order
 from reactree_ros.cli.listing import markdown_table, words_table
 from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.household.vocabulary import CLASSES
@@ -27,8 +28,8 @@ from reactree_ros.nodes.settings import (
     TaskSettings,
     WatchdogSettings,
 )
-from reactree_ros.registry import REGISTRIES
-from reactree_ros.settings import Settings
+from reactree_ros.plugins import REGISTRIES
+from reactree_ros.plugins.settings import Settings
 
 INTERFACES = Path(__file__).parents[1] / "ros2_ws/src/reactree_interfaces"
 ROS = [
@@ -103,7 +104,7 @@ def code(text: str) -> str:
 
 def named(kind: str) -> Iterator[str]:
     """Say what is in a registry: one table of all, then the settings of each."""
-    registry = REGISTRIES[kind]
+    registry = REGISTRIES.get(kind)
     specs = [registry.get(name) for name in registry.own]
     yield markdown_table(registry.kind, specs)
     yield ""
@@ -145,7 +146,7 @@ def words() -> Iterator[str]:
 def command_line() -> Iterator[str]:
     """Say what each command does, with its options."""
     group: Any = typer.main.get_command(app)
-    for name in COMMANDS:
+    for name in in_order():
         yield from command(f"reactree {name}", group.get_command(None, name), level=2)
 
 

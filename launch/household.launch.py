@@ -8,7 +8,7 @@ from launch import LaunchDescription
 
 from reactree_ros.nodes.launching import NodeArguments, describe, fields, robots_of_household
 from reactree_ros.nodes.settings import BridgeSettings, HouseholdBridgeSettings
-from reactree_ros.registry import WORLDS
+from reactree_ros.world.spec import WORLDS
 
 OWN = {**fields(HouseholdBridgeSettings), **fields(BridgeSettings, "policy")}
 

@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reactree_ros.start import run as run
+    from reactree_ros.episode.start import run as run
 
 
 def __getattr__(name: str) -> Any:
     if name == "run":  # what it needs is loaded when it is asked for
-        from reactree_ros.start import run
+        from reactree_ros.episode.start import run
 
         return run
     if name != "__version__":

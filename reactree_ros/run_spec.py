@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from reactree_ros.errors import UserError
+from reactree_ros.lab.bench.spec import SUITES
+from reactree_ros.llm.spec import MODELS
 from reactree_ros.planners.spec import Planner, planner
 from reactree_ros.plugins import Registry, Spec
+from reactree_ros.plugins.settings import Settings, reaching, read_settings
 from reactree_ros.record.reader import Record, RecordError
-from reactree_ros.registry import MODELS, SUITES, WORLDS
-from reactree_ros.settings import Settings, reaching, read_settings
 from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.world.skill_policy import SkillPolicy, policy_from_list
-from reactree_ros.world.spec import Place, Task, in_house
+from reactree_ros.world.spec import WORLDS, Place, Task, in_house
 
 _REGISTRIES: Mapping[str, Registry[Any]] = {"world": WORLDS, "suite": SUITES, "llm": MODELS}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.decoding import decode
 from reactree_ros.llm.engine import Engine, Generated, Generation
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, PromptTooLong, Reply
-from reactree_ros.pending import Pending
 
 #: What a model says to a prompt; cut: as far as the token limit let it.
 Say = Callable[[Generation], str | Generated]

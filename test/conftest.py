@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).parent))  # for doubles.py and command_line.py
 sys.path.insert(0, str(Path(__file__).parent / "llm"))  # for openai_peer.py
-sys.path.insert(0, str(Path(__file__).parent / "worlds"))  # for the peers of the simulators
+sys.path.insert(0, str(Path(__file__).parent / "lab" / "simulators"))  # for the peers of the simulators
 
 # Whether a test passes is no matter of how busy the machine is.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -10,10 +10,10 @@ from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.prompt import Siblings
 from reactree_ros.agent.turns import Said
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import Listener, RunContext
 from reactree_ros.tree.flows.sequence import SequenceFlow

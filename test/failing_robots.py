@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from reactree_ros.pending import Pending
+from reactree_ros.background.pending import Pending
 from reactree_ros.world.port import Observation, RobotGone, World
 from reactree_ros.world.wrappers import WorldWrapper
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import grimp
 from importlinter.api import read_configuration
 
 ROOT = Path(__file__).parents[1]
@@ -76,6 +77,8 @@ def _read(options: dict[str, Any]) -> Contract:
         importers = tuple(_short(name) for name in options["allowed_importers"])
         imported = tuple(_short(name) for name in options["protected_modules"])
         return Contract(options["name"], (), importers, imported, allowed, directly=True)
+    if options["type"] == "acyclic_siblings":
+        return Contract(options["name"], (), (), (), allowed)
     raise ValueError(f"a contract of type {options['type']!r} cannot be drawn; teach test/layer_rule.py to")
 
 
@@ -86,6 +89,19 @@ def _short(name: str) -> str:
     if name.partition(".")[0] != PACKAGE:
         return OUTSIDE
     return re.sub(r"\.?\*+$", "", name).removeprefix(PACKAGE).removeprefix(".") or ("**" if "*" in name else "")
+
+
+def arrows() -> list[tuple[str, str]]:
+    """Which room imports which, each pair once: a room is a folder or a module of the package's own folder.
+
+    Imports in functions and for types alone count, too.
+    """
+    graph = grimp.build_graph(PACKAGE)
+    found = set()
+    for module in graph.modules - {PACKAGE}:
+        rooms = {name.split(".")[1] for name in graph.find_modules_directly_imported_by(module) - {PACKAGE}}
+        found |= {(module.split(".")[1], room) for room in rooms - {module.split(".")[1]}}
+    return sorted(found)
 
 
 def table(rules: list[Contract]) -> str:

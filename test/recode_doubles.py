@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reactree_ros.agent.turns import Saw, render
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.lab.planners.recode.planner import CodeNode
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.world.port import Observation, Outcome, Score, World
 

@@ -9,8 +9,8 @@ from typing import Any
 from doubles import Clock, ScriptedModel, ScriptedWorld
 
 from reactree_ros.episode import Builder, Episode
+from reactree_ros.episode.player import replay
 from reactree_ros.planners.spec import planner
-from reactree_ros.record.player import replay
 from reactree_ros.record.reader import Record
 from reactree_ros.record.writer import Recorder, encoded
 

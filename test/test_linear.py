@@ -24,6 +24,7 @@ from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.reading import Unreadable, read, read_call, read_choice
 from reactree_ros.agent.summary import read_summary
 from reactree_ros.agent.transcript import TranscriptError, parse_transcript
+from reactree_ros.files.secrecy import redacted
 from reactree_ros.lab.planners.adapt import read_plan
 from reactree_ros.lab.planners.codeact import _apart
 from reactree_ros.lab.planners.plan import tidied
@@ -31,7 +32,6 @@ from reactree_ros.lab.planners.recode.code_block import BlockError, read_block
 from reactree_ros.llm.markers import broken
 from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.person.port import approves, is_stop, quoted
-from reactree_ros.secrecy import redacted
 from reactree_ros.world.skill_policy import policy_from_list
 
 parser: Any = importlib.import_module("re._parser" if hasattr(re, "_parser") else "sre_parse")
@@ -39,7 +39,7 @@ parser: Any = importlib.import_module("re._parser" if hasattr(re, "_parser") els
 READING = (
     *("agent", "llm", "memory", "person", "planners", "tree", "world"),
     *("cli", "household", "lab", "record", "robot", "view"),
-    *("secrecy", "settings", "terminal"),
+    *("files", "plugins"),
 )
 METHODS = {"match": "match", "fullmatch": "fullmatch"} | dict.fromkeys(
     ("search", "sub", "subn", "finditer", "findall", "split"), "search"

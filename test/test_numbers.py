@@ -11,11 +11,11 @@ from reactree_ros.agent.reading import Unreadable
 from reactree_ros.agent.reading.lists import listed_in
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.goals import read_subgoal
+from reactree_ros.household.question import read_question
 from reactree_ros.lab.planners.adapt import read_plan
 from reactree_ros.lab.worlds.ai2thor.wording import room_of
 from reactree_ros.llm.openai.answer import _error
 from reactree_ros.llm.openai.refusal import Refused
-from reactree_ros.person.question import read_question
 
 LONG = ["1" * 5000, "9" * 20, "²", "①", "٣", "0" * 5000 + "2"]
 

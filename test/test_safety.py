@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 import pytest
 from doubles import START, ScriptedModel, ScriptedWorld, expand
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
-from reactree_ros.pending import Pending
 from reactree_ros.person.confirmation import confirmed_by
 from reactree_ros.person.desk import Desk, Open
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, approves

@@ -27,7 +27,7 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 RUN = """
 import os, subprocess, sys
 from reactree_ros.cli import main
-from reactree_ros.pending import Pending
+from reactree_ros.background.pending import Pending
 from reactree_ros.household.symbolic import SymbolicWorld
 
 begin, alive = SymbolicWorld.__init__, int(os.environ["ALIVE"])
@@ -53,7 +53,7 @@ main()
 #: The command line, which does something to itself once the first part of its work is done.
 WORK = """
 import os, signal
-from reactree_ros import bootstrap
+from reactree_ros.lab import bootstrap
 from reactree_ros.lab.bench import folder
 from reactree_ros.cli import main
 from reactree_ros.lab.dataset import workers

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import enum
-import importlib
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -16,17 +15,17 @@ import yaml
 from command_line import Cli
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from reactree_ros.cli import COMMANDS
+from reactree_ros.cli.commands import COMMANDS
+from reactree_ros.cli.completion import kinds
 from reactree_ros.errors import UserError
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.tasks import Task, load_tasks
 from reactree_ros.lab.bench.jobs import read_contenders
 from reactree_ros.lab.training.settings import TrainSettings, read_recipe
 from reactree_ros.llm.settings import load_models_file
-from reactree_ros.registry import REGISTRIES
+from reactree_ros.plugins.settings import Settings, choices, fault_of, names_at, read_settings
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.robot.map_file import MapDocument, load_map
-from reactree_ros.settings import Settings, choices, fault_of, names_at, read_settings
 from reactree_ros.world.skill_policy import load_policy
 
 CONFIG = Path(__file__).parents[1] / "config"
@@ -180,9 +179,9 @@ def test_a_misspelt_key_of_a_house_is_told_with_the_nearest(tmp_path: Path) -> N
 # ---------------------------------------------------------------------- names
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, one in REGISTRIES.items() for name in one.own])
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, one in kinds().items() for name in one.own])
 def test_a_misspelt_name_is_told_with_the_nearest(kind: str, name: str) -> None:
-    registry = REGISTRIES[kind]
+    registry = kinds()[kind]
     with pytest.raises(UserError, match=f"'{misspelt(name)}' is unknown; did you mean '{name}'"):
         registry.get(misspelt(name))
     settings = registry.get(name).settings
@@ -207,8 +206,8 @@ def few(annotation: Any) -> list[str]:
 
 def options_of_few() -> Iterator[tuple[tuple[str, ...], str, list[str]]]:
     """Yield every option and argument of every command that is one of a few values, and those."""
-    for command, module in COMMANDS.items():
-        infos = importlib.import_module(module).app.registered_commands
+    for command in COMMANDS.own:
+        infos = COMMANDS.get(command).app.registered_commands
         for info in infos:
             path = (command,) if len(infos) == 1 else (command, info.name or info.callback.__name__)
             for name, one in inspect.signature(info.callback, eval_str=True).parameters.items():

@@ -9,10 +9,13 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
+from reactree_ros.lab.bench.spec import SUITES
 from reactree_ros.llm.settings import reaching_of_model
+from reactree_ros.llm.spec import MODELS
+from reactree_ros.planners.spec import PLANNERS
 from reactree_ros.plugins import Spec
-from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS
-from reactree_ros.settings import Harmless, Settings, is_harmless, plain, reaching
+from reactree_ros.plugins.settings import Harmless, Settings, is_harmless, plain, reaching
+from reactree_ros.world.spec import WORLDS
 
 #: What a hostile file may say anywhere.
 HOSTILE: tuple[Any, ...] = (

@@ -6,6 +6,8 @@ import enum
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from reactree_ros.agent.decision import ONE, Counts
+
 
 class _Bound(NamedTuple):
     line: str
@@ -36,7 +38,7 @@ class Limit(enum.Enum):
 
     @property
     def end(self) -> str:
-        """How a run ended that reached it, as a value of :class:`reactree_ros.verdict.EpisodeEnd`."""
+        """How a run ended that reached it, as a value of :class:`reactree_ros.record.verdict.EpisodeEnd`."""
         return self.value.end
 
     @property
@@ -78,8 +80,8 @@ class Prices:
 class Budget:
     """Counts what a whole tree has decided, done and used.
 
-    A Think, an Act, an Expand and an Ask add one decision each, an Act one step besides; ``done`` and ``failure`` add
-    to neither. Limits of 0 are none, but of decisions and steps.
+    Each kind of decision says what it adds: most add one decision, an act a step besides; ``done`` and ``failure`` add
+    nothing. Limits of 0 are none, but of decisions and steps.
 
     Attributes:
         max_decisions: Decisions allowed.
@@ -172,14 +174,11 @@ class Budget:
         most = self.max_steps if limit is Limit.STEPS else self.max_decisions
         return f"all of the {most} {limit.end.removeprefix('out_of_')} are used up"
 
-    def count_decision(self) -> None:
-        """Add one decision."""
-        self.decisions += 1
-
-    def count_step(self) -> None:
-        """Add one decision that acts."""
-        self.decisions += 1
-        self.steps += 1
+    def count(self, counts: Counts = ONE) -> None:
+        """Add what a decision counts."""
+        self.decisions += counts.decisions
+        self.steps += counts.steps
+        self.questions += counts.questions
 
     def count_tokens(self, prompt: int, cached: int, output: int, *, estimated: bool = False) -> None:
         """Add what a reply took."""

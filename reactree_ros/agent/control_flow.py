@@ -98,13 +98,7 @@ class ControlFlow(abc.ABC):
 
 _FLOW = "reactree_control_flow"
 CONTROL_FLOWS: Registry[type[ControlFlow]] = Registry(
-    "control flow",
-    "reactree_ros.control_flows",
-    {
-        "sequence": "reactree_ros.tree.flows.sequence:SequenceFlow",
-        "fallback": "reactree_ros.tree.flows.fallback:FallbackFlow",
-        "parallel": "reactree_ros.tree.flows.parallel:ParallelFlow",
-    },
+    "control flow", "reactree_ros.control_flows", ControlFlow, first=PAPER
 )
 
 

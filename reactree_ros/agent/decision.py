@@ -1,100 +1,428 @@
-"""Decisions: the one thing a goal node says at a time (paper, section 4.1)."""
+"""Decisions: the one thing a goal node says at a time (paper, section 4.1), and what a kind of decision declares."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import abc
+import dataclasses
+from collections.abc import Generator, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from reactree_ros.agent.control_flow import ControlFlow
+from typing_extensions import Self
+
+from reactree_ros.errors import UserError
+from reactree_ros.plugins.settings import NoSettings, Settings
+
+if TYPE_CHECKING:
+    from reactree_ros.agent.grammar import Grammar
+    from reactree_ros.agent.reading.labels import Mark
+    from reactree_ros.agent.reading.parts import Part
+    from reactree_ros.agent.reading.reader import Reader
+    from reactree_ros.agent.turns import Turn
 
 DONE = "done"
 FAILURE = "failure"
 RECALL = "recall location of "
 RETRIEVE = "retrieve("
+#: What follows a thought.
+OK = "OK."
 
 
-@dataclass(frozen=True)
-class Think:
-    """Reasoning; changes nothing but what the goal node knows."""
-
-    thought: str
-
-    def __str__(self) -> str:
-        return f"Think: {self.thought}"
-
-
-@dataclass(frozen=True)
-class BeginSubgoal(Think):
-    """A thought that begins a subgoal within the same node (Hu et al., section 3.1).
+class Counts(NamedTuple):
+    """What a decision adds to a run's budget.
 
     Attributes:
-        subgoal: The subgoal.
+        decisions: Decisions.
+        steps: Steps: skills that are asked of the world or of memory.
+        questions: Questions that a person is asked.
     """
 
-    subgoal: str
+    decisions: int = 1
+    steps: int = 0
+    questions: int = 0
 
 
-@dataclass(frozen=True)
-class Summarise(Think):
-    """A thought that says what was done and seen before, so that it need not be shown any more (section 3.3).
+#: What most decisions add.
+ONE = Counts()
+
+
+class Look(NamedTuple):
+    """How decisions of a kind are shown.
 
     Attributes:
-        summary: What came of it.
+        label: What the page calls them.
+        words: What the page's list of decisions says of one, with its recorded fields in braces.
+        colour: The variable of the page's style sheet that marks them; empty: none.
+        style: How the terminal prints them, in rich's words.
+        mark: The kind of mark on the time line, as in :data:`reactree_ros.view.words.MARKS`; empty: none.
     """
 
-    summary: str
+    label: str
+    words: str
+    colour: str = ""
+    style: str = ""
+    mark: str = ""
 
 
-@dataclass(frozen=True)
-class WriteCode(Think):
-    """A block of code (Yu et al., section 3.2)."""
+class Node(Protocol):
+    """What a decision may do with the node that takes it; the tree's agent node is one.
+
+    Attributes:
+        feedback_message: What the node says of its end.
+    """
+
+    feedback_message: str
+
+    def take(self, decision: Decision) -> None:
+        """Count a decision, tell the listeners of it, and add it to what the node has said."""
+
+    def tell(self, text: str) -> None:
+        """Add what the node is told next."""
+
+    def answer_to(self, thought: str) -> str:
+        """Return what follows a thought."""
+
+    def do(self, act: Any) -> Generator[Any, Any, None]:
+        """Take an act, carry its skill out, and add what is seen."""
+
+    def put(self, question: str) -> Generator[Any, Any, None]:
+        """Ask a person, and add what comes of it."""
+
+    def answered(self, question: str) -> str:
+        """Return what a question was answered with before; empty if it was not asked."""
+
+    def grow(self, expand: Any) -> Program:
+        """Take an expansion and let it grow; returns as :meth:`Decision.carry_out`."""
+
+    def objection_to(self, expand: Any) -> str:
+        """Say why an expansion must not grow; empty if it may."""
 
 
-@dataclass(frozen=True)
-class Act:
-    """A skill for the world, a ``recall`` for working memory, or the end: ``done`` or ``failure``."""
+#: Whether the node's goal is reached, if the node ends; otherwise None.
+Program = Generator[Any, Any, "bool | None"]
 
-    skill: str
 
-    def __str__(self) -> str:
-        return f"Act: {self.skill}"
+class DecisionKind(abc.ABCMeta):
+    """The class of decisions of one kind; it is what the registry holds."""
+
+    @property
+    def summary(cls) -> str:
+        """What the kind is, in one line."""
+        return (cls.__doc__ or "").partition("\n")[0].rstrip(".")
+
+
+class Decision(metaclass=DecisionKind):
+    """One thing that a goal node says.
+
+    A subclass declares one kind of decision, in one file: a frozen dataclass whose fields are the kind's arguments.
+    Everything else asks the kind: prompt, grammar, reader, budget, node, messages, record, page, terminal, dataset,
+    training and bench. :func:`check_kind` refuses a kind that leaves one of :data:`PARTS` open.
+
+    Attributes:
+        name: The kind's name in registries, records, messages and datasets, e.g. ``ask``.
+        word: The word that announces it, e.g. ``Ask``.
+        opening: How every decision of the kind begins; its word, a colon and a blank if it declares nothing else.
+        rule: The line of the system text on it, without its number; ``{actions}`` and
+            ``{control_flows}`` are filled in.
+        spellings: The labels that announce it in a reply, as a regular expression; empty: none.
+        inline: The labels that announce it in the middle of a line; its word if it declares none.
+        tags: The tags that stand for its label; its word if it declares none.
+        keys: The fields of JSON that hold it, and the names of tools that stand for it, without signs, in lower case.
+        counts: What it adds to the budget.
+        last_lines: The lines with which an experience may end.
+        many: The arguments that have several values.
+        noun: What follows its word, e.g. ``a question``.
+        look: How it is shown.
+        tally: What the bench counts it as.
+        learnt: Whether training learns it when a dataset has it.
+        tools: The names of tools that stand for it, if these are not its keys.
+        marks: The labels in a reply that belong to it.
+        ends_reply: The label after it with which the model begins to speak for somebody else.
+        accompanies: Whether it may stand before a decision of another kind, as a thought does.
+        nests: Whether another label may follow its own, as in ``Action: Act: …``.
+        leads: Whether it comes with the decision after it.
+        may_be_cut: Whether one that the token limit ended is taken.
+        of_lines: Whether it has several lines.
+    """
+
+    name: ClassVar[str]
+    word: ClassVar[str]
+    opening: ClassVar[str]
+    rule: ClassVar[str]
+    spellings: ClassVar[str]
+    inline: ClassVar[str]
+    tags: ClassVar[str]
+    keys: ClassVar[tuple[str, ...]]
+    counts: ClassVar[Counts]
+    look: ClassVar[Look]
+    tally: ClassVar[str]
+    learnt: ClassVar[bool]
+    tools: ClassVar[tuple[str, ...]] = ()
+    noun: ClassVar[str] = "a text"
+    last_lines: ClassVar[tuple[str, ...]] = ()
+    many: ClassVar[tuple[str, ...]] = ()
+    marks: ClassVar[tuple[Mark, ...]] = ()
+    ends_reply: ClassVar[Mark | None] = None
+    accompanies: ClassVar[bool] = False
+    nests: ClassVar[bool] = False
+    leads: ClassVar[bool] = False
+    may_be_cut: ClassVar[bool] = False
+    of_lines: ClassVar[bool] = False
+    settings: ClassVar[type[Settings]] = NoSettings
+    extra: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        if "word" in vars(cls):
+            by_default = {"opening": f"{cls.word}: ", "inline": cls.word.lower(), "tags": cls.word.lower()}
+            for part, value in by_default.items():
+                if part not in vars(cls):
+                    setattr(cls, part, value)
+
+    # ------------------------------------------------------------------ what may be said
+
+    @classmethod
+    def is_known(cls, grammar: Grammar) -> bool:
+        """Whether the model was told of the kind; if not, its labels are words like any other."""
+        return cls.name in grammar.more
+
+    @classmethod
+    def may_be_said(cls, grammar: Grammar) -> bool:
+        """Whether it may be said now."""
+        return cls.is_known(grammar)
+
+    @classmethod
+    def not_now(cls, grammar: Grammar) -> str:
+        """Say why it may not be said, in a sentence."""
+        return f"'{cls.word}:' may not be said here."
+
+    @classmethod
+    def is_told(cls, grammar: Grammar) -> bool:
+        """Whether the system text has its rule."""
+        return cls.is_known(grammar)
+
+    @classmethod
+    @abc.abstractmethod
+    def regex(cls, grammar: Grammar) -> str:
+        """Return the regular expression of what may be said."""
+
+    @classmethod
+    @abc.abstractmethod
+    def ebnf(cls, grammar: Grammar) -> Sequence[str]:
+        """Return the EBNF rules of what may be said, in the GBNF notation; the first has the kind's name."""
+
+    @classmethod
+    @abc.abstractmethod
+    def schema(cls, grammar: Grammar, skill: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the JSON schema of the value that stands for it, with the schema of a skill."""
+
+    @classmethod
+    def tool(cls, grammar: Grammar, skill: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the declaration of the tool that stands for it; its parameters are a JSON schema."""
+        schema = cls.schema(grammar, skill)
+        if schema["type"] != "object":
+            schema = as_object(**{cls.arguments()[0]: schema})
+        return {"name": cls.name, "description": cls.summary, "parameters": schema}
+
+    @classmethod
+    def rounds(cls, grammar: Grammar) -> Sequence[tuple[str, Sequence[str] | None]]:
+        """Return what is said round by round: how each round begins, and its options; None: any line."""
+        return ((cls.opening.rstrip(), None),)
+
+    # ------------------------------------------------------------------ reading
+
+    @classmethod
+    @abc.abstractmethod
+    def read_exactly(cls, text: str, grammar: Grammar, *, cut: bool) -> Decision | None:
+        """Return the decision that a text is in just the words of the grammar; None if it is none.
+
+        Args:
+            text: What begins with the kind's word.
+            grammar: What may be said.
+            cut: Whether the token limit ended it.
+        """
+
+    @classmethod
+    @abc.abstractmethod
+    def read_recorded(cls, text: str, *, keep_and: bool = False) -> Decision:
+        """Read a decision as the recordings have it.
+
+        Args:
+            text: What begins with the kind's word and a colon.
+            keep_and: Leave a final ``and `` in the last subgoal, as the recordings do.
+
+        Raises:
+            ValueError: It is malformed; the message says how it is written.
+        """
+
+    @classmethod
+    @abc.abstractmethod
+    def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:
+        """Return the turns of a recorded text that a decision makes, with what answers it; None if it is cut short.
+
+        Args:
+            line: The decision's first line.
+            rest: The lines after it, the last first; those that belong to it are taken off.
+        """
+
+    @classmethod
+    @abc.abstractmethod
+    def read(cls, reader: Reader, part: Part, before: Sequence[Part], after: Sequence[Part]) -> Decision | None:
+        """Read the part of a reply that the kind's label announces; None: only the thoughts before it are taken.
+
+        Raises:
+            Unreadable: Not exactly one decision can be meant.
+        """
+
+    # ------------------------------------------------------------------ what it does
+
+    @property
+    def counted(self) -> Counts:
+        """What this one adds to the budget."""
+        return self.counts
+
+    @property
+    def tallied(self) -> str:
+        """What the bench counts this one as."""
+        return self.tally
+
+    @property
+    def gist(self) -> str:
+        """What the bench's events have of it: its text, of an act the skill alone."""
+        return str(self)
 
     @property
     def ends(self) -> bool:
-        """Whether this ends the goal node; an end adds to neither count."""
-        return self.skill in (DONE, FAILURE)
+        """Whether it ends the goal node at once."""
+        return False
 
     @property
-    def asks_memory(self) -> bool:
-        """Whether it asks what the agent remembers, not the world: a recall, or HiAgent's retrieval of a subgoal."""
-        return self.skill.startswith((RECALL, RETRIEVE))
+    def node_end(self) -> str:
+        """How the node's experience ends by it: ``success``, ``failure`` or ``expand``; empty: it goes on."""
+        return ""
 
     @property
-    def recalls(self) -> bool:
-        """Whether this asks working memory where something is."""
-        return self.skill.startswith(RECALL)
+    def skill_asked(self) -> str:
+        """The skill that it asks of the world or of memory; empty: none."""
+        return ""
 
+    @property
+    def subgoals_named(self) -> tuple[str, ...]:
+        """The subgoals that are to grow."""
+        return ()
 
-@dataclass(frozen=True)
-class Expand:
-    """A control flow over subgoals, to grow under the agent node."""
+    def objection(self, node: Node) -> str:
+        """Say why a node must not carry it out now; empty if it may."""
+        return ""
 
-    control_flow: ControlFlow
-    subgoals: tuple[str, ...]
+    @abc.abstractmethod
+    def carry_out(self, node: Node) -> Program:
+        """Carry it out; a generator that returns whether the goal is reached if the node ends by it, else None."""
 
+    # ------------------------------------------------------------------ how it is written down and shown
+
+    @abc.abstractmethod
     def __str__(self) -> str:
-        commas = any("," in subgoal for subgoal in self.subgoals)
-        listed = "; ".join((*self.subgoals, "")).rstrip() if commas else ", ".join(self.subgoals)
-        return f"Expand:\n- control flow: {self.control_flow}\n- subgoals: {listed}"
+        """Return it as it stands in prompts."""
+
+    @classmethod
+    @cache
+    def arguments(cls) -> tuple[str, ...]:
+        """Return the names of its arguments."""
+        return tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]
+
+    @classmethod
+    def json_types(cls) -> tuple[type, ...]:
+        """Return what may stand for it in JSON: a text, or an object with its arguments."""
+        return (str,)
+
+    @classmethod
+    @cache
+    def recorded_fields(cls) -> tuple[str, ...]:
+        """Return the fields that it has in a record: its first argument is the field of the kind's name."""
+        return (cls.name, *cls.arguments()[1:])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as records and messages have it."""
+        return dict(zip(self.recorded_fields(), map(_as_json, vars(self).values()), strict=True))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read it back.
+
+        Raises:
+            ValueError: An argument is not what it must be.
+            KeyError: An argument is missing.
+        """
+        return cls(*[text_of(values[name]) for name in cls.recorded_fields()])
+
+    def lines(self) -> Sequence[str]:
+        """Return the lines that the terminal prints."""
+        return (str(self),)
+
+    def in_a_line(self) -> str:
+        """Return it in one line."""
+        return " ".join(str(self).split())
 
 
-@dataclass(frozen=True)
-class Ask:
-    """A question to a person; nothing of the kind is in the paper, whose authors name it as future work."""
+#: The parts that every kind declares, each with what it is for.
+PARTS: Mapping[str, str] = {
+    "name": "its name in records and datasets",
+    "word": "the word that announces it",
+    "rule": "the line of the system text on it",
+    "spellings": "the labels that announce it in a reply",
+    "keys": "the fields of JSON and the tools that stand for it",
+    "counts": "what it adds to the budget",
+    "look": "how the page and the terminal show it",
+    "tally": "what the bench counts it as",
+    "learnt": "whether training learns it",
+    "regex": "its part of the regular expression",
+    "ebnf": "its part of the EBNF grammar",
+    "schema": "its JSON schema",
+    "read_exactly": "how it is read in the words of the grammar",
+    "read_recorded": "how it is read in the words of the recordings",
+    "recorded_turns": "how a recorded text has it, with its answer",
+    "read": "how it is read in other words",
+    "carry_out": "what a node does with it",
+    "__str__": "how it stands in prompts",
+}
 
-    question: str
 
-    def __str__(self) -> str:
-        return f"Ask: {self.question}"
+def check_kind(kind: DecisionKind) -> None:
+    """Look whether a kind declares every part.
+
+    Raises:
+        UserError: It leaves one open.
+    """
+    who = f"decision kind {kind.__qualname__} of {kind.__module__}"
+    for part, about in PARTS.items():
+        if getattr(kind, part, None) is None or part in kind.__abstractmethods__:
+            raise UserError(f"{who} does not declare '{part}', {about}; declare it in the class")
+    if not dataclasses.is_dataclass(kind) or not dataclasses.fields(kind):
+        raise UserError(f"{who} has no 'fields', the arguments of a decision; make it a frozen dataclass with fields")
 
 
-Decision = Think | Act | Expand | Ask
+def as_object(**properties: Any) -> dict[str, Any]:
+    """Return the JSON schema of an object that has these properties and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def text_of(value: Any) -> str:
+    """Return a value that must be a text.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not isinstance(value, str):
+        raise ValueError(f"must be a text, not {str(value)[:60]!r}")
+    return value
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    return list(value) if isinstance(value, tuple) else value if isinstance(value, (int, float)) else str(value)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 
+from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.words import typed
 
 #: Stands before a line that would otherwise read as a decision, as a person's words or as a line of the prompt's own.
@@ -42,7 +43,7 @@ _MARKS = ("Mn", "Me", "Cf")
 _BEGIN = 200
 _SPEAKERS = "system|user|human|person|owner|operator|developer|assistant|tool|function|administrator|admin|root"
 #: How lines of prompts begin that are no labels of decisions: what the run tells, frames, speakers, code.
-_OWN_LINES = re.compile(
+_OWN_LINES = (
     r"(?:ok|okay)[.!]?\s*$|ok\.\s"
     r"|your (?:\w{1,12} )?(?:task|primary goal|goal|expansion) (?:is|failed)|to achieve this, you should perform"
     r"|(?:\w{1,12}['\u2019]?s? ){0,3}(?:person|user|human|owner|operator)(?: (?:has|have|had|now|just))?"
@@ -56,9 +57,8 @@ _OWN_LINES = re.compile(
     r"|(?:system|user|assistant|tool)(?:[\])}>]|\s*$)"
     r"|(?:source|target)[ _-]domain\b|\(end of the examples\)|\d+ subgoals?:|(?:done|failure)[.!]?\s*$"
     r"|-\s?\w+ \([\w\[\], .|]{1,60}\):|#{2,}|>>>|run:|</?(?:think|thought|execute|solution)>|```"
-    r"|</?(?:act|action|thoughts?|reasoning|expand|subgoal|answer|decision|tool_calls?|function_calls?|function=)\b"
-    r"|['\"]?(?:act|action|think|thought|expand|ask|decision|skill|control_flow|subgoals|role)['\"]\s{0,3}:",
-    re.IGNORECASE,
+    r"|</?(?:{tags}answer|decision|tool_calls?|function_calls?|function=)\b"
+    r"|['\"]?(?:{keys}decision|skill|control_flow|subgoals|role)['\"]\s{0,3}:"
 )
 #: Lines between the parts of a prompt.
 _FRAMES = re.compile(
@@ -66,6 +66,13 @@ _FRAMES = re.compile(
 )
 #: Those that say of a whole observation what it is.
 _HEADINGS = re.compile(r"(?:Observation|run): ?")
+
+
+@cache
+def _own_lines() -> re.Pattern[str]:
+    said = [kind for kind in kinds().values() if kind.spellings]
+    tags, keys = ("".join(f"{getattr(kind, part)}|" for kind in said) for part in ("tags", "inline"))
+    return re.compile(_OWN_LINES.replace("{tags}", tags).replace("{keys}", keys), re.IGNORECASE)
 
 
 def cleaned(text: str) -> str:
@@ -118,7 +125,7 @@ def _begins_as_ours(begin: str) -> bool:
     from reactree_ros.agent.reading.labels import label_of
 
     line = _in_plain_letters(begin)
-    return any(_OWN_LINES.match(form) or label_of(form) for form in {line, bare(line).strip(), _undressed(line)})
+    return any(_own_lines().match(form) or label_of(form) for form in {line, bare(line).strip(), _undressed(line)})
 
 
 def _in_plain_letters(line: str) -> str:

@@ -5,16 +5,24 @@ from __future__ import annotations
 import abc
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from reactree_ros.agent.control_flow import ControlFlow, default_flows, flow_schema
+from reactree_ros.agent.control_flow import ControlFlow, default_flows
+from reactree_ros.agent.decision import Decision, as_object
+from reactree_ros.agent.kinds import kinds, kinds_by_word
+from reactree_ros.agent.turns import Said
+
+if TYPE_CHECKING:
+    from reactree_ros.agent.reading.parts import Part
 
 #: The longest skill that may be said where skills are free, in characters.
 LONGEST_SKILL = 500
 _FREE = f"[^\\n]{{1,{LONGEST_SKILL}}}"
-_TEXT = {"type": "string"}
+#: The JSON schema of any text.
+TEXT = {"type": "string"}
 
 
 class Grammar(abc.ABC):
@@ -23,10 +31,27 @@ class Grammar(abc.ABC):
     Attributes:
         skills: Every skill that may be said, with ``done``, ``failure`` and what memory may be asked.
         free: Whether others may be said, too, as in a household with free skills.
+        control_flows: Control flows an expansion may use; empty: no expansion (ReAct).
+        questions: How many questions may still be asked of a person; None: there is nobody to ask.
+        more: The further kinds of decision that may be said, by their names.
+        max_characters: The longest thought or line of subgoals, in characters.
+        by_subgoals: Whether a subgoal comes with its first action, as HiAgent has it.
+        thinks: Whether a thought is a decision of its own.
     """
 
     skills: Sequence[str]
     free: bool
+    control_flows: Sequence[type[ControlFlow]] = ()
+    questions: int | None = None
+    more: Sequence[str] = ()
+    max_characters: int
+    by_subgoals: ClassVar[bool] = False
+    thinks: ClassVar[bool] = True
+
+    @cached_property
+    def kinds(self) -> tuple[type[Decision], ...]:
+        """The kinds of decision that the model knows of, allowed now or not."""
+        return tuple(kind for kind in kinds().values() if kind.is_known(self))
 
     @abc.abstractmethod
     def regex(self) -> str:
@@ -39,132 +64,114 @@ class Grammar(abc.ABC):
     def ebnf(self) -> str:
         """Render as an EBNF grammar in the GBNF notation (llama.cpp, xgrammar, llguidance's converter)."""
 
+    @property
+    @abc.abstractmethod
+    def expected(self) -> str:
+        """What a reply looks like, for refusals."""
+
+    @abc.abstractmethod
+    def read_exactly(self, text: str, *, cut: bool) -> tuple[Said, ...]:
+        """Return what a text in just the words of the grammar is taken for; nothing if it is in others, or not allowed.
+
+        Args:
+            text: What was said.
+            cut: Whether the token limit ended it.
+        """
+
+    @abc.abstractmethod
+    def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
+        """Return what a reply is taken for, in the words of the grammar.
+
+        Args:
+            before: The parts of the reply before the decision.
+            decision: What it comes to; None if only its thoughts are taken.
+
+        Raises:
+            Unreadable: The parts before it do not go with it.
+        """
+
     def json_schema(self) -> dict[str, Any]:
         """Render as a JSON schema, for servers that take nothing else."""
-        return self._schema(_TEXT if self.free else {"type": "string", "enum": list(self.skills)})
+        return self._schema(TEXT if self.free else {"type": "string", "enum": list(self.skills)})
 
     def one_schema(self) -> dict[str, Any]:
         """Render as a JSON schema that stays the same while the skills change; which there are is up to the reader."""
-        return self._schema(_TEXT)
+        return self._schema(TEXT)
 
     @abc.abstractmethod
     def _schema(self, skill: dict[str, Any]) -> dict[str, Any]:
         """Return the schema with the part that stands for a skill."""
 
-    def _skill_regex(self) -> str:
+    @property
+    def line(self) -> str:
+        """The part of the regular expression that stands for any line."""
+        return f"[^\\n]{{1,{self.max_characters}}}"
+
+    def skill_regex(self) -> str:
         """Return the part of the regular expression that stands for a skill."""
         return _FREE if self.free else f"(?:{'|'.join(map(re.escape, self.skills))})"
 
-    def _skill_rule(self) -> str:
+    def skill_rule(self) -> str:
         """Return the EBNF rule that stands for a skill."""
-        return f"skill ::= {_FREE if self.free else ' | '.join(map(_quoted, self.skills))}"
+        return f"skill ::= {_FREE if self.free else ' | '.join(map(quoted, self.skills))}"
 
 
 @dataclass(frozen=True)
 class DecisionGrammar(Grammar):
-    """What an agent node may say in one decision.
-
-    Attributes:
-        skills: Every skill that may follow ``Act:``, with ``done``, ``failure`` and the recalls.
-        control_flows: Control flows an expansion may use; empty: no expansion (ReAct).
-        max_characters: Longest thought or subgoal line, in characters.
-        free: Whether other skills may follow ``Act:``, too.
-        questions: How many questions may still be asked of a person; None: there is nobody to ask.
-    """
+    """What an agent node may say in one decision; see :class:`Grammar`."""
 
     skills: Sequence[str]
     control_flows: Sequence[type[ControlFlow]] = field(default_factory=default_flows)
     max_characters: int = 1000
     free: bool = False
     questions: int | None = None
+    more: Sequence[str] = ()
+
+    @cached_property
+    def allowed(self) -> tuple[type[Decision], ...]:
+        """The kinds that may be said now."""
+        return tuple(kind for kind in self.kinds if kind.may_be_said(self))
 
     def regex(self) -> str:
         """Render as a regular expression; see :meth:`Grammar.regex`."""
-        line = f"[^\\n]{{1,{self.max_characters}}}"
-        kinds = [f"Think: {line}"]
-        if self.skills:
-            kinds.append(f"Act: {self._skill_regex()}")
-        if self.control_flows:
-            flows = "|".join(flow.wording.regex() for flow in self.control_flows)
-            kinds.append(f"Expand:\\n- control flow: (?:{flows})\\n- subgoals: {line}")
-        if self.questions:
-            kinds.append(f"Ask: {line}")
-        return f"(?:{'|'.join(kinds)})\\n?"
+        return f"(?:{'|'.join([kind.regex(self) for kind in self.allowed])})\\n?"
 
     def ebnf(self) -> str:
         """Render as an EBNF grammar; see :meth:`Grammar.ebnf`."""
-        kinds, rules = ["think"], ['think ::= "Think: " line']
-        if self.skills:
-            kinds.append("act")
-            rules.append('act ::= "Act: " skill')
-            rules.append(self._skill_rule())
-        if self.control_flows:
-            kinds.append("expand")
-            rules.append('expand ::= "Expand:\\n- control flow: " flow "\\n- subgoals: " line')
-            rules.append(f"flow ::= {' | '.join(flow.wording.ebnf() for flow in self.control_flows)}")
-        if self.questions:
-            kinds.append("ask")
-            rules.append('ask ::= "Ask: " line')
-        rules.append(f"line ::= [^\\n]{{1,{self.max_characters}}}")
-        return "\n".join([f'root ::= ({" | ".join(kinds)}) "\\n"?', *rules])
+        rules = [rule for kind in self.allowed for rule in kind.ebnf(self)]
+        root = " | ".join(kind.name for kind in self.allowed)
+        return "\n".join([f'root ::= ({root}) "\\n"?', *rules, f"line ::= {self.line}"])
 
     def _schema(self, skill: dict[str, Any]) -> dict[str, Any]:
-        kinds = [_object(Think=_TEXT)]
-        if self.skills:
-            kinds.append(_object(Act=skill))
-        if self.control_flows:
-            flow = flow_schema(self.control_flows)
-            kinds.append(_object(Expand=_object(control_flow=flow, subgoals={"type": "array", "items": _TEXT})))
-        if self.questions:
-            kinds.append(_object(Ask=_TEXT))
-        return _object(decision={"anyOf": kinds})
-
-
-@dataclass(frozen=True)
-class SubgoalGrammar(Grammar):
-    """What HiAgent may say: an action, or the next subgoal with its first action (Hu et al., section 3.1).
-
-    Attributes:
-        skills: Every action.
-        number: Number of the next subgoal, from 1.
-        begins: Whether a subgoal may begin.
-        goes_on: Whether an action may be said for the current one.
-        max_characters: Longest subgoal, in characters.
-        free: Whether other actions may be said, too.
-    """
-
-    skills: Sequence[str]
-    number: int = 1
-    begins: bool = True
-    goes_on: bool = True
-    max_characters: int = 1000
-    free: bool = False
-
-    def regex(self) -> str:
-        """Render as a regular expression; see :meth:`Grammar.regex`."""
-        action = f"Action: {self._skill_regex()}"
-        subgoal = f"{self.number} Subgoal: [^\\n]{{1,{self.max_characters}}}\\n"
-        start = f"(?:{subgoal}){'?' if self.goes_on else ''}" if self.begins else ""
-        return f"{start}{action}\\n?"
-
-    def ebnf(self) -> str:
-        """Render as an EBNF grammar; see :meth:`Grammar.ebnf`."""
-        start = f"subgoal{'?' if self.goes_on else ''} " if self.begins else ""
-        return "\n".join(
-            [
-                f'root ::= {start}action "\\n"?',
-                *([f'subgoal ::= "{self.number} Subgoal: " line "\\n"'] if self.begins else []),
-                'action ::= "Action: " skill',
-                self._skill_rule(),
-                *([f"line ::= [^\\n]{{1,{self.max_characters}}}"] if self.begins else []),
-            ]
+        return as_object(
+            decision={"anyOf": [as_object(**{kind.word: kind.schema(self, skill)}) for kind in self.allowed]}
         )
 
-    def _schema(self, skill: dict[str, Any]) -> dict[str, Any]:
-        kinds = [_object(Subgoal=_TEXT, Action=skill)] if self.begins else []
-        if self.goes_on:
-            kinds.append(_object(Action=skill))
-        return _object(decision={"anyOf": kinds})
+    def tools(self) -> list[dict[str, Any]]:
+        """Return a tool for each kind, for models that call tools: its name, what it is, its parameters."""
+        skill = TEXT if self.free else {"type": "string", "enum": list(self.skills)}
+        return [kind.tool(self, skill) for kind in self.allowed]
+
+    def read_exactly(self, text: str, *, cut: bool) -> tuple[Said, ...]:
+        """See :meth:`Grammar.read_exactly`."""
+        kind = kinds_by_word().get(text.partition(":")[0])
+        if kind is None or not text.startswith(kind.opening) or not kind.is_known(self):
+            return ()
+        decision = kind.read_exactly(text, self, cut=cut)
+        return () if decision is None else (Said(text, decision),)
+
+    def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
+        """See :meth:`Grammar.said`."""
+        thought: Decision | None = None
+        thoughts = [part for part in before if part.is_thought and part.in_a_line]
+        if thoughts and (kind := thoughts[0].decision) is not None:
+            thought = kind.from_dict({kind.name: " ".join(part.in_a_line for part in thoughts)})
+        return tuple(Said(str(one), one) for one in (thought, decision) if one is not None)
+
+    @property
+    def expected(self) -> str:
+        """What a reply looks like, for refusals."""
+        return f"A decision starts with {listed(kind.opening for kind in self.allowed)}"
 
 
 def choice_regex(options: Sequence[str]) -> str:
@@ -174,7 +181,7 @@ def choice_regex(options: Sequence[str]) -> str:
 
 def choice_ebnf(options: Sequence[str]) -> str:
     """Render a choice as an EBNF grammar; a line end may follow."""
-    return f'root ::= ({" | ".join(map(_quoted, options))}) "\\n"?'
+    return f'root ::= ({" | ".join(map(quoted, options))}) "\\n"?'
 
 
 def choice_schema(options: Sequence[str] | None) -> dict[str, Any]:
@@ -182,7 +189,7 @@ def choice_schema(options: Sequence[str] | None) -> dict[str, Any]:
 
     :func:`chosen_of_json` reads what comes back.
     """
-    return _object(choice=_TEXT if options is None else {"type": "string", "enum": list(options)})
+    return as_object(choice=TEXT if options is None else {"type": "string", "enum": list(options)})
 
 
 def chosen_of_json(text: str) -> str:
@@ -197,14 +204,12 @@ def chosen_of_json(text: str) -> str:
         raise ValueError(f"Not of the JSON schema that was asked for: {text[:200]!r}") from error
 
 
-def _object(**properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+def listed(openings: Iterable[str]) -> str:
+    """List how decisions begin, for refusals."""
+    *first, last = [f"'{one}'" for one in openings]
+    return f"{', '.join(first)} or {last}" if first else last
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a text as a terminal of EBNF."""
     return json.dumps(text, ensure_ascii=False)

@@ -3,52 +3,38 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from reactree_ros.agent.control_flow import flow_of
-from reactree_ros.agent.decision import Act, Decision, Expand, Think
-
-_EXPAND = re.compile(r"Expand:[ \t]*\n- control flow: (?P<flow>[^\n]*)\n- subgoals: (?P<subgoals>[^\n]*)\n?")
+if TYPE_CHECKING:
+    from reactree_ros.agent.decision import Decision
+    from reactree_ros.agent.grammar import Grammar
 
 
 class MalformedDecision(ValueError):
     """A reply that is no decision; the message says what is wrong, for the model and for people."""
 
 
-def parse_decision(text: str, *, keep_and: bool = False) -> Decision:
+def parse_decision(text: str, grammar: Grammar | None = None, *, keep_and: bool = False) -> Decision:
     """Read one decision.
 
     Args:
-        text: What the model said: ``Think: …``, ``Act: …`` or the three lines of ``Expand:``.
+        text: What the model said, such as ``Think: …``, ``Act: …`` or the three lines of ``Expand:``.
+        grammar: Tells which kinds of decision there are; None: those of the recordings.
         keep_and: Leave a final ``and `` in the last subgoal, as the recordings do.
 
     Raises:
         MalformedDecision: The text is no decision.
     """
+    from reactree_ros.agent.grammar import DecisionGrammar, listed  # whose kinds are read with this module
+
     text = text.strip("\n")
-    kind, colon, rest = text.partition(":")
-    if not colon or kind not in ("Think", "Act", "Expand"):
-        raise MalformedDecision(f"A decision starts with 'Think: ', 'Act: ' or 'Expand:', not with {_start(text)}.")
-    if kind == "Expand":
-        return _parse_expand(text, keep_and)
-    rest = rest.strip()
-    if not rest:
-        raise MalformedDecision(f"Nothing follows '{kind}:'.")
-    if "\n" in rest:
-        raise MalformedDecision(f"'{kind}:' is followed by one line, not by {rest.count(chr(10)) + 1}.")
-    return Think(rest) if kind == "Think" else Act(rest)
-
-
-def _parse_expand(text: str, keep_and: bool) -> Expand:
-    match = _EXPAND.fullmatch(text)
-    if match is None:
-        raise MalformedDecision(
-            "'Expand:' is followed by exactly two lines: '- control flow: …' and '- subgoals: …, …'."
-        )
-    try:
-        flow = flow_of(match["flow"].strip())
-    except ValueError as error:
-        raise MalformedDecision(f"C{str(error)[1:]}.") from error
-    return Expand(flow, split_subgoals(match["subgoals"], keep_and=keep_and))
+    kinds = (grammar or DecisionGrammar(())).kinds
+    word, colon, _ = text.partition(":")
+    kind = next((kind for kind in kinds if colon and kind.word == word), None)
+    if kind is None:
+        openings = listed(kind.opening for kind in kinds)
+        raise MalformedDecision(f"A decision starts with {openings}, not with {_start(text)}.")
+    return kind.read_recorded(text, keep_and=keep_and)
 
 
 def split_subgoals(line: str, *, keep_and: bool = False) -> tuple[str, ...]:

@@ -5,24 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from reactree_ros.agent.control_flow import ControlFlow
+from reactree_ros.agent.control_flow import ControlFlow, flow_named
+from reactree_ros.agent.decision import DONE, FAILURE
 from reactree_ros.agent.foreign import framed, in_lines
+from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.turns import About, Told
 
 _INTRODUCTION = "You are an advanced robot with ability to {}. You can perform one of the following tasks:"
 _TREE_ABILITIES = "think, act, and expand behavior tree nodes in decision-making process"
 _FLAT_ABILITIES = "think and act"
-_THINK = "1. Think: Use reasoning to satisfy the current goal condition."
-_ACT = (
-    "2. Act: Execute a specific action to accomplish the current goal condition. "
-    "You should use one of actions of this list: [{actions}]"
-)
-_EXPAND = (
-    "3. Expand: Decompose the current goal condition into more detailed subgoals. When expanding, generate "
-    "appropriate control flow and subgoals. Control flow can be "
-)
-_ASK = "{}. Ask: Put a question to a person, where the goal does not say enough."
 
 
 @dataclass(frozen=True)
@@ -40,6 +32,7 @@ def system_text(
     control_flows: Sequence[type[ControlFlow]] | None = None,
     recall: bool = True,
     asks: bool = False,
+    more: Sequence[str] = (),
 ) -> str:
     """Return the system text (paper, listings 1, 2, 5 and 6).
 
@@ -49,20 +42,24 @@ def system_text(
             without the Expand task (ReAct).
         recall: With working memory's ``recall location of`` action or without.
         asks: Whether a person can be asked, which the paper has not.
+        more: The names of further kinds of decision.
     """
-    actions = [*household.actions, *(["recall location of"] if recall else []), "done", "failure"]
-    act = _ACT.format(actions=", ".join(actions))
+    actions = [*household.actions, *(["recall location of"] if recall else []), DONE, FAILURE]
     texts = household.control_flows
     if control_flows is not None:
         given = {flow.name: flow.text for flow in control_flows}
         texts = {flow: text for flow, text in {**texts, **given, **texts}.items() if flow in given}
     *first, last = texts.values() or [""]
-    if not last:
-        ask = [_ASK.format(3)] if asks else []
-        return "\n".join([_INTRODUCTION.format(_FLAT_ABILITIES), _THINK, act, *ask])
-    listed = f"{', '.join(first)}{',' if len(first) > 1 else ''} or {last}" if first else last
-    ask = [_ASK.format(4)] if asks else []
-    return "\n".join([_INTRODUCTION.format(_TREE_ABILITIES), _THINK, act, f"{_EXPAND}{listed}.", *ask])
+    names = {
+        "{actions}": ", ".join(actions),
+        "{control_flows}": f"{', '.join(first)}{',' if len(first) > 1 else ''} or {last}" if first else last,
+    }
+    said = DecisionGrammar((DONE,), tuple(map(flow_named, texts)), questions=0 if asks else None, more=more)
+    rules = [kind.rule for kind in said.kinds if kind.is_told(said)]
+    for name, words in names.items():
+        rules = [rule.replace(name, words) for rule in rules]
+    numbered = [f"{number}. {rule}" for number, rule in enumerate(rules, 1)]
+    return "\n".join([_INTRODUCTION.format(_TREE_ABILITIES if texts else _FLAT_ABILITIES), *numbered])
 
 
 def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:

@@ -15,6 +15,11 @@ LONGEST_TOLD = 8 * LONGEST
 LONGEST_GENERATED = 64 * LONGEST
 #: The longest that is told of an error.
 LONGEST_ERROR = 2000
+#: Largest number that a sentence is taken to mean: of things, steps and subgoals there are fewer.
+MOST_SAID = 9999
+_KEPT = "\n\t"
+#: What would turn the text around it; it is shown as its number.
+_TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def bounded(text: str, most: int) -> str:
@@ -24,14 +29,6 @@ def bounded(text: str, most: int) -> str:
     kept = most - 50
     head, tail = kept - kept // 3, kept // 3
     return f"{text[:head]} … ({len(text) - kept} characters are left out) … {text[-tail:]}"
-
-
-def well_formed(text: str) -> str:
-    """Return a text that every file and every message takes: a server may cut an emoji in half.
-
-    Half a character (a lone surrogate) becomes a question mark.
-    """
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def shortened_line(text: str, most: int) -> str:
@@ -61,3 +58,39 @@ def check_template(template: str, known: Collection[str]) -> str:
         if name is not None and (name not in known or spec or conversion):
             raise ValueError(f"{template[:80]!r} has another place-holder than {named}")
     return template
+
+
+def visible(text: str) -> str:
+    """Return a text in which what a terminal or a browser obeys is a character to look at."""
+    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
+
+
+def in_one_line(text: str) -> str:
+    """Return a text that can be shown, in one line."""
+    return " ".join(visible(text).split())
+
+
+def _shown(character: str) -> str:
+    number = ord(character)
+    if character in _KEPT:
+        return character
+    if number < 0x20:
+        return chr(0x2400 + number)
+    if number == 0x7F:
+        return "\u2421"
+    if character in _TURNING or 0x80 <= number < 0xA0:
+        return f"<{number:04X}>"
+    return "\ufffd" if 0xD800 <= number <= 0xDFFF or number in (0xFFFE, 0xFFFF) else character
+
+
+def number_of(text: str, *, most: int = 2**53 - 1) -> int | None:
+    """Read a whole number, 0 or more, that somebody wrote; None where it is none, or more than `most`."""
+    if not text.isascii() or not text.isdecimal() or len(text.lstrip("0")) > len(str(most)):
+        return None
+    number = int(text.lstrip("0") or "0")
+    return number if number <= most else None
+
+
+def said_number(word: str) -> int | None:
+    """Read a number that somebody says, in digits; None where it is none, or more than anybody means."""
+    return number_of(word, most=MOST_SAID)

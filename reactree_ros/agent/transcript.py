@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reactree_ros.agent.budget import Limit
-from reactree_ros.agent.decision import DONE, FAILURE, Act, Think
 from reactree_ros.agent.household import START_LINE
-from reactree_ros.agent.parser import MalformedDecision, parse_decision
-from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, kind_said
 
 TASK_LINE = "Your task is to: "
 _LIMITS = {limit.line: limit for limit in Limit}
-_OK = "OK."
 
 
 class TranscriptError(ValueError):
@@ -58,9 +55,12 @@ class Transcript:
     def acts(self) -> tuple[tuple[str, Saw], ...]:
         """Its skills and recalls, in order, with what came of each."""
         return tuple(
-            (said.decision.skill, saw)
+            (said.decision.skill_asked, saw)
             for said, saw in zip(self.turns, self.turns[1:], strict=False)
-            if isinstance(said, Said) and isinstance(said.decision, Act) and isinstance(saw, Saw)
+            if isinstance(said, Said)
+            and said.decision is not None
+            and said.decision.skill_asked
+            and isinstance(saw, Saw)
         )
 
 
@@ -90,23 +90,8 @@ def _turns(lines: list[str], number: int) -> Iterator[Turn]:
     rest = list(reversed(lines))
     while rest:
         at, line = number + len(lines) - len(rest), rest.pop()
-        if line.startswith("Think: "):
-            answered = False
-            while rest and not (answered := (follows := rest.pop()) == _OK):
-                line += f"\n{follows}"
-            yield Said(line, Think(line.removeprefix("Think: ")))
-            if answered:
-                yield Told(_OK, About.ANSWER)
-        elif line == "Expand:" and len(rest) >= 2:
-            said = "\n".join([line, rest.pop(), rest.pop()])
-            try:
-                yield Said(said, parse_decision(said, keep_and=True))
-            except MalformedDecision:
-                yield Said(said)
-        elif line in (f"Act: {DONE}", f"Act: {FAILURE}"):
-            yield Said(line, Act(line.removeprefix("Act: ")))
-        elif line.startswith("Act: ") and rest:
-            yield Said(line, Act(line.removeprefix("Act: ")))
-            yield Saw(rest.pop())
-        else:
+        kind = kind_said(line)
+        turns = None if kind is None else kind.recorded_turns(line, rest)
+        if turns is None:
             raise TranscriptError(f"line {at}: {line[:60]!r} belongs to no decision")
+        yield from turns

@@ -5,25 +5,15 @@ Whatever a text comes from, a turn holds only so much of it, and says how much i
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
-from reactree_ros.agent.control_flow import flow_of
-from reactree_ros.agent.decision import (
-    Act,
-    Ask,
-    BeginSubgoal,
-    Decision,
-    Expand,
-    Summarise,
-    Think,
-    WriteCode,
-)
+from reactree_ros.agent.decision import Decision, text_of
 from reactree_ros.agent.foreign import as_seen, cleaned, in_lines
+from reactree_ros.agent.kinds import kinds, kinds_by_word
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.text import LONGEST, LONGEST_TOLD, bounded
 
@@ -166,7 +156,7 @@ def is_closed(turns: Sequence[Turn]) -> bool:
         return False
     last = turns[-1]
     if isinstance(last, Said):
-        return isinstance(last.decision, Act) and last.decision.ends
+        return last.decision is not None and last.decision.ends
     return isinstance(last, Told) and last.about is About.LIMIT
 
 
@@ -176,23 +166,6 @@ def node_text(turns: Sequence[Turn]) -> str:
 
 
 _TOLD, _SAID, _SAW = "told", "said", "saw"
-_THOUGHTS: Mapping[str, type[Think]] = {
-    "think": Think,
-    "begin_subgoal": BeginSubgoal,
-    "summarise": Summarise,
-    "write_code": WriteCode,
-}
-#: The fields that say what decision it is, each with those that stand beside it.
-DECISION_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "act": (),
-    "ask": (),
-    "expand": ("subgoals",),
-    **{
-        name: tuple(field.name for field in dataclasses.fields(kind) if field.name != "thought")
-        for name, kind in _THOUGHTS.items()
-    },
-}
-_THOUGHT_NAMES = {kind: name for name, kind in _THOUGHTS.items()}
 
 
 def turn_to_dict(turn: Turn) -> dict[str, Any]:
@@ -204,7 +177,7 @@ def turn_to_dict(turn: Turn) -> dict[str, Any]:
         return {_TOLD: turn.text, "about": turn.about.value}
     if isinstance(turn, Saw):
         return {_SAW: turn.text}
-    return {_SAID: turn.text} | ({} if turn.decision is None else decision_to_dict(turn.decision))
+    return {_SAID: turn.text} | ({} if turn.decision is None else turn.decision.as_dict())
 
 
 def turn_from_dict(values: Mapping[str, Any]) -> Turn:
@@ -215,47 +188,34 @@ def turn_from_dict(values: Mapping[str, Any]) -> Turn:
     """
     try:
         if _TOLD in values:
-            return Told(_text(values[_TOLD]), About(values["about"]))
+            return Told(text_of(values[_TOLD]), About(values["about"]))
         if _SAW in values:
-            return Saw(_text(values[_SAW]))
-        return Said(_text(values[_SAID]), decision_from_dict(values))
+            return Saw(text_of(values[_SAW]))
+        return Said(text_of(values[_SAID]), decision_from_dict(values))
     except (KeyError, TypeError) as error:
         raise ValueError(f"is no turn: {str(values)[:80]!r}") from error
-
-
-def decision_to_dict(decision: Decision) -> dict[str, Any]:
-    """Return a decision as JSON has it: ``{"think": …}``, ``{"act": …}``, ``{"ask": …}`` or ``{"expand": …, …}``."""
-    if isinstance(decision, Act):
-        return {"act": decision.skill}
-    if isinstance(decision, Ask):
-        return {"ask": decision.question}
-    if isinstance(decision, Expand):
-        return {"expand": str(decision.control_flow), "subgoals": list(decision.subgoals)}
-    name = _THOUGHT_NAMES[type(decision)]
-    return {name if key == "thought" else key: value for key, value in vars(decision).items()}
 
 
 def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:
     """Read a decision back; None where there is none.
 
     Raises:
-        ValueError: The control flow is unknown.
+        ValueError: An argument is not what it must be.
         KeyError: Something of it is missing.
     """
-    if "act" in values:
-        return Act(_text(values["act"]))
-    if "ask" in values:
-        return Ask(_text(values["ask"]))
-    if "expand" in values:
-        return Expand(flow_of(_text(values["expand"])), tuple(map(_text, values["subgoals"])))
-    for name, kind in _THOUGHTS.items():
+    kind = kind_in(values)
+    return None if kind is None else kind.from_dict(values)
+
+
+def kind_said(text: str) -> type[Decision] | None:
+    """Return the kind of decision that a text begins as; None where it is none."""
+    kind = kinds_by_word().get(text.partition(":")[0])
+    return kind if kind is not None and text.startswith(kind.opening) else None
+
+
+def kind_in(values: Mapping[str, Any]) -> type[Decision] | None:
+    """Return the kind of the decision that a turn or an event holds; None where it holds none."""
+    for name, kind in kinds().items():
         if name in values:
-            keys = [field.name for field in dataclasses.fields(kind)]
-            return kind(*(_text(values[name if key == "thought" else key]) for key in keys))
+            return kind
     return None
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"must be a text, not {str(value)[:60]!r}")
-    return value

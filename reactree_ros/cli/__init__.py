@@ -1,8 +1,7 @@
-"""The command line: ``reactree``, a file a command."""
+"""The command line: ``reactree``, a file a command. Commands of other rooms and packages enter by entry points."""
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
 import re
@@ -15,12 +14,13 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from reactree_ros.agent.text import in_one_line
+from reactree_ros.cli.commands import COMMANDS, app_of, in_order
 from reactree_ros.cli.defaults import check_files, check_trust, default_map, leaves, told_at_start
 from reactree_ros.cli.signals import ASKED
 from reactree_ros.errors import UserError
-from reactree_ros.secrecy import redacted
-from reactree_ros.settings import or_nearest
-from reactree_ros.view.words import in_one_line
+from reactree_ros.files.secrecy import redacted
+from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.world.port import WorldError
 
 NOT_ACHIEVED, BAD_INPUT, NOBODY_READS = 1, 2, 141
@@ -28,30 +28,6 @@ NOT_ACHIEVED, BAD_INPUT, NOBODY_READS = 1, 2, 141
 BY_SIGNAL = 128
 #: Most characters of an error that are printed.
 LONGEST_MESSAGE = 2000
-#: The commands, each with the module that it is in.
-COMMANDS = {
-    "run": "reactree_ros.cli.run",
-    "list": "reactree_ros.cli.listing",
-    "replay": "reactree_ros.cli.replay",
-    "resume": "reactree_ros.cli.resume",
-    "fork": "reactree_ros.cli.fork",
-    "export": "reactree_ros.cli.export",
-    "import": "reactree_ros.cli.importing",
-    "bootstrap": "reactree_ros.cli.bootstrap",
-    "dataset": "reactree_ros.lab.cli.dataset",
-    "bench": "reactree_ros.lab.cli.bench",
-    "report": "reactree_ros.lab.cli.report",
-    "train": "reactree_ros.lab.cli.train",
-    "eval": "reactree_ros.lab.cli.evaluating",
-    "view": "reactree_ros.cli.view",
-    "answer": "reactree_ros.cli.answer",
-    "house": "reactree_ros.lab.cli.house",
-    "robot": "reactree_ros.robot.command",
-    "llm": "reactree_ros.cli.llm",
-    "memory": "reactree_ros.cli.memory",
-    "config": "reactree_ros.cli.config",
-    "doctor": "reactree_ros.cli.doctor",
-}
 EXIT_CODES = (
     "Exit codes: 0 all is well; 1 a goal was not reached, or something is wrong, as the command's own help says; 2 bad "
     "usage or input; 129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM; 141 what is printed is not read, as by `| head`."
@@ -66,13 +42,17 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names, in the order of the help."""
-        return list(COMMANDS)
+        return in_order()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; None where there is none of that name."""
-        if cmd_name not in COMMANDS:
+        """Return a command; None if there is none of that name.
+
+        Raises:
+            UserError: What brings it cannot be loaded.
+        """
+        if cmd_name not in COMMANDS.names:
             return None
-        command: Any = typer.main.get_command(importlib.import_module(COMMANDS[cmd_name]).app)
+        command: Any = typer.main.get_command(app_of(cmd_name))
         command.name = cmd_name
         return command
 
@@ -85,7 +65,7 @@ class Commands(TyperGroup):
             try:
                 if name != "doctor":
                     check_trust()
-                check_files([one for one in COMMANDS if one != "config"])
+                check_files([one for one in COMMANDS.names if one != "config"])
                 ctx.default_map = {name: default_map((name,), command)}
                 _tell_defaults(name, command, rest)
             except UserError:
@@ -162,7 +142,7 @@ def _with_nearest(message: str) -> str:
     said = message.replace("Value error, ", "").removesuffix(".")
     command, value = (re.search(p, said) for p in ("^No such command '([^']*)'$", "'([^']*)' is not one of (.*)$"))
     if command:
-        return said + or_nearest(command[1], COMMANDS)
+        return said + or_nearest(command[1], COMMANDS.names)
     return said + or_nearest(value[1], re.findall("'([^']*)'", value[2])) if value else message
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from reactree_ros.cli.opening import no_ros
+from reactree_ros.cli.commands import over_ros
 
 app = typer.Typer(add_completion=False)
 
@@ -21,8 +21,4 @@ def answer(
 
     What is typed while nothing is asked goes to the run that goes on; 'stop' ends it.
     """
-    try:
-        from reactree_ros.nodes.answer import serve
-    except ImportError as error:
-        raise no_ros(error, "reactree answer") from error
-    raise typer.Exit(serve(planner_node, args=[]))
+    raise typer.Exit(over_ros("answer", "reactree answer").serve(planner_node, args=[]))

@@ -6,8 +6,8 @@ import sys
 
 import typer
 
-from reactree_ros.secrecy import redacted
-from reactree_ros.view.words import in_one_line
+from reactree_ros.agent.text import in_one_line
+from reactree_ros.files.secrecy import redacted
 
 
 def agreed(shown: str, question: str) -> bool | None:

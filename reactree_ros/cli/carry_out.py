@@ -167,7 +167,7 @@ def _shown(
         console: Where to.
         model: What decides; what it waits for is shown.
     """
-    from reactree_ros.terminal import Terminal
+    from reactree_ros.view.terminal import Terminal
 
     if as_json:
         yield None if record is None else record.write

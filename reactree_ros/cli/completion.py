@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from reactree_ros.planners.spec import WM
-from reactree_ros.plugins import Registry
-from reactree_ros.registry import MODELS, PLANNERS, SUITES, WORLDS
+from reactree_ros.planners.spec import PLANNERS, WM
+from reactree_ros.plugins import REGISTRIES, Registry, Spec
 
 Named = list[tuple[str, str]]
 
@@ -37,10 +36,12 @@ def planners(incomplete: str) -> Named:
     return [(f"{before}{comma}{name}", summary) for name, summary in planner(last)]
 
 
+def kinds() -> dict[str, Registry[Any]]:
+    """Return the registries of what has settings, by the kinds that `reactree list` knows them as."""
+    return {kind: registry for kind, registry in REGISTRIES.items() if issubclass(registry.base, Spec)}
+
+
 def listed(incomplete: str) -> Named:
     """Complete what `reactree list` shows: a kind, or the name of anything that is registered."""
-    registries: dict[str, Registry[Any]] = {"planners": PLANNERS, "worlds": WORLDS, "models": MODELS, "suites": SUITES}
-    kinds = [
-        (kind, f"all {kind}, with their settings") for kind in (*registries, "words") if kind.startswith(incomplete)
-    ]
-    return kinds + [found for registry in registries.values() for found in names_of(registry)(incomplete)]
+    found = [(kind, f"all {kind}, with their settings") for kind in (*kinds(), "words") if kind.startswith(incomplete)]
+    return found + [one for registry in kinds().values() for one in names_of(registry)(incomplete)]

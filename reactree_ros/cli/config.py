@@ -10,7 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from reactree_ros.cli import COMMANDS, Commands
+from reactree_ros.agent.text import in_one_line
+from reactree_ros.cli import Commands
+from reactree_ros.cli.commands import COMMANDS, in_order
 from reactree_ros.cli.defaults import (
     PROJECT,
     Default,
@@ -25,9 +27,8 @@ from reactree_ros.cli.defaults import (
 )
 from reactree_ros.cli.trusted import NAME, Standing, remember
 from reactree_ros.errors import UserError
-from reactree_ros.secrecy import shown
-from reactree_ros.settings import did_you_mean
-from reactree_ros.view.words import in_one_line
+from reactree_ros.files.secrecy import shown
+from reactree_ros.plugins.settings import did_you_mean
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 ProjectFile = Annotated[
@@ -53,7 +54,7 @@ def show(
     on the command line comes before both.
     """
     console = Console()
-    check_files([name for name in COMMANDS if name != "config"])
+    check_files([name for name in COMMANDS.names if name != "config"])
     names = {file.path: file.whose for file in files()}
     for path, name in names.items():
         console.print(in_one_line(f"{name}: {path}"), style="dim", soft_wrap=True, markup=False, highlight=False)
@@ -64,7 +65,7 @@ def show(
             f"There is no {NAME} here, in a folder above, or at {user_file()}.", soft_wrap=True, highlight=False
         )
     table = Table("command", "option", "value", "from", box=None, pad_edge=False)
-    for called in [tuple(command)] if command else [(name,) for name in COMMANDS if name != "config"]:
+    for called in [tuple(command)] if command else [(name,) for name in in_order() if name != "config"]:
         for below, one in leaves(called, _command(called)):
             for row in _rows(below, one, names, all_of_it=bool(command)):
                 table.add_row(*row)
@@ -78,7 +79,7 @@ def trust(
 ) -> None:
     """Let a project's file count as it is now; once it changes, it counts no more."""
     chosen = _project(file)
-    for fault in chosen.faults({name: _command((name,)) for name in COMMANDS if name != "config"}):
+    for fault in chosen.faults({name: _command((name,)) for name in in_order() if name != "config"}):
         raise UserError(fault)
     remember(chosen.path, chosen.content, Standing.TRUSTED)
     typer.echo(in_one_line(f"{chosen.path}: counts as it is now; it sets {chosen.sets() or 'nothing'}"))
@@ -111,7 +112,7 @@ def _command(path: tuple[str, ...]) -> Any:
     for name in path[1:]:
         found = getattr(found, "commands", {}).get(name)
     if found is None:
-        raise UserError(f"'{' '.join(path)}' is no command; {did_you_mean(path[0], list(COMMANDS))}")
+        raise UserError(f"'{' '.join(path)}' is no command; {did_you_mean(path[0], COMMANDS.names)}")
     return found
 
 

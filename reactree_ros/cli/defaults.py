@@ -28,10 +28,10 @@ import typer
 from reactree_ros.cli.asking import agreed
 from reactree_ros.cli.trusted import NAME, Standing, own_content, remember, standing_of, user_folder
 from reactree_ros.errors import UserError
-from reactree_ros.installation import install_line
-from reactree_ros.read_back import check_values, in_a_line
-from reactree_ros.secrecy import shown
-from reactree_ros.settings import did_you_mean, is_harmless
+from reactree_ros.files.read_back import check_values, in_a_line
+from reactree_ros.files.secrecy import shown
+from reactree_ros.plugins.installation import install_line
+from reactree_ros.plugins.settings import did_you_mean, is_harmless
 
 #: Whose a file is.
 PROJECT, USER = "project", "user"

@@ -11,10 +11,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from reactree_ros.cli import COMMANDS, NOT_ACHIEVED, Commands
+from reactree_ros.cli import NOT_ACHIEVED, Commands
+from reactree_ros.cli.commands import in_order
 from reactree_ros.cli.defaults import WAYS, files, standing, user_file, why_not
 from reactree_ros.cli.trusted import NAME, Standing
-from reactree_ros.diagnosis import Diagnosis, Level
+from reactree_ros.doctor.diagnosis import Diagnosis, Level
 
 app = typer.Typer(add_completion=False)
 SIGNS = {Level.RIGHT: "ok", Level.NOTE: "--", Level.WRONG: "!!"}
@@ -65,7 +66,7 @@ def _defaults() -> Iterator[Diagnosis]:
         yield Diagnosis(NAME, Level.NOTE, f"none here, in a folder above, or at {user_file()}")
         return
     group = Commands(name="reactree")
-    commands = {name: group.get_command(None, name) for name in COMMANDS if name != "config"}
+    commands = {name: group.get_command(None, name) for name in in_order() if name != "config"}
     for file in there:
         if why := why_not(file):
             level = Level.WRONG if standing(file) is Standing.UNKNOWN else Level.NOTE

@@ -61,7 +61,7 @@ def export(
 ) -> None:
     """Write what is in records in another form."""
     from reactree_ros.record.reader import read_record, records_in
-    from reactree_ros.verdict import verdict_of
+    from reactree_ros.record.verdict import verdict_of
 
     if out.exists():
         raise UserError(f"--out {out}: is there already; name a new one")

@@ -14,7 +14,7 @@ from reactree_ros.cli.carry_out import carry_out, differs, terminal
 from reactree_ros.cli.options import Chosen, ModelAgain, WorldAgain, are_planners, takes
 from reactree_ros.cli.said_again import said_again
 from reactree_ros.errors import UserError
-from reactree_ros.settings import Harmless
+from reactree_ros.plugins.settings import Harmless
 
 app = typer.Typer(add_completion=False)
 
@@ -42,7 +42,7 @@ def fork(
 
     Exit codes as of `reactree run`.
     """
-    from reactree_ros.record.going_on import decision_of, go_on
+    from reactree_ros.episode.going_on import decision_of, go_on
     from reactree_ros.record.reader import read_record
     from reactree_ros.run_spec import RunSpec
 

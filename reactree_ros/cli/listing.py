@@ -14,11 +14,10 @@ from rich.text import Text
 from reactree_ros.cli import completion
 from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.errors import UserError
-from reactree_ros.household.vocabulary import word_groups
-from reactree_ros.installation import install_line
 from reactree_ros.plugins import Registry, Spec
-from reactree_ros.registry import REGISTRIES
-from reactree_ros.settings import choices, or_nearest
+from reactree_ros.plugins.installation import install_line
+from reactree_ros.plugins.settings import choices, or_nearest
+from reactree_ros.world.spec import WORLDS
 
 app = typer.Typer(add_completion=False)
 #: What is listed beside what is registered.
@@ -48,28 +47,29 @@ def listing(
     if name == WORDS:
         _list_words(markdown=markdown)
         return
-    if name is not None and name not in REGISTRIES:
-        _show_one(name)
+    registries = completion.kinds()
+    if name is not None and name not in registries:
+        _show_one(name, registries)
         return
-    kinds = list(REGISTRIES) if name is None else [name]
-    specs = {kind: list(_specs(REGISTRIES[kind], own=own)) for kind in kinds}
+    kinds = list(registries) if name is None else [name]
+    specs = {kind: list(_specs(registries[kind], own=own)) for kind in kinds}
     if markdown:
-        print("\n\n".join(markdown_table(REGISTRIES[kind].kind, specs[kind]) for kind in kinds))  # noqa: T201
+        print("\n\n".join(markdown_table(registries[kind].kind, specs[kind]) for kind in kinds))  # noqa: T201
     elif name is None:
         _show_all(specs, Console())
     else:
         _show(name, specs[name], Console())
 
 
-def _show_one(name: str) -> None:
+def _show_one(name: str, registries: Mapping[str, Registry[Any]]) -> None:
     """Print all that is registered by a name, with its settings.
 
     Raises:
         UserError: Nothing is.
     """
-    found = {kind: registry for kind, registry in REGISTRIES.items() if _plain(name) in registry.names}
+    found = {kind: registry for kind, registry in registries.items() if _plain(name) in registry.names}
     if not found:
-        known = [*REGISTRIES, WORDS, *(one for registry in REGISTRIES.values() for one in registry.names)]
+        known = [*registries, WORDS, *(one for registry in registries.values() for one in registry.names)]
         hint = or_nearest(name, known) or "; `reactree list` says what there is"
         raise UserError(f"'{name}' is none of what can be named{hint}")
     for kind, registry in found.items():
@@ -102,17 +102,19 @@ def _list_words(*, markdown: bool) -> None:
         print(words_table())  # noqa: T201
         return
     table = Table(*_WORDS_HEAD)
-    for group in word_groups():
-        table.add_row(group.use.value, "\n".join(group.properties), ", ".join(group.words))
+    for use, properties, words in _words():
+        table.add_row(use, "\n".join(properties), ", ".join(words))
     Console().print(table, markup=False, highlight=False)
+
+
+def _words() -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    """Return the words of every world's things, those of several worlds once."""
+    return list(dict.fromkeys(row for spec in WORLDS for row in spec.words()))
 
 
 def words_table() -> str:
     """Return a table of the vocabulary in Markdown, as docs/reference has it."""
-    rows = [
-        (group.use.value, ", ".join(f"`{one}`" for one in group.properties), ", ".join(group.words))
-        for group in word_groups()
-    ]
+    rows = [(use, ", ".join(f"`{one}`" for one in properties), ", ".join(words)) for use, properties, words in _words()]
     return _markdown([_WORDS_HEAD, ("---",) * 3, *rows])
 
 

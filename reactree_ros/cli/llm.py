@@ -28,6 +28,7 @@ def check(*, llm: Chosen) -> None:
     """
     from reactree_ros.llm.check import check
     from reactree_ros.llm.waiting import kept_out_of_the_log
+    from reactree_ros.world.spec import WORLDS
 
     errors = Console(stderr=True)
     with (
@@ -35,7 +36,8 @@ def check(*, llm: Chosen) -> None:
         errors.status("Asking for a decision") as status,
         kept_out_of_the_log(errors.is_terminal),
     ):
-        report = check(model, lambda words: status.update(words or "Asking for a decision"))
+        household = WORLDS.get(WORLDS.default).household
+        report = check(model, household, lambda words: status.update(words or "Asking for a decision"))
     console = Console()
     table = Table("what", "is")
     for what, value in report.facts.items():

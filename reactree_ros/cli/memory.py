@@ -13,7 +13,7 @@ from rich.table import Table
 
 from reactree_ros.cli.opening import open_memory, progress
 from reactree_ros.errors import UserError
-from reactree_ros.settings import Harmless, plain
+from reactree_ros.plugins.settings import Harmless, plain
 
 if TYPE_CHECKING:
     from reactree_ros.memory.episodic import EpisodicMemory

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reactree_ros.llm.spec import ModelSpec
     from reactree_ros.memory.episodic import EpisodicMemory
     from reactree_ros.planners.spec import Planner
-    from reactree_ros.settings import Settings
+    from reactree_ros.plugins.settings import Settings
 
 #: Who plans where nobody is named, and the language model was trained for none in particular.
 DEFAULT_PLANNER = "reactree_wm"

@@ -25,9 +25,10 @@ from pydantic.fields import FieldInfo
 from reactree_ros.cli.completion import names_of
 from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import load_models_file
+from reactree_ros.llm.spec import MODELS
 from reactree_ros.plugins import Registry, Spec
-from reactree_ros.registry import MODELS, WORLDS
-from reactree_ros.settings import Harmless, Reaching, Settings, choices, declared_of, is_harmless, read_settings
+from reactree_ros.plugins.settings import Harmless, Reaching, Settings, choices, declared_of, is_harmless, read_settings
+from reactree_ros.world.spec import WORLDS
 
 S = TypeVar("S", bound=Settings)
 

@@ -12,11 +12,11 @@ import typer
 from reactree_ros.agent.budget import LIMITS
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.carry_out import carry_out, differs
-from reactree_ros.cli.opening import no_ros
+from reactree_ros.cli.commands import over_ros
 from reactree_ros.cli.options import Chosen, FromSettings, ModelAgain, WorldAgain, takes
 from reactree_ros.cli.said_again import said_again
 from reactree_ros.errors import UserError
-from reactree_ros.settings import Reaching
+from reactree_ros.plugins.settings import Reaching
 from reactree_ros.tree.options import RunOptions
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def resume(
 
     Exit codes as of `reactree run`.
     """
-    from reactree_ros.record.going_on import go_on, resumed, stop_of
+    from reactree_ros.episode.going_on import go_on, resumed, stop_of
     from reactree_ros.record.reader import read_record
     from reactree_ros.world.spec import ROBOT
 
@@ -103,13 +103,10 @@ def _go_on_over_ros(record: Record, until: int, limits: Mapping[str, int], plann
     Raises:
         UserError: ROS 2 is not there, or nobody agreed.
     """
-    from reactree_ros.record.going_on import decisions_before, last_skill_of
-    from reactree_ros.view.words import in_one_line
+    from reactree_ros.agent.text import in_one_line
+    from reactree_ros.episode.going_on import decisions_before, last_skill_of
 
-    try:
-        from reactree_ros.nodes.execute_task import carry_out, resuming
-    except ImportError as error:
-        raise no_ros(error) from error
+    there = over_ros("resume")
     instruction, last = record.run["instruction"], last_skill_of(record, until)
     said = f"'{instruction}', after {decisions_before(record, until)} decisions; {last}"
     typer.echo(in_one_line(said), err=True)
@@ -117,4 +114,4 @@ def _go_on_over_ros(record: Record, until: int, limits: Mapping[str, int], plann
     if not yes and not typer.confirm(question, err=True):
         raise UserError("nothing was done; --yes goes on without asking")
     assert record.path is not None  # it was read from there
-    raise typer.Exit(carry_out(planner, resuming(record.path.resolve(), limits), PATIENCE, args=[]))
+    raise typer.Exit(there.carry_out(planner, there.resuming(record.path.resolve(), limits), PATIENCE, args=[]))

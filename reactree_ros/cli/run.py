@@ -13,10 +13,10 @@ from reactree_ros.cli.carry_out import carry_out, terminal
 from reactree_ros.cli.opening import chosen_planner
 from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, takes
 from reactree_ros.errors import UserError
-from reactree_ros.installation import install_line
-from reactree_ros.registry import WORLDS
-from reactree_ros.settings import Harmless
+from reactree_ros.plugins.installation import install_line
+from reactree_ros.plugins.settings import Harmless
 from reactree_ros.tree.options import RunOptions
+from reactree_ros.world.spec import WORLDS
 
 app = typer.Typer(add_completion=False)
 WHO_PLANS = (

@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 from rich.console import Console
 
+from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli.asking import agreed
 from reactree_ros.cli.defaults import policy_of_user, said_by_user
 from reactree_ros.cli.options import Chosen
 from reactree_ros.errors import UserError
 from reactree_ros.run_spec import RunSpec, Selection
-from reactree_ros.view.words import in_one_line
 from reactree_ros.world.skill_policy import load_policy
 
 #: How much of a value is shown, in characters.

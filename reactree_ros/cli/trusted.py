@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from reactree_ros.errors import UserError
-from reactree_ros.whole_file import write_whole
+from reactree_ros.files.whole_file import write_whole
 
 NAME = "reactree.toml"
 #: Largest file that is read, in bytes.

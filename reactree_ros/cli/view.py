@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 from rich.console import Console
 
-from reactree_ros.cli.opening import no_ros
+from reactree_ros.cli.commands import over_ros
 from reactree_ros.cli.signals import ASKED
 from reactree_ros.errors import UserError
 from reactree_ros.view import check_installed
@@ -58,11 +58,7 @@ def _follow(planner: str, host: str, port: int) -> NoReturn:
     Raises:
         UserError: ROS 2 is not there.
     """
-    try:
-        from reactree_ros.nodes.view import serve
-    except ImportError as error:
-        raise no_ros(error) from error
-    ASKED.number = serve(planner, say=_say_where, host=host, port=port, args=[])
+    ASKED.number = over_ros("view").serve(planner, say=_say_where, host=host, port=port, args=[])
     raise KeyboardInterrupt
 
 

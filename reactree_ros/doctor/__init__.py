@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reactree_ros.diagnosis import Diagnosis, Level
+from reactree_ros.agent.text import in_one_line
 from reactree_ros.doctor import engines, memory_file, package, ros, servers, surroundings
-from reactree_ros.secrecy import redacted
-from reactree_ros.view.words import in_one_line
+from reactree_ros.doctor.diagnosis import Diagnosis, Level
+from reactree_ros.files.secrecy import redacted
 
 __all__ = ["Asked", "Look", "examine"]
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from reactree_ros.diagnosis import Diagnosis, Level
+from reactree_ros.doctor.diagnosis import Diagnosis, Level
 from reactree_ros.doctor.probe import ProbeFailed, in_a_process
-from reactree_ros.installation import install_line
+from reactree_ros.plugins.installation import install_line
 
 #: Longest time for an import of torch, in seconds: from a cold disk it takes many.
 PATIENCE = 60.0

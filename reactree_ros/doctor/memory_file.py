@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from reactree_ros.diagnosis import Diagnosis, Level
-from reactree_ros.installation import install_line, lacking
+from reactree_ros.doctor.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.installation import install_line, lacking
 
 #: Longest wait for whoever holds it, in seconds.
 PATIENCE = 2.0

@@ -13,9 +13,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import reactree_ros as here
-from reactree_ros.diagnosis import Diagnosis, Level
-from reactree_ros.installation import extras, install_requirements, lacking
-from reactree_ros.registry import REGISTRIES
+from reactree_ros.doctor.diagnosis import Diagnosis, Level
+from reactree_ros.plugins import REGISTRIES
+from reactree_ros.plugins.installation import extras, install_requirements, lacking
 
 #: The oldest and the newest py_trees that the core is tried with: `.ci/compat`, `requirements.lock`.
 TESTED_PY_TREES = "2.2.1", "2.6.0"
@@ -111,7 +111,7 @@ def installed_extras() -> Iterator[Diagnosis]:
 
 def plug_ins() -> Iterator[Diagnosis]:
     """Say what other packages bring, and what is wrong with it."""
-    registries = REGISTRIES.values()
+    registries = list(REGISTRIES)
     found = [f"{registry.kind} '{name}' of {by}" for registry in registries for name, by in registry.brought.items()]
     problems = [problem for registry in registries for problem in registry.problems()]
     yield Diagnosis("plug-ins", Level.RIGHT if found else Level.NOTE, ", ".join(found) or "none")

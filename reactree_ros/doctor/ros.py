@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from reactree_ros.diagnosis import Diagnosis, Level
+from reactree_ros.doctor.diagnosis import Diagnosis, Level
 from reactree_ros.doctor.probe import ProbeFailed, in_a_process
 
 #: Where distributions are installed.

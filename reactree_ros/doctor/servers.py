@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reactree_ros.diagnosis import Diagnosis, Level
+from reactree_ros.doctor.diagnosis import Diagnosis, Level
 from reactree_ros.doctor.probe import all_within
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Wait

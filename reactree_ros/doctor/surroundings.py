@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from reactree_ros.diagnosis import Diagnosis, Level
+from reactree_ros.doctor.diagnosis import Diagnosis, Level
 
 #: Columns below which tables and trees are folded.
 WIDE_ENOUGH = 80

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from reactree_ros.errors import UserError
 from reactree_ros.household.tasks import Graph
-from reactree_ros.installation import install_line, install_requirements
+from reactree_ros.plugins.installation import install_line, install_requirements
 from reactree_ros.world.port import WorldError
 
 _MODULE = "unity_simulator"

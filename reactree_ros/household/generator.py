@@ -18,7 +18,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.household.errands import DESTINATIONS, KINDS, SWITCHES, Errand, draw_errand
 from reactree_ros.household.vocabulary import CLASSES, NEVER_OPEN
 from reactree_ros.household.wording import Wish, say_errands
-from reactree_ros.settings import check_names
+from reactree_ros.plugins.settings import check_names
 
 Task = dict[str, Any]
 """One task document: task_id, task_name, nl_instructions, task_goal, env_id, init_room and init_graph."""

@@ -1,7 +1,7 @@
 """A simulated person, who knows the goal of a household task and answers questions about it, and about nothing else.
 
-The goal is data, and so is what a question is about once it is read (:mod:`~reactree_ros.person.question`). An answer
-is put into words here, of the goal's words and of set phrases alone: nothing of a question comes back in its answer.
+The goal is data, and so is what a question is about once it is read (:mod:`~reactree_ros.household.question`). An
+answer is put into words here, of the goal's words and of set phrases alone: nothing of a question comes back in it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 
 from pydantic import Field
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.household.lexicon import TABLE, Topic, correct, look_up, named
+from reactree_ros.household.question import Asked, Form, GoalPart, read_question
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.household.wording import PLACES, THINGS, plural
-from reactree_ros.pending import Pending
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question
-from reactree_ros.person.question import Asked, Form, GoalPart, read_question
-from reactree_ros.settings import Settings, read_settings
+from reactree_ros.plugins.settings import Settings, read_settings
 
 #: By what way answers come.
 BY = "simulated"

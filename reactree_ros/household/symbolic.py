@@ -11,6 +11,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.household import rules
 from reactree_ros.household.household import WAH_NL
@@ -18,9 +19,8 @@ from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.scene import Scene, Thing
 from reactree_ros.household.tasks import Quirks, Task, load_tasks
-from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS
-from reactree_ros.pending import Pending
-from reactree_ros.settings import Harmless, or_nearest
+from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS, word_groups
+from reactree_ros.plugins.settings import Harmless, or_nearest
 from reactree_ros.world.multi_robot import teammate_here
 from reactree_ros.world.port import Observation, Outcome, Score, World
 from reactree_ros.world.spec import WorldSettings, WorldSpec
@@ -255,4 +255,5 @@ SPEC = WorldSpec(
     load_tasks=tasks_of,
     make=_make,
     flags=("house", "tasks", "task_id", "robots"),
+    words=lambda: [(one.use.value, one.properties, one.words) for one in word_groups()],
 )

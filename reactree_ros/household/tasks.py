@@ -13,9 +13,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import bytes_of, parse_json
 from reactree_ros.household.vocabulary import CLASSES
-from reactree_ros.read_back import bytes_of, parse_json
-from reactree_ros.settings import fault_of
+from reactree_ros.plugins.settings import fault_of
 
 AGENT_CLASS = "character"
 ROOMS = "Rooms"

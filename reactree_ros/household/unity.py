@@ -9,6 +9,8 @@ from typing import TypeVar
 
 from pydantic import Field
 
+from reactree_ros.background.pending import Pending
+from reactree_ros.background.worker import Worker
 from reactree_ros.errors import UserError
 from reactree_ros.household import rules
 from reactree_ros.household.client import VirtualHomeClient
@@ -18,8 +20,6 @@ from reactree_ros.household.scene import Scene, Thing
 from reactree_ros.household.symbolic import VirtualHomeSettings, tasks_of
 from reactree_ros.household.tasks import AGENT_CLASS, Graph, Task
 from reactree_ros.household.vocabulary import CLASSES, RECALLABLE, WORDS
-from reactree_ros.pending import Pending
-from reactree_ros.worker import Worker
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.spec import WorldSpec
 
@@ -83,7 +83,7 @@ class VirtualHomeUnityWorld(World):
             time_limit=time_limit,
             start_limit=start_limit,
         )
-        self._worker = Worker("virtualhome")
+        self._worker = Worker("virtualhome", WorldError)
         self._scene: Scene | None = None  # None: the simulator is not where the task is
         self._connected = False
         self._done: list[str] = []  # lines of the script that were carried out

@@ -8,13 +8,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
-from reactree_ros.agent.decision import Act, Expand
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.transcript import Transcript, TranscriptError, parse_transcript
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import read_json
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.lab.worlds.ai2thor.household import ALFRED
-from reactree_ros.read_back import read_json
 
 #: What may have been recorded: without and with expansion, each without and with working memory.
 VARIANTS = ("react", "react_wm", "reactree", "reactree_wm")
@@ -139,10 +138,10 @@ def _as_wah_nl(run: RecordedRun) -> RecordedRun:
     nodes, expansions = [], 0
     for node in run.nodes:
         said = node.transcript.said
-        ends = bool(said) and isinstance(said[-1].decision, Act) and said[-1].decision.ends
+        ends = bool(said) and said[-1].decision is not None and said[-1].decision.ends
         text = node.text.removesuffix("\n") if ends else node.text
         nodes.append(replace(node, decision=node.decision + expansions, text=text))
-        expansions += sum(isinstance(one.decision, Expand) for one in said)
+        expansions += sum(one.decision is not None and bool(one.decision.subgoals_named) for one in said)
     return RecordedRun(run.run, tuple(nodes))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from reactree_ros.agent.decision import Act
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.assembly import assemble
 from reactree_ros.episode import Episode

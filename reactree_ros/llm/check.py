@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt import start_turn, system_text, task_turn
 from reactree_ros.agent.turns import Saw
-from reactree_ros.household.household import WAH_NL
+from reactree_ros.background.pending import give_up_after
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.llm.waiting import shown_while
-from reactree_ros.pending import give_up_after
 
 #: Longest wait for one decision, in seconds.
 PATIENCE = 300.0
@@ -29,11 +29,12 @@ class Report:
     problems: list[str] = field(default_factory=list)
 
 
-def check(model: LanguageModel, show: Callable[[str], object] = lambda words: None) -> Report:
+def check(model: LanguageModel, household: Household, show: Callable[[str], object] = lambda words: None) -> Report:
     """Ask a language model that is ready for the same decision twice, and read its status.
 
     Args:
         model: The language model.
+        household: In whose words the decision is asked for.
         show: Shows what is waited for.
     """
     report = Report(dict(model.status()))
@@ -43,7 +44,7 @@ def check(model: LanguageModel, show: Callable[[str], object] = lambda words: No
     )
     # The mark makes the first one cold for whoever keeps prompts.
     examples = [f"Trial {uuid.uuid4()}.", *(f"In example {number} nothing happened." for number in range(60))]
-    turns = (start_turn(system_text(WAH_NL), examples), task_turn("go to kitchen cabinet 7"), start)
+    turns = (start_turn(system_text(household), examples), task_turn("go to kitchen cabinet 7"), start)
     for how in ("cold", "warm"):
         begin = time.monotonic()
         asked = DecisionRequest(turns, DecisionGrammar(_SKILLS), max_tokens=256, id=f"check {how}", patience=PATIENCE)

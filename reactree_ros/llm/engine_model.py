@@ -9,6 +9,7 @@ import time
 from collections.abc import Coroutine, Mapping
 from typing import Any, cast
 
+from reactree_ros.background.pending import Pending, pass_on
 from reactree_ros.errors import UserError
 from reactree_ros.llm.decoding import Method, Noticed, Usage, decode, method_for
 from reactree_ros.llm.engine import Engine
@@ -23,7 +24,6 @@ from reactree_ros.llm.port import (
     Wait,
 )
 from reactree_ros.llm.waiting import RARELY, SOON, Rarely, log
-from reactree_ros.pending import Pending, pass_on
 
 #: Longest wait for an engine to close, in seconds.
 CLOSE_TIMEOUT = 30.0

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator, model_validator
 
 from reactree_ros.errors import UserError
+from reactree_ros.files.secrecy import are_harmless, keys_in
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import Engine
 from reactree_ros.llm.engine_model import EngineModel
@@ -14,8 +15,7 @@ from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.settings import read_yaml
-from reactree_ros.secrecy import are_harmless, keys_in
-from reactree_ros.settings import Harmless, Settings, plain
+from reactree_ros.plugins.settings import Harmless, Settings, plain
 
 _WAY_OUT = "set HF_TOKEN, or OPENAI_API_KEY for a server, in the environment instead"
 

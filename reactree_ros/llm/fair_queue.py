@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 
+from reactree_ros.background.pending import Pending, pass_on
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, NoAnswerInTime, Reply, Wait
-from reactree_ros.pending import Pending, pass_on
 
 
 class FairQueue(LanguageModel):

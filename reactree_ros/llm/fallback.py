@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from reactree_ros.background.pending import Pending, pass_on, where_late
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine_settings import EngineSettings
 from reactree_ros.llm.port import (
@@ -28,8 +29,7 @@ from reactree_ros.llm.port import (
 )
 from reactree_ros.llm.settings import make_model, model_from_dict, reaching_of_model, read_yaml
 from reactree_ros.llm.spec import ModelSpec
-from reactree_ros.pending import Pending, pass_on, where_late
-from reactree_ros.settings import Harmless, Settings
+from reactree_ros.plugins.settings import Harmless, Settings
 
 #: How long a model that could not answer is passed over, in seconds.
 REST = 30.0

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
-from reactree_ros.agent.text import LONGEST, LONGEST_GENERATED, well_formed
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
+from reactree_ros.agent.text import LONGEST, LONGEST_GENERATED
 from reactree_ros.agent.turns import Said, Turn, render
-from reactree_ros.pending import Pending
+from reactree_ros.background.pending import Pending
+from reactree_ros.files.read_back import well_formed
 
 
 class LanguageModelError(Exception):

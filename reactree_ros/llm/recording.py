@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, RequestRejected
-from reactree_ros.pending import Pending
 
 
 class RecordingModel(LanguageModel):

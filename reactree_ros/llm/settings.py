@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import NoYaml, parse_yaml, text_of
 from reactree_ros.llm.port import LanguageModel
-from reactree_ros.llm.spec import ModelSpec
-from reactree_ros.read_back import NoYaml, parse_yaml, text_of
-from reactree_ros.registry import MODELS
-from reactree_ros.settings import Settings, did_you_mean, reaching, read_settings
+from reactree_ros.llm.spec import MODELS, ModelSpec
+from reactree_ros.plugins.settings import Settings, did_you_mean, reaching, read_settings
 
 
 def read_yaml(text: str) -> Any:

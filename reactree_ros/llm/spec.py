@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactree_ros.llm.port import LanguageModel
-from reactree_ros.plugins import Spec
+from reactree_ros.plugins import Registry, Spec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,3 +24,8 @@ class ModelSpec(Spec):
     make: Callable[[Any], LanguageModel]
     flags: tuple[str, ...] = ()
     trained_for: Callable[[Any], tuple[str, ...]] = lambda settings: ()
+
+
+MODELS: Registry[ModelSpec] = Registry(
+    "language model", "reactree_ros.models", ModelSpec, first=("expert", "openai", "vllm", "transformers", "small")
+)

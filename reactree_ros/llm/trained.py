@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reactree_ros.errors import UserError
-from reactree_ros.read_back import parse_json, text_of
+from reactree_ros.files.read_back import parse_json, text_of
 
 #: The file in a model's folder that says how it was trained.
 ABOUT = "training.json"

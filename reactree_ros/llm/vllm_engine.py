@@ -20,7 +20,7 @@ from reactree_ros.llm.port import LanguageModel, RequestRejected, ServerUnavaila
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
-from reactree_ros.settings import Harmless, plain
+from reactree_ros.plugins.settings import Harmless, plain
 
 #: Engine arguments that are set where the user sets none. llguidance compiles a regular expression as it goes, so that
 #: hundreds of skills that change at every step cost no more than a few.

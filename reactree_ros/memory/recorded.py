@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import bytes_of, parse_json
 from reactree_ros.memory.experience import Experience, ExperienceError, one_line, shown
 from reactree_ros.memory.recorded_folder import read_folder, write_folder
 from reactree_ros.memory.recorded_lines import mapping, read_lines, write_lines
-from reactree_ros.read_back import bytes_of, parse_json
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from reactree_ros.agent.text import number_of
 from reactree_ros.memory.experience import LARGEST, Experience, ExperienceError, one_line
 from reactree_ros.memory.recorded_names import RecordedName, checked_name, encoded, read_name
-from reactree_ros.read_back import number_of
 
 
 def read_folder(folder: Path) -> Iterator[Experience]:

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from reactree_ros.agent.text import number_of
 from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
+from reactree_ros.files.read_back import LONGEST_LINE, parse_json
+from reactree_ros.files.whole_file import write_whole
 from reactree_ros.memory.experience import End, Experience, ExperienceError, one_line, shown
 from reactree_ros.memory.recorded_names import encoded, is_trial, trial_name, write_name
-from reactree_ros.read_back import LONGEST_LINE, number_of, parse_json
-from reactree_ros.whole_file import write_whole
 
 
 def read_lines(path: Path) -> Iterator[Experience]:

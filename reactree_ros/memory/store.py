@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import in_a_line, parse_json, shown
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.read_back import in_a_line, parse_json, shown
 
 APPLICATION_ID = 0x52635472  # "RcTr", in the header of the database file
 SCHEMA_VERSION = 2

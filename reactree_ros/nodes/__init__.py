@@ -5,6 +5,6 @@ from reactree_ros.nodes.ending import listen, started
 if _name := started():  # before anything is loaded that takes its time
     listen(_name)
 
-from reactree_ros.installation import check_own_requirements
+from reactree_ros.plugins.installation import check_own_requirements
 
 check_own_requirements()  # before a node or a launch imports what apt has too old

@@ -27,6 +27,7 @@ from reactree_interfaces.srv import (
     ResetWorld,
 )
 
+from reactree_ros.background.pending import Pending, mapped, settle_as
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
 from reactree_ros.nodes import steady
@@ -44,7 +45,6 @@ from reactree_ros.nodes.messages import (
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.skill_goals import SkillGoal, SkillGoals
 from reactree_ros.nodes.waiting import Wake
-from reactree_ros.pending import Pending, mapped, settle_as
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
 
 #: How long a skill's result may overtake an earlier status of the bridge, in seconds: they come by two topics.

@@ -14,6 +14,8 @@ from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
 from reactree_interfaces.srv import Hear
 
+from reactree_ros.agent.text import in_one_line
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.answering import Answering
@@ -21,11 +23,9 @@ from reactree_ros.nodes.askers import askers, askers_for, check_node_name, liste
 from reactree_ros.nodes.calls import settled
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
 from reactree_ros.nodes.waiting import Handover
-from reactree_ros.pending import Pending
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import is_stop
 from reactree_ros.person.terminal import at_the_terminal
-from reactree_ros.view.words import in_one_line
 
 #: Time between two searches for askers, in seconds.
 LOOK_PERIOD = 0.5

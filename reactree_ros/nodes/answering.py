@@ -11,11 +11,11 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from reactree_interfaces.action import AskPerson
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.action_server import ActionServer
 from reactree_ros.nodes.ros_person import ACTION
 from reactree_ros.nodes.waiting import Waker
-from reactree_ros.pending import Pending
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import Answer, Question
 

@@ -11,6 +11,7 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from reactree_interfaces.msg import BridgeStatus
 from reactree_interfaces.srv import ResetWorld
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import ERROR, OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
@@ -23,7 +24,6 @@ from reactree_ros.nodes.settings import BridgeSettings
 from reactree_ros.nodes.skill_server import SkillServer
 from reactree_ros.nodes.world_host import WorldHost
 from reactree_ros.nodes.world_services import WorldServices
-from reactree_ros.pending import Pending
 from reactree_ros.world.port import World
 
 #: How often a bridge looks after its skill and whether anything may move, in seconds.

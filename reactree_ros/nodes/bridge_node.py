@@ -11,9 +11,8 @@ from reactree_ros.nodes.bridge import Bridge
 from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import HouseholdBridgeSettings
 from reactree_ros.nodes.spinning import run_node
-from reactree_ros.registry import WORLDS
 from reactree_ros.world.port import World
-from reactree_ros.world.spec import Place, Task, WorldSettings, in_house
+from reactree_ros.world.spec import WORLDS, Place, Task, WorldSettings, in_house
 
 
 class BridgeNode(Bridge):

@@ -12,10 +12,10 @@ from rclpy.client import Client
 from rclpy.node import Node
 from rclpy.task import Future
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.heartbeat import Lives
 from reactree_ros.nodes.settings import SILENCE
-from reactree_ros.pending import Pending
 
 #: Stands for the number of servers after there was none: the next one may be another one.
 AWAY = sys.maxsize

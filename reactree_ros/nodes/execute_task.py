@@ -14,7 +14,7 @@ from rclpy.utilities import remove_ros_args
 from reactree_interfaces.action import ExecuteTask
 
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
-from reactree_ros.verdict import Judgement, Verdict, score_words
+from reactree_ros.record.verdict import Judgement, Verdict, score_words
 
 REACHED, NOT_REACHED, NO_PLANNER, INTERRUPTED, NOT_ENDED = 0, 1, 2, 130, -1
 

@@ -9,10 +9,11 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from reactree_interfaces.srv import AbortGeneration, Generate, ModelReady
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel, Reply
 from reactree_ros.llm.settings import load_models_file, make_model, model_to_dict
-from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.llm.spec import MODELS, ModelSpec
 from reactree_ros.llm.waiting import Rarely, kept_out_of_the_log, words_of
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report
@@ -23,9 +24,7 @@ from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import InferenceNodeSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Waker
-from reactree_ros.pending import Pending
-from reactree_ros.registry import MODELS
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.settings import Settings
 
 #: How long an abort may overtake its request, in seconds.
 OVERTAKING = 1.0

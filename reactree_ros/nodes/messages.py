@@ -11,7 +11,7 @@ from typing import Any
 
 from builtin_interfaces.msg import Time
 from reactree_interfaces.action import ExecuteSkill
-from reactree_interfaces.msg import ObjectSighting, SpokenDecision
+from reactree_interfaces.msg import Argument, ObjectSighting, SpokenDecision
 from reactree_interfaces.msg import Observation as ObservationMsg
 from reactree_interfaces.msg import Spot as SpotMsg
 from reactree_interfaces.msg import Turn as TurnMsg
@@ -19,12 +19,15 @@ from reactree_interfaces.srv import DescribeHousehold, Generate
 from sensor_msgs.msg import Image
 from std_msgs.msg import Header
 
-from reactree_ros.agent.control_flow import ControlFlow, flow_named, flow_of
-from reactree_ros.agent.decision import Act, Ask, BeginSubgoal, Decision, Expand, Think
-from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.control_flow import ControlFlow, flow_named
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
@@ -38,7 +41,6 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
-from reactree_ros.secrecy import without_credentials
 from reactree_ros.world.spec import check_prompts
 
 #: Outcomes as the constants of ExecuteSkill.action.
@@ -188,6 +190,7 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
         msg.options = list(may_say.skills)
         msg.control_flows = [flow.name for flow in may_say.control_flows]
         msg.questions = -1 if may_say.questions is None else may_say.questions
+        msg.more = list(may_say.more)
     elif isinstance(may_say, Choice):
         msg.kind, msg.options = Generate.Request.CHOICE, list(may_say.options)
     elif isinstance(may_say, SubgoalGrammar):
@@ -242,7 +245,7 @@ def _turn(msg: TurnMsg, index: int) -> Turn:
 def _may_say(msg: Generate.Request) -> MaySay:
     if msg.kind == Generate.Request.DECISION:
         flows, questions = _control_flows(msg.control_flows), None if msg.questions < 0 else msg.questions
-        return DecisionGrammar(tuple(msg.options), flows, free=msg.free, questions=questions)
+        return DecisionGrammar(tuple(msg.options), flows, free=msg.free, questions=questions, more=_more(msg))
     if msg.kind == Generate.Request.CHOICE:
         if not msg.options:
             raise ValueError("options is empty; a choice needs at least one")
@@ -261,6 +264,13 @@ def _control_flows(names: Sequence[str]) -> tuple[type[ControlFlow], ...]:
         return tuple(map(flow_named, names))
     except ValueError as error:
         raise ValueError(f"control_flows: {error}") from error
+
+
+def _more(msg: Generate.Request) -> tuple[str, ...]:
+    for name in msg.more:
+        if name not in kinds():
+            raise ValueError(f"more has '{name}'; it must be one of {', '.join(kinds())}")
+    return tuple(msg.more)
 
 
 def _positive(name: str, number: float) -> float:
@@ -302,35 +312,22 @@ def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
     return msg
 
 
+def decision_to_msg(decision: Decision) -> dict[str, Any]:
+    """Return the fields of a message that say what a decision is."""
+    values = {name: value if isinstance(value, list) else [value] for name, value in decision.as_dict().items()}
+    arguments = [Argument(name=name, values=list(map(str, said))) for name, said in values.items()]
+    return {"kind": decision.name, "arguments": arguments}
+
+
 def _said_to_msg(said: Said) -> SpokenDecision:
-    decision = said.decision
-    if isinstance(decision, BeginSubgoal):
-        more = {"thought": decision.thought, "subgoals": [decision.subgoal]}
-        return SpokenDecision(kind=SpokenDecision.BEGIN_SUBGOAL, text=said.text, **more)
-    if isinstance(decision, Expand):
-        more = {"control_flow": str(decision.control_flow), "subgoals": list(decision.subgoals)}
-        return SpokenDecision(kind=SpokenDecision.EXPAND, text=said.text, **more)
-    if isinstance(decision, Act):
-        return SpokenDecision(kind=SpokenDecision.ACT, text=said.text, skill=decision.skill)
-    if isinstance(decision, Ask):
-        return SpokenDecision(kind=SpokenDecision.ASK, text=said.text, question=decision.question)
-    assert decision is not None  # it was read
-    return SpokenDecision(kind=SpokenDecision.THINK, text=said.text, thought=decision.thought)
+    assert said.decision is not None  # it was read
+    return SpokenDecision(text=said.text, **decision_to_msg(said.decision))
 
 
 def _said_from_msg(msg: SpokenDecision) -> Said:
-    decision: Decision
-    if msg.kind == SpokenDecision.BEGIN_SUBGOAL:
-        decision = BeginSubgoal(msg.thought, msg.subgoals[0])
-    elif msg.kind == SpokenDecision.EXPAND:
-        decision = Expand(flow_of(msg.control_flow), tuple(msg.subgoals))
-    elif msg.kind == SpokenDecision.ACT:
-        decision = Act(msg.skill)
-    elif msg.kind == SpokenDecision.ASK:
-        decision = Ask(msg.question)
-    else:
-        decision = Think(msg.thought)
-    return Said(msg.text, decision)
+    kind = kinds()[msg.kind]
+    values = {one.name: list(one.values) if one.name in kind.many else one.values[0] for one in msg.arguments}
+    return Said(msg.text, kind.from_dict(values))
 
 
 #: Error codes of Generate.srv by the errors of the port; the first that fits.

@@ -14,7 +14,7 @@ from rclpy.parameter import Parameter
 
 from reactree_ros.errors import UserError
 from reactree_ros.plugins import Registry
-from reactree_ros.settings import Settings, choices, read_settings
+from reactree_ros.plugins.settings import Settings, choices, read_settings
 
 M = TypeVar("M", bound=Settings)
 #: Types that a parameter has as well; settings read everything else from text or lists.

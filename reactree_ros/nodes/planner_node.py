@@ -7,6 +7,7 @@ from typing import Any
 
 from rclpy.node import Node
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
 from reactree_ros.nodes.calls import Calls
@@ -26,7 +27,6 @@ from reactree_ros.nodes.task_queue import TaskQueue
 from reactree_ros.nodes.task_runner import LAST_SCORE, TaskRunner
 from reactree_ros.nodes.task_server import TaskServer
 from reactree_ros.nodes.waiting import Wake
-from reactree_ros.pending import Pending
 
 #: Time between two checks of calls to bridge and inference node, in seconds.
 LOOK_PERIOD = 0.1

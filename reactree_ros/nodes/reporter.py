@@ -14,11 +14,11 @@ from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
 
-from reactree_ros.agent.decision import Act, Ask, Decision, Think
+from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import Said
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import Reply
-from reactree_ros.nodes.messages import counted
+from reactree_ros.nodes.messages import counted, decision_to_msg
 from reactree_ros.nodes.shown_tree import ShownTree
 from reactree_ros.nodes.task_board import TaskBoard
 from reactree_ros.tree.context import Listener, RunContext
@@ -123,18 +123,12 @@ class Reporter(Listener):
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         """Publish a decision."""
         moment = self._moment()
-        self._happened.append(lambda: self._decision(moment, node, _as_msg(decision), str(decision), reply))
+        self._happened.append(lambda: self._decision(moment, node, Said(str(decision), decision), reply))
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
         """Publish a decision that was not carried out, and why."""
         moment = self._moment()
-
-        def tell() -> None:
-            msg = _as_msg(said.decision)
-            msg.kind, msg.reason = DecisionMsg.REFUSED, reason
-            self._decision(moment, node, msg, said.text, Reply(said.text))
-
-        self._happened.append(tell)
+        self._happened.append(lambda: self._decision(moment, node, said, Reply(said.text), reason))
 
     def observed(self, node: GoalNode, observation: Observation) -> None:
         """Report an observation."""
@@ -183,18 +177,20 @@ class Reporter(Listener):
             self._node.get_clock().now().to_msg(), budget.decisions, budget.steps, is_new=not self._current.returning
         )
 
-    def _decision(self, moment: _Moment, node: GoalNode, msg: DecisionMsg, text: str, reply: Reply) -> None:
+    def _decision(self, moment: _Moment, node: GoalNode, said: Said, reply: Reply, reason: str = "") -> None:
+        decision = said.decision
+        msg = DecisionMsg(text=said.text, reason=reason, **({} if decision is None else decision_to_msg(decision)))
         msg.stamp, msg.goal_id, msg.count = moment.stamp, self._current.goal_handle.goal_id, moment.decisions
         msg.node_id, msg.subgoal, msg.depth = node.index, node.subgoal, node.depth
-        msg.text, msg.seconds, msg.answered_by = text, reply.seconds, reply.answered_by
+        msg.seconds, msg.answered_by = reply.seconds, reply.answered_by
         msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
         msg.output_tokens = counted(reply.output_tokens)
         if moment.is_new:
             self._decisions.publish(msg)
-        shown = _in_a_line(msg, text)
-        self.tree.decided(node, shown if not msg.reason else f"refused: {shown}")
+        shown = " ".join(said.text.split()) if reason or decision is None else decision.in_a_line()
+        self.tree.decided(node, f"refused: {shown}" if reason else shown)
         self._board.decided(node, shown, self._context)
-        self._feedback.last_decision, self._feedback.refused = text, msg.reason
+        self._feedback.last_decision, self._feedback.refused = said.text, reason
         self._publish(moment, node)
 
     def _publish(self, moment: _Moment, node: GoalNode) -> None:
@@ -202,25 +198,6 @@ class Reporter(Listener):
             self._feedback.decisions, self._feedback.steps = moment.decisions, moment.steps
             self._feedback.active_path = _path(node)
             self._current.goal_handle.publish_feedback(self._feedback)
-
-
-def _as_msg(decision: Decision | None) -> DecisionMsg:
-    if isinstance(decision, Think):
-        return DecisionMsg(kind=DecisionMsg.THINK, thought=decision.thought)
-    if isinstance(decision, Act):
-        return DecisionMsg(kind=DecisionMsg.ACT, skill=decision.skill)
-    if isinstance(decision, Ask):
-        return DecisionMsg(kind=DecisionMsg.ASK, question=decision.question)
-    if decision is None:
-        return DecisionMsg()
-    flow = str(decision.control_flow)
-    return DecisionMsg(kind=DecisionMsg.EXPAND, control_flow=flow, subgoals=list(decision.subgoals))
-
-
-def _in_a_line(msg: DecisionMsg, text: str) -> str:
-    if msg.kind == DecisionMsg.EXPAND:
-        return f"Expand: {msg.control_flow} of {'; '.join(msg.subgoals)}"
-    return " ".join(text.split())
 
 
 def _path(node: GoalNode) -> list[str]:

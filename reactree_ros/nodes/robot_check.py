@@ -16,7 +16,7 @@ from rclpy.action import ActionClient, get_action_names_and_types
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 
-from reactree_ros.diagnosis import Diagnosis, Level
+from reactree_ros.doctor.diagnosis import Diagnosis, Level
 from reactree_ros.errors import UserError
 from reactree_ros.household.rules import Skill
 from reactree_ros.nodes import steady

@@ -11,10 +11,10 @@ from action_msgs.srv import CancelGoal
 from rclpy.action import ActionClient
 from rclpy.node import Node
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import RESTARTED, Calls, ServerLost, Waiting, settled
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.pending import Pending
 
 #: How often a goal that does not stop is told so again, in seconds.
 INSISTENCE = 1.0

@@ -13,6 +13,7 @@ from action_msgs.msg import GoalStatus
 from rclpy.node import Node
 from rosidl_runtime_py.convert import message_to_ordereddict
 
+from reactree_ros.background.pending import Pending, asked, pass_on
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import ONE_HAND, WAH_NL
 from reactree_ros.household.rules import Skill
@@ -39,7 +40,6 @@ from reactree_ros.nodes.robot_goals import ActionOf, Rejected, Server, ServiceOf
 from reactree_ros.nodes.robot_perception import Perception
 from reactree_ros.nodes.robot_topics import Battery
 from reactree_ros.nodes.waiting import Wake
-from reactree_ros.pending import Pending, asked, pass_on
 from reactree_ros.robot.config import RobotConfig, SkillEntry, Verb, error_code
 from reactree_ros.robot.map_file import load_map
 from reactree_ros.robot.poses import Pose

@@ -21,12 +21,12 @@ from rclpy.task import Future
 from reactree_interfaces.action import AskPerson
 from unique_identifier_msgs.msg import UUID
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import ask, settled
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.waiting import Wake
-from reactree_ros.pending import Pending
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, is_stop
 
 #: Name of the action, below the name of the asking node.

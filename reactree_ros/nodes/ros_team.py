@@ -9,10 +9,10 @@ from typing import Any
 from rclpy.node import Node
 from reactree_interfaces.srv import ResetWorld
 
+from reactree_ros.background.pending import Pending, mapped, settle_as
 from reactree_ros.nodes.adapters import RosWorld
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.pending import Pending, mapped, settle_as
 from reactree_ros.world.multi_robot import with_teammates
 from reactree_ros.world.port import Household, Score, World
 from reactree_ros.world.wrappers import WorldWrapper

@@ -8,10 +8,11 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from reactree_ros.llm.engine_settings import AnsweringLimits
+from reactree_ros.llm.spec import MODELS
 from reactree_ros.planners.spec import planner
-from reactree_ros.registry import MODELS, WORLDS
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.settings import Settings
 from reactree_ros.tree.options import RunOptions
+from reactree_ros.world.spec import WORLDS
 
 #: The planner if none is named and the language model was trained for none.
 PLANNER = "reactree"

@@ -73,10 +73,10 @@ class ShownTree(GrowingTree, py_trees_ros.trees.BehaviourTree):
         self._counted = False  # whether this tick has statistics
         self._sent = self._cost = 0.0  # time and duration of the last snapshot, in seconds
 
-    def setup(self, **kwargs: Any) -> None:  # type: ignore[override]  # py_trees_ros needs no timeout here
+    def setup(self, *given: Any, **kwargs: Any) -> None:
         """Make the endpoints; snapshots are sent from now on (py_trees_ros 2.5 sends one here)."""
         self.statistics = Statistics()
-        super().setup(**kwargs)
+        super().setup(*given, **kwargs)
 
     def clear(self) -> None:
         """Stop and remove everything under the root."""

@@ -18,9 +18,9 @@ from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import SkillEnded
 from unique_identifier_msgs.msg import UUID
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import RESTARTED, ask, settled
-from reactree_ros.pending import Pending
 from reactree_ros.world.port import WorldError
 
 #: How long a skill lasts before its result is asked for, too, in seconds; a bridge keeps results for 1 s.

@@ -11,6 +11,7 @@ from rclpy.node import Node
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import SkillEnded
 
+from reactree_ros.background.pending import Pending, asked, mapped
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.action_server import ActionServer
 from reactree_ros.nodes.messages import OUTCOME_CODES
@@ -18,7 +19,6 @@ from reactree_ros.nodes.observation_topic import ObservationTopic
 from reactree_ros.nodes.ros_person import DISCOVERY, HINT, RosPerson
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.nodes.world_host import WorldHost
-from reactree_ros.pending import Pending, asked, mapped
 from reactree_ros.person.port import Answer, Question, approves, quoted
 from reactree_ros.world.port import Observation, Outcome, WorldError
 from reactree_ros.world.wrappers import refusal

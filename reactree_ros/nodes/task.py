@@ -11,7 +11,9 @@ from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.srv import ResetWorld
 
 from reactree_ros.agent.budget import LIMITS
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.episode.going_on import WayBack
 from reactree_ros.errors import UserError
 from reactree_ros.llm.trained import as_trained
 from reactree_ros.nodes import steady
@@ -19,15 +21,13 @@ from reactree_ros.nodes.adapters import Introduction
 from reactree_ros.nodes.record_topic import RecordTopic
 from reactree_ros.nodes.settings import PLANNER, TaskSettings
 from reactree_ros.nodes.waiting import Awaited
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import AgentNodeSettings, Planner, planner
-from reactree_ros.record.going_on import WayBack
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import Event
+from reactree_ros.record.verdict import EpisodeEnd, verdict_of
 from reactree_ros.record.writer import RecordFile
 from reactree_ros.run_spec import RunSpec, surroundings
 from reactree_ros.tree.options import RunOptions, TreeOptions
-from reactree_ros.verdict import EpisodeEnd, verdict_of
 from reactree_ros.view.steering import Steering
 
 #: Error codes of ExecuteTask.action by how an episode ended; what is not here is a result, not an error.

@@ -13,6 +13,8 @@ from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.srv import ResetWorld
 
 from reactree_ros.assembly import assemble
+from reactree_ros.background.pending import Pending
+from reactree_ros.episode.going_on import WayBack, resumed, stop_of
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModelError
 from reactree_ros.llm.trained import strange
@@ -37,12 +39,10 @@ from reactree_ros.nodes.task_control import TaskControl
 from reactree_ros.nodes.task_memory import TaskMemory
 from reactree_ros.nodes.task_queue import TaskQueue
 from reactree_ros.nodes.waiting import Waker
-from reactree_ros.pending import Pending
-from reactree_ros.record.going_on import WayBack, resumed, stop_of
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import household_to_dict
+from reactree_ros.record.verdict import EpisodeEnd
 from reactree_ros.run_spec import RunSpec, surroundings
-from reactree_ros.verdict import EpisodeEnd
 from reactree_ros.view.steering import Steering
 from reactree_ros.world.port import WorldError
 

@@ -16,7 +16,7 @@ from reactree_ros.nodes.action_server import ActionServer
 from reactree_ros.nodes.reporter import id_of
 from reactree_ros.nodes.task import CANCELED, SHUTDOWN, STOPPED, Task, asked_for
 from reactree_ros.nodes.task_queue import TaskQueue
-from reactree_ros.verdict import Judgement
+from reactree_ros.record.verdict import Judgement
 from reactree_ros.world.port import WorldError
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from rclpy.node import Node
 from rclpy.task import Future, Task
 
-from reactree_ros.pending import Pending
+from reactree_ros.background.pending import Pending
 
 T = TypeVar("T")
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from reactree_ros.background.pending import Pending, asked
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.settings import BridgeSettings
-from reactree_ros.pending import Pending, asked
 from reactree_ros.world.port import World
 from reactree_ros.world.skill_policy import SkillPolicy, Verdict, load_policy
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit

@@ -11,12 +11,12 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from reactree_interfaces.srv import AvailableSkills, DescribeHousehold, EvaluateGoal, Observe, ResetWorld
 
+from reactree_ros.background.pending import Pending, asked
+from reactree_ros.background.worker import Worker
 from reactree_ros.nodes.messages import as_json, household_to_msg
 from reactree_ros.nodes.observation_topic import ObservationTopic
 from reactree_ros.nodes.waiting import Waker
 from reactree_ros.nodes.world_host import WorldHost
-from reactree_ros.pending import Pending, asked
-from reactree_ros.worker import Worker
 from reactree_ros.world.port import Observation, World
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reactree_ros.pending import Pending, asked, give_up_after, mapped
+from reactree_ros.background.pending import Pending, asked, give_up_after, mapped
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, approves, quoted
 
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.pending import Pending
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, is_stop
 
 

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from reactree_ros.pending import Pending
+from reactree_ros.background.pending import Pending
 
 #: The longest that a model is told of what a person says, in characters.
 LONGEST = 500

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from reactree_ros.agent.text import in_one_line
 from reactree_ros.errors import UserError
 from reactree_ros.person.desk import Desk, Open
 from reactree_ros.person.port import approves
-from reactree_ros.view.words import in_one_line
 
 #: How often is looked for questions, in seconds.
 PERIOD = 0.1

@@ -11,7 +11,8 @@ from reactree_ros.tree.context import RunContext
 def flat_abilities(context: RunContext, settings: AgentNodeSettings) -> Abilities:
     """Return what an agent node can do that does not expand, with the household's example of such a node."""
     names = ("react_wm", "react") if context.working_memory is not None else ("react",)
-    return Abilities((), 0, fixed_example(context.household, *names), settings.break_rounds, settings.questions)
+    examples = fixed_example(context.household, *names)
+    return Abilities((), 0, examples, settings.break_rounds, settings.questions, more=settings.kinds)
 
 
 def react(instruction: str, context: RunContext, settings: AgentNodeSettings) -> AgentNode:

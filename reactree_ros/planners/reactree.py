@@ -65,6 +65,7 @@ def reactree(instruction: str, context: RunContext, settings: ReactreeSettings) 
         settings.break_rounds,
         questions=settings.questions,
         re_expand=settings.re_expand,
+        more=settings.kinds,
     )
     return AgentNode(instruction, context, abilities)
 

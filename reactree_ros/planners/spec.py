@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from reactree_ros.agent.kinds import DECISIONS
 from reactree_ros.errors import UserError
 from reactree_ros.memory.search import SearchMemory
-from reactree_ros.plugins import Spec
-from reactree_ros.registry import PLANNERS
-from reactree_ros.settings import Settings, did_you_mean, reaching, read_settings
+from reactree_ros.plugins import Registry, Spec
+from reactree_ros.plugins.settings import Harmless, Settings, did_you_mean, plain, reaching, read_settings
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 
@@ -37,10 +37,28 @@ class AgentNodeSettings(PlannerSettings):
     questions: int = Field(
         default=0, ge=0, description="questions that a person may be asked in a run, by `Ask:`; 0: nobody is asked"
     )
+    more_decisions: Annotated[str, Harmless(plain)] = Field(
+        default="", description="further kinds of decision that nodes may take, by name, joined by +, e.g. of a plug-in"
+    )
     search_memory: bool = Field(
         default=False,
         description="tell nodes which places were searched, by whom and in which order, and which were not; of NAME_wm",
     )
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The names in ``more_decisions``."""
+        return tuple(filter(None, self.more_decisions.split("+")))
+
+    @field_validator("more_decisions")
+    @classmethod
+    def _known(cls, names: str) -> str:
+        for name in filter(None, names.split("+")):
+            try:
+                DECISIONS.get(name)
+            except UserError as error:
+                raise ValueError(str(error)) from error
+        return names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +74,9 @@ class PlannerSpec(Spec):
     build: Callable[[str, RunContext, Any], GoalNode]
     settings: type[Settings] = PlannerSettings
     remembers: bool = False
+
+
+PLANNERS: Registry[PlannerSpec] = Registry("planner", "reactree_ros.planners", PlannerSpec, first=("reactree", "react"))
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from reactree_ros.agent.turns import DECISION_FIELDS
-from reactree_ros.read_back import LARGEST_FILE, LONGEST_LINE, check_values, parse_json, problem_of, shown
+from reactree_ros.agent.turns import kind_in
+from reactree_ros.files.read_back import LARGEST_FILE, LONGEST_LINE, check_values, parse_json, problem_of, shown
 from reactree_ros.record.events import CHECKS, STATUSES
 from reactree_ros.record.schema import SCHEMA, Event
 
@@ -163,13 +163,16 @@ class Check:
             self._turn(turn)
 
     def _decision(self, event: Event) -> bool:
-        for name, beside in DECISION_FIELDS.items():
-            if name in event:
-                for one in beside:
-                    if one not in event:
-                        raise ValueError(f"is no decision: {one} lacks")
-                return True
-        return False
+        kind = kind_in(event)
+        if kind is None:
+            return False
+        if missing := [name for name in kind.recorded_fields() if name not in event]:
+            raise ValueError(f"is no decision: {missing[0]} lacks")
+        try:
+            kind.from_dict(event)
+        except ValueError as error:
+            raise ValueError(f"{kind.name}: {error}") from None
+        return True
 
     def _decided(self, event: Event) -> None:
         if not self._decision(event):

@@ -14,7 +14,7 @@ from pydantic import Field, GetCoreSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import NotRequired, TypedDict
 
-from reactree_ros.agent.control_flow import flow_of, known_flows
+from reactree_ros.agent.control_flow import known_flows
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.turns import About
 from reactree_ros.memory.experience import End
@@ -39,23 +39,6 @@ class _OneOf:
         if isinstance(kind, enum.EnumMeta):
             return core_schema.literal_schema([one.value for one in kind])
         return core_schema.literal_schema(list(kind if isinstance(kind, tuple) else kind()))
-
-
-class _Said:
-    """A text that can be read."""
-
-    def __init__(self, read: Callable[[str], object]) -> None:
-        self._read = read
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._check, core_schema.str_schema())
-
-    def _check(self, text: str) -> str:
-        try:
-            self._read(text)
-        except ValueError as error:
-            raise ValueError("should be one of " + str(error).rpartition("use one of ")[2]) from error
-        return text
 
 
 def _flows() -> tuple[str, ...]:
@@ -83,22 +66,12 @@ class Timed(TypedDict):
 
 
 class Turn(TypedDict, total=False):
-    """A turn, or a decision: which fields belong together is looked at by the reader."""
+    """A turn, or a decision, whose fields its kind declares: the reader looks at them."""
 
     told: Text
     about: Annotated[str, _OneOf(About)]
     said: Text
     saw: Text
-    think: Text
-    act: Text
-    ask: Text
-    expand: Annotated[str, _Said(flow_of)]
-    subgoals: list[Text]
-    begin_subgoal: Text
-    subgoal: Text
-    summarise: Text
-    summary: Text
-    write_code: Text
 
 
 class Named(TypedDict):
@@ -253,6 +226,7 @@ class MaySay(TypedDict):
     free: NotRequired[bool]
     control_flows: NotRequired[list[Annotated[str, _FLOW]]]
     questions: NotRequired[Count]
+    more: NotRequired[list[Text]]
     options: NotRequired[list[Text]]
     stops: NotRequired[list[Text]]
 

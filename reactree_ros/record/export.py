@@ -11,12 +11,12 @@ from typing import Any
 
 from reactree_ros.agent.turns import About, Said, Told, Turn, is_closed, render
 from reactree_ros.errors import UserError
+from reactree_ros.files.whole_file import whole_folder, write_whole
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.port import prompt_text
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.record.moment import Moment, Request
 from reactree_ros.record.reader import Record
-from reactree_ros.whole_file import whole_folder, write_whole
 
 
 def experiences_of(moment: Moment) -> list[Experience]:

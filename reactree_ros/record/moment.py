@@ -11,7 +11,7 @@ from reactree_ros.agent.turns import Turn, turn_from_dict
 from reactree_ros.llm.port import Reply
 from reactree_ros.record.reader import RecordError
 from reactree_ros.record.schema import Event, reply_from_dict, seen_from_dict, skills_after
-from reactree_ros.verdict import Verdict, verdict_of
+from reactree_ros.record.verdict import Verdict, verdict_of
 
 
 @dataclass

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from reactree_ros.errors import UserError
-from reactree_ros.read_back import LONGEST_LINE
+from reactree_ros.files.read_back import LONGEST_LINE
 from reactree_ros.record.checking import Check, NoRecord
 from reactree_ros.record.schema import Event
 

@@ -16,10 +16,12 @@ from operator import ne
 from typing import Any
 
 from reactree_ros.agent.control_flow import ControlFlow
-from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Said, Turn, turn_from_dict, turn_to_dict
+from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
@@ -31,7 +33,6 @@ from reactree_ros.llm.port import (
     Reply,
 )
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.secrecy import redacted
 from reactree_ros.tree.failure import FailureKind, GaveUp, Held, MemoryGone, failure_of
 from reactree_ros.world.port import WorldError
 from reactree_ros.world.spec import check_prompts
@@ -64,8 +65,9 @@ def turns_to_list(turns: Sequence[Turn]) -> list[dict[str, Any]]:
 def may_say_to_dict(may_say: MaySay) -> Event:
     """Return what a reply is held to; of the skills, which ``skills`` events tell, only how many there are."""
     if isinstance(may_say, DecisionGrammar):
-        questions = {} if may_say.questions is None else {"questions": may_say.questions}
-        return {**_skills("decision", may_say), "control_flows": _flows(may_say.control_flows), **questions}
+        more: Event = {} if may_say.questions is None else {"questions": may_say.questions}
+        more |= {"more": list(may_say.more)} if may_say.more else {}
+        return {**_skills("decision", may_say), "control_flows": _flows(may_say.control_flows), **more}
     if isinstance(may_say, SubgoalGrammar):
         return _skills("subgoal", may_say)
     if isinstance(may_say, Choice):

@@ -15,16 +15,18 @@ from functools import cache
 from importlib import metadata
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
+from py_trees.trees import BehaviourTree
 
 from reactree_ros.agent.control_flow import flow_over
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.observation import Observation
-from reactree_ros.agent.turns import About, Prompt, Said, Told, Turn, decision_to_dict, turn_to_dict
+from reactree_ros.agent.turns import About, Prompt, Said, Told, Turn, turn_to_dict
 from reactree_ros.errors import UserError
+from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.planners.spec import Planner
 from reactree_ros.record.checking import ALL_PICTURES, LARGEST_PICTURE
@@ -41,16 +43,12 @@ from reactree_ros.record.schema import (
     skills_difference,
     turns_to_list,
 )
-from reactree_ros.secrecy import without_credentials
 from reactree_ros.tree.agent_node import AgentNode
-from reactree_ros.tree.context import Call, Listener
+from reactree_ros.tree.context import Call, Listener, RunContext
 from reactree_ros.tree.failure import Failure
 from reactree_ros.tree.flows.parallel import Parallel
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.skill_leaf import SkillLeaf
-
-if TYPE_CHECKING:
-    from reactree_ros.episode import Episode, EpisodeResult
 
 _log = logging.getLogger(__name__)
 _JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False)
@@ -134,6 +132,17 @@ class RecordFile:
         self._file.close()
 
 
+class Recorded(Protocol):
+    """What a record has to know of an episode."""
+
+    instruction: str
+    task_id: int | None
+    task_name: str
+    context: RunContext
+    root: GoalNode
+    tree: BehaviourTree
+
+
 class Recorder(Listener):
     """Makes the events of one run's record from what happens; see ``docs/reference/record.md``.
 
@@ -176,9 +185,9 @@ class Recorder(Listener):
         self._counted: list[int] = []
         self._pictures = 0  # bytes of those that are recorded
         self._leaves_out = False
-        self._episode: Episode | None = None
+        self._episode: Recorded | None = None
 
-    def begin(self, episode: Episode, planner: object) -> None:
+    def begin(self, episode: Recorded, planner: object) -> None:
         """Write what the run is, and the tree that it begins with."""
         self._episode, context = episode, episode.context
         self._options = context.options.model_dump(mode="json")
@@ -217,7 +226,7 @@ class Recorder(Listener):
         self._write({"e": "interrupted", "in_tick": True} if in_tick else {"e": "interrupted"})
         self._flush()
 
-    def end(self, result: EpisodeResult, failures: Sequence[Failure]) -> None:
+    def end(self, result: Any, failures: Sequence[Failure]) -> None:
         """Write what came of the run; the record's last event."""
         assert self._episode is not None  # it has begun
         self._episode.tree.post_tick_handlers.remove(self._after_tick)
@@ -330,7 +339,7 @@ class Recorder(Listener):
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
         """See :meth:`Listener.decided`."""
-        self._write({"e": "decided", "node": self._numbers[node], **decision_to_dict(decision), **self._counts(node)})
+        self._write({"e": "decided", "node": self._numbers[node], **decision.as_dict(), **self._counts(node)})
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
         """See :meth:`Listener.refused`."""

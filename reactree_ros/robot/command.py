@@ -13,12 +13,13 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.opening import no_ros
-from reactree_ros.diagnosis import Level
+from reactree_ros.cli.commands import over_ros
+from reactree_ros.doctor.diagnosis import Level
 from reactree_ros.errors import UserError
-from reactree_ros.whole_file import write_whole
+from reactree_ros.files.whole_file import write_whole
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after a robot's map and configuration.")
+AFTER = "house"
 HEADER = "# The semantic map of {source}, made by `reactree robot map --from {kind}`. Metres; yaw in radians.\n"
 
 
@@ -83,11 +84,8 @@ def robot_check(
 
     Nothing moves. Exit code 0 only if nothing is wrong, else 1.
     """
-    try:
-        from reactree_ros.nodes.robot_check import check_robot
-    except ImportError as error:
-        raise no_ros(error, "reactree robot check") from error
-    found = check_robot(config, patience=patience, namespace=namespace, args=[])
+    there = over_ros("robot_check", "reactree robot check")
+    found = there.check_robot(config, patience=patience, namespace=namespace, args=[])
     table = Table(*(Column(name, overflow="fold") for name in ("what", "", "found", "how to mend it")), box=None)
     for one in found:
         table.add_row(*(Text(text) for text in (one.what, one.level.value, one.said, one.remedy)))

@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
 
-from reactree_ros import read_back
 from reactree_ros.errors import UserError
+from reactree_ros.files import read_back
 from reactree_ros.household.lexicon import correct, look_up
 from reactree_ros.household.vocabulary import Use, class_of_word, properties_of_word
+from reactree_ros.plugins.settings import fault_of, or_nearest
 from reactree_ros.robot.poses import Pose, surrounds
-from reactree_ros.settings import fault_of, or_nearest
 
 Property = Literal["GRABBABLE", "SURFACES", "CONTAINERS", "CAN_OPEN", "HAS_SWITCH"]
 #: What can be done with things that stay where they are; a map has no use for one with which none of it can be.

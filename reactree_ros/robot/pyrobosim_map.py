@@ -11,10 +11,10 @@ from typing import Any
 
 from reactree_ros.errors import UserError
 from reactree_ros.household.vocabulary import class_of_word
-from reactree_ros.installation import check_modules
+from reactree_ros.plugins.installation import check_modules
+from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.robot.map_file import Source, map_of, read_yaml
 from reactree_ros.robot.poses import Pose
-from reactree_ros.settings import or_nearest
 
 #: The frame of a world's coordinates.
 FRAME = "map"

@@ -12,8 +12,10 @@ from py_trees.composites import Composite
 
 from reactree_ros.agent.context_window import ContextWindow
 from reactree_ros.agent.control_flow import ControlFlow, wordings
-from reactree_ros.agent.decision import DONE, RECALL, Act, Ask, Decision, Expand, Summarise, Think
+from reactree_ros.agent.decision import OK, RECALL, RETRIEVE, Decision
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.kinds.expand import Expand, normal
+from reactree_ros.agent.kinds.summarise import summarised
 from reactree_ros.agent.parser import MalformedDecision, parse_decision
 from reactree_ros.agent.prompt import Siblings, system_text, task_turn
 from reactree_ros.agent.told import told_failed
@@ -22,8 +24,9 @@ from reactree_ros.llm.port import Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import Failure, FailureKind
-from reactree_ros.tree.goal_node import OK, GoalNode, Grow, Program, Step
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import DEEPEST
+from reactree_ros.tree.program import Grow, Program, Step
 from reactree_ros.tree.skill_leaf import SkillLeaf
 from reactree_ros.tree.tried import tried
 from reactree_ros.world.port import Observation
@@ -49,6 +52,7 @@ class Abilities:
             told by a person.
         questions: How many questions a person may be asked in the whole run.
         re_expand: After how many failed expansions a node decides again; 0: its first expansion's end is its own.
+        more: The names of the further kinds of decision that they may take.
     """
 
     control_flows: tuple[type[ControlFlow], ...]
@@ -57,6 +61,7 @@ class Abilities:
     break_rounds: bool = False
     questions: int = 0
     re_expand: int = 0
+    more: tuple[str, ...] = ()
 
 
 class AgentNode(GoalNode):
@@ -96,7 +101,7 @@ class AgentNode(GoalNode):
         super().__init__(subgoal, context, parent=parent)
         self._abilities = abilities
         self._siblings = siblings
-        self._ancestors: frozenset[str] = frozenset({_normal(subgoal)}) | (
+        self._ancestors: frozenset[str] = frozenset({normal(subgoal)}) | (
             frozenset() if parent is None else parent._ancestors
         )
         self._window = ContextWindow(head=0)
@@ -117,37 +122,30 @@ class AgentNode(GoalNode):
         reply = yield from self._decide()
         for number, said in enumerate(self._read(reply)):
             if number:  # a thought comes with the act or expansion after it
-                self.check_budget()
+                self.requests.check_budget()
                 reply = reply.further()
-            decision = said.decision
-            if isinstance(decision, Expand):
-                reached = yield from self._expand(said, decision, reply)
-                return None if not reached and (yield from self._decides_again(decision)) else reached
-            if isinstance(decision, Act) and decision.ends:
-                self._context.listener.decided(self, decision, reply)
-                self.say(said.text, decision)
-                self.feedback_message = decision.skill
-                return decision.skill == DONE
-            if isinstance(decision, Act):
-                observation = yield from self.act(decision, reply, said.text)
-                self._done.append((decision.skill, observation.text))
-                self._thoughts.clear()
-                yield from self._learn_skills()
-            elif isinstance(decision, Ask):
-                yield from self._put(decision, reply, said.text)
-            elif isinstance(decision, Think):
-                self.think(decision, reply, said.text, answer=self._answer(decision))
+            assert said.decision is not None  # it was read
+            if (reached := (yield from self.taking(said.decision, reply, said.text))) is not None:
+                return reached
         return None
+
+    def do(self, act: Decision) -> Generator[Step, Any, None]:
+        """Take an act and carry its skill out."""
+        observation = yield from self.act(act)
+        self._done.append((act.skill_asked, observation.text))
+        self._thoughts.clear()
+        yield from self._learn_skills()
 
     def begin(self) -> Generator[Step, Any, None]:
         """Look around, find examples, learn what may be done."""
-        context, abilities = self._context, self._abilities
+        context, abilities = self.context, self._abilities
         recall = context.working_memory is not None
         seen = yield from self.look_around()
         observation = replace(seen, text=seen.text + context.team.introduce(self.post.robot))
-        found = yield from self.find_examples()
+        found = yield from self.senses.find_examples()
         asks = self._questions_left() is not None
-        system = system_text(context.household, control_flows=abilities.control_flows, recall=recall, asks=asks)
+        flows, more = abilities.control_flows, abilities.more
+        system = system_text(context.household, control_flows=flows, recall=recall, asks=asks, more=more)
         fixed = abilities.fixed_examples if context.fixed_example else ()
         self.begin_prompt(system, [experience.text for experience in found] or fixed)
         self.add(task_turn(self.subgoal, self._siblings))
@@ -159,7 +157,7 @@ class AgentNode(GoalNode):
 
     def _learn_skills(self) -> Generator[Step, Any, None]:
         skills = yield from self.available_skills()
-        self._skills = (*self.own_actions(), *skills)
+        self._skills = (*self.senses.own_actions(), *skills)
 
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
         """Take in what is to be seen after a hold, and what may be done now."""
@@ -176,24 +174,25 @@ class AgentNode(GoalNode):
 
     # ------------------------------------------------------------------ what was searched
 
-    def act(self, act: Act, reply: Reply, said: str = "") -> Generator[Step, Any, Observation]:
+    def act(self, act: Decision, reply: Reply | None = None, said: str = "") -> Generator[Step, Any, Observation]:
         """Carry a skill out, see :meth:`GoalNode.act`; search memory takes it in and tells what was searched."""
         observation = yield from super().act(act, reply, said)
-        context, robot = self._context, self.post.robot.name
+        context, robot = self.context, self.post.robot.name
         memory, search = context.working_memory, context.search
         if memory is None or search is None:
             return observation
-        if not act.asks_memory:
-            told = search.did(act.skill, observation, robot=robot, step=context.budget.steps)
+        skill = act.skill_asked
+        if not skill.startswith((RECALL, RETRIEVE)):
+            told = search.did(skill, observation, robot=robot, step=context.budget.steps)
         else:
-            told = None if memory.sightings(act.skill.removeprefix(RECALL)) else search.of_all(robot=robot)
+            told = None if memory.sightings(skill.removeprefix(RECALL)) else search.of_all(robot=robot)
         if told is not None:
             self.add(told)
         return observation
 
     def _tell_searched_here(self) -> None:
         """Tell what was searched in the room that the robot is in, where anything was."""
-        robot, search = self.post.robot, self._context.search
+        robot, search = self.post.robot, self.context.search
         if search is not None and (told := search.of_room(robot.room or None, robot=robot.name)) is not None:
             self.add(told)
 
@@ -201,21 +200,22 @@ class AgentNode(GoalNode):
 
     def prompt(self) -> Sequence[Turn]:
         """Return the prompt: all of its turns, or, where they have grown long, a summary of the older ones."""
-        return Prompt(self._prompt_start, self._window.shown(self.turns))
+        return Prompt(self.requests.start, self._window.shown(self.turns))
 
     def _decide(self) -> Generator[Step, Any, Reply]:
         limit = self._abilities.summarise_after
         if limit:
-            until = self._window.excess(self.turns, limit=limit, count=self._context.count_tokens)
+            until = self._window.excess(self.turns, limit=limit, count=self.context.count_tokens)
             if until is not None:
                 yield from self._summarise(until)
-        self.hear()
+        self.dialogue.hear()
         return (yield from self.ask(self._grammar))
 
     def _grammar(self) -> DecisionGrammar:
-        free = self._context.household.free_skills
-        flows, questions = self._abilities.control_flows, self._questions_left()
-        return DecisionGrammar(self._offered(), flows, free=free, questions=questions)
+        free = self.context.household.free_skills
+        abilities, questions = self._abilities, self._questions_left()
+        flows, more = abilities.control_flows, abilities.more
+        return DecisionGrammar(self._offered(), flows, free=free, questions=questions, more=more)
 
     def _offered(self) -> Sequence[str]:
         """Return what may be done, without what would bring nothing new where that is left out."""
@@ -224,36 +224,35 @@ class AgentNode(GoalNode):
 
     def _questions_left(self) -> int | None:
         """Return how many questions may still be asked; None where nobody can be asked."""
-        if self._context.person is None or not self._abilities.questions:
+        if self.context.person is None or not self._abilities.questions:
             return None
-        return max(0, self._abilities.questions - self._context.budget.questions)
+        return max(0, self._abilities.questions - self.context.budget.questions)
 
     def _summarise(self, until: int) -> Generator[Step, Any, None]:
         """Let a summary stand for the older turns in the prompt; it is told as a thought."""
         last = next(turn.text for turn in reversed(self.turns[:until]) if isinstance(turn, Saw))
         trajectory = self._window.trajectory(self.turns, until)
-        summary, reply = yield from self.summarise(trajectory, self.subgoal, otherwise=last)
+        summary, reply = yield from self.requests.summarise(trajectory, self.subgoal, otherwise=last)
         self._window.hide(until, summary)
         if reply is not None:
-            self._context.budget.count_decision()
-            self._context.listener.decided(self, Summarise(f"So far: {summary}", summary), reply)
+            told = summarised(f"So far: {summary}", summary)
+            self.context.budget.count(told.counted)
+            self.context.listener.decided(self, told, reply)
 
-    def _answer(self, thought: Think) -> str:
+    def answer_to(self, thought: str) -> str:
         """Return what follows a thought: ``OK.``, or, where the node has had it since it last did something, that."""
-        had = _normal(thought.thought)
+        had = normal(thought)
         again = had in self._thoughts
         self._thoughts.add(had)
-        return REPEATED if again and self._context.options.answer_repeats else OK
+        return REPEATED if again and self.context.options.answer_repeats else OK
 
     def _read(self, reply: Reply) -> Sequence[Said]:
         """Return what a reply is taken for; nothing where it is refused, which the model is told."""
-        if self._context.options.plain_reading:
+        if self.context.options.plain_reading:
             return self._plainly(reply)
         said = self.decisions(reply, self._grammar())
         decision = said[-1].decision if said else None
-        objection = self._objection(decision) if isinstance(decision, Expand) else ""
-        if isinstance(decision, Ask) and (answer := self._context.answers.get(decision.question.casefold())):
-            objection = f"That was asked already; the answer was {answer}."
+        objection = "" if decision is None else decision.objection(self)
         if objection:
             self.refuse(reply.text.strip("\n"), objection, decision)
             return ()
@@ -265,25 +264,26 @@ class AgentNode(GoalNode):
         decision: Decision | None = None
         if not objection:
             try:
-                decision = parse_decision(text, keep_and=True)
+                decision = parse_decision(text, self._grammar(), keep_and=True)
             except MalformedDecision as error:
                 objection = str(error)
-        if isinstance(decision, Expand):
-            objection = self._objection(decision)
-        elif (
-            isinstance(decision, Act)
-            and self._context.options.refuse_unavailable
-            and decision.skill not in self._offered()
-        ):
-            objection = f"'{decision.skill}' is not among the skills that are available now."
+        if decision is not None:
+            objection = decision.objection(self)
+            skill = decision.skill_asked
+            if skill and self.context.options.refuse_unavailable and skill not in self._offered():
+                objection = f"'{skill}' is not among the skills that are available now."
         if objection:
             self.refuse(text, objection, decision)
             return ()
         return [Said(text, decision)]
 
-    def _objection(self, expand: Expand) -> str:
+    def answered(self, question: str) -> str:
+        """Return what a question was answered with before, whichever node asked it; empty if it was not asked."""
+        return self.context.answers.get(question.casefold(), "")
+
+    def objection_to(self, expand: Expand) -> str:
         """Say why an expansion must not grow; empty where it may."""
-        options, allowed = self._context.options, self._abilities.control_flows
+        options, allowed = self.context.options, self._abilities.control_flows
         if type(expand.control_flow) not in allowed:
             names = wordings(allowed) or "none"
             return f"The control flow '{expand.control_flow}' is not allowed here; allowed: {names}."
@@ -294,38 +294,35 @@ class AgentNode(GoalNode):
             return f"The tree is {self.depth} deep and must not grow beyond {deepest}."
         if options.refuse_recursion:
             for subgoal in expand.subgoals:
-                if _normal(subgoal) in self._ancestors:
+                if normal(subgoal) in self._ancestors:
                     return f"The subgoal '{subgoal}' is being worked on already; name smaller ones."
-        if any(_is_the_same(expand, failed) for failed in self._failed_expansions):
+        if any(expand.is_the_same(failed) for failed in self._failed_expansions):
             return "You have expanded like this before, and it failed; do something else."
         return ""
 
-    def _put(self, ask: Ask, reply: Reply, said: str) -> Generator[Step, Any, None]:
+    def put(self, question: str) -> Generator[Step, Any, None]:
         """Put a question to the person; what comes of it is told."""
-        self._context.budget.count_decision()
-        self._context.listener.decided(self, ask, reply)
-        self.say(said, ask)
-        answer = yield from self.ask_person(ask.question)
+        answer = yield from self.dialogue.ask(question)
         self.tell(answer if self._questions_left() else f"{answer} {NO_MORE}", About.PERSON)
         self._thoughts.clear()
 
     # ------------------------------------------------------------------ expanding
 
-    def _expand(self, said: Said, expand: Expand, reply: Reply) -> Program:
-        """Grow agent nodes for the subgoals; the node's end is theirs."""
+    def grow(self, expand: Expand) -> Generator[Step, Any, bool | None]:
+        """Grow agent nodes for the subgoals; the node's end is theirs, unless it decides again after they failed."""
         siblings = Siblings(self.subgoal, expand.control_flow, expand.subgoals)
         children = [self.child(subgoal, siblings) for subgoal in expand.subgoals]
-        expansion = expand.control_flow.over(self, children)
-        return (yield from self.expand(said.text, expand, reply, expansion))
+        reached = yield from self.expand(expand, expand.control_flow.over(self, children))
+        return None if not reached and (yield from self._decides_again(expand)) else reached
 
     def child(self, subgoal: str, siblings: Siblings | None = None) -> AgentNode:
         """Make an agent node that can grow under this one."""
-        return AgentNode(subgoal, self._context, self._abilities, siblings=siblings, parent=self)
+        return AgentNode(subgoal, self.context, self._abilities, siblings=siblings, parent=self)
 
     def _decides_again(self, failed: Expand) -> Generator[Step, Any, bool]:
         """Say whether it decides again after an expansion that failed; then it was told of that, and looks around."""
         assert self.failure is not None  # the expansion failed
-        over = self.failure.ends_the_tree or self._context.budget.reached() is not None
+        over = self.failure.ends_the_tree or self.context.budget.reached() is not None
         if over or len(self._failed_expansions) >= self._abilities.re_expand:
             return False
         self._failed_expansions.append(failed)
@@ -333,7 +330,7 @@ class AgentNode(GoalNode):
         self.end, self.failure, self.feedback_message = None, None, ""
         self.add(told_failed([tried(child) for child in expansion.children]))
         told = len(self.turns)
-        yield from self.hold()
+        yield from self.senses.hold()
         if len(self.turns) == told:  # it had not to wait, which has it look around
             self.see((yield from self.look_around()))
         self._tell_searched_here()
@@ -342,11 +339,9 @@ class AgentNode(GoalNode):
         yield from self._learn_skills()
         return True
 
-    def expand(self, said: str, expand: Expand, reply: Reply, expansion: Composite) -> Program:
-        """Let a composite of goal nodes grow; the node's end is theirs."""
-        self._context.budget.count_decision()
-        self._context.listener.decided(self, expand, reply)
-        self.say(said, expand)
+    def expand(self, expand: Expand, expansion: Composite, reply: Reply | None = None) -> Program:
+        """Take an expansion, and let a composite of goal nodes grow; the node's end is theirs."""
+        self.take(expand, reply)
         status: Status = yield Grow(expansion)
         self.end = End.EXPAND
         self.feedback_message = expansion.feedback_message or f"{expansion.name} ended in {status.value.lower()}"
@@ -372,15 +367,6 @@ def fruitless(done: Iterable[tuple[str, str]]) -> set[str]:
     return again
 
 
-def _is_the_same(one: Expand, other: Expand) -> bool:
-    """Whether two expansions come to the same: the order of subgoals counts in a sequence only."""
-    mine, others = list(map(_normal, one.subgoals)), list(map(_normal, other.subgoals))
-    if len(mine) == 1:
-        return mine == others
-    ordered = one.control_flow.ordered
-    return one.control_flow == other.control_flow and (mine == others if ordered else sorted(mine) == sorted(others))
-
-
 def _kind_of_failure(expansion: Behaviour) -> FailureKind:
     """Return the kind of failure of an expansion: that of the goal node in it that failed last."""
     for child in reversed(expansion.children):
@@ -388,7 +374,3 @@ def _kind_of_failure(expansion: Behaviour) -> FailureKind:
             failure = child.failure if isinstance(child, GoalNode) else None
             return _kind_of_failure(child) if failure is None else failure.kind
     return FailureKind.GAVE_UP
-
-
-def _normal(goal: str) -> str:
-    return " ".join(goal.lower().removeprefix("and ").split()).rstrip(".")

@@ -15,7 +15,7 @@ from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from reactree_ros.pending import Pending, give_up_after
+from reactree_ros.background.pending import Pending, give_up_after
 from reactree_ros.world.port import Observation, Outcome, Use, World
 
 T = TypeVar("T")

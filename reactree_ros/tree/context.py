@@ -14,18 +14,18 @@ from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.turns import Said, Turn
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.episodic import approximate_tokens
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.search import SearchMemory
 from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.pending import Pending
 from reactree_ros.person.port import Person
-from reactree_ros.tree.failure import Failure, FailureKind
+from reactree_ros.tree.failure import Failure, FailureKind, RobotLost
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.team import Robot, Team
-from reactree_ros.world.port import GONE, Observation, World
+from reactree_ros.world.port import GONE, Observation, World, WorldError
 
 if TYPE_CHECKING:
     from reactree_ros.tree.goal_node import GoalNode
@@ -198,6 +198,17 @@ class RunContext:
             for seen in held:
                 self.working_memory.forget(seen.word, seen.instance)
         return [self.household.name_of(seen.word, seen.instance) for seen in held]
+
+    def loss(self, robot: Robot, error: Exception) -> Exception:
+        """Return what is raised when a robot failed: its loss if another one is left, else the failure itself."""
+        if not isinstance(error, WorldError) or self.team.alone:
+            return error
+        robot.lose(str(error) or type(error).__name__)
+        if not self.team.left:
+            return error
+        held = self.forget_held(robot)
+        lost = f"; what it held is lost with it: {', '.join(held)}" if held else ""
+        return RobotLost(f"{robot.name} is gone: {robot.gone.rstrip('.')}{lost}")
 
     def recall(self, word: str, robot: Robot) -> str:
         """Answer a robot from working memory, which first forgets what is lost with robots that are gone."""

@@ -6,8 +6,8 @@ import enum
 from dataclasses import dataclass
 
 from reactree_ros.agent.budget import Limit
+from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.port import InvalidReply, LanguageModelError, PromptTooLong
-from reactree_ros.secrecy import redacted
 from reactree_ros.world.port import WorldError
 
 
@@ -44,6 +44,14 @@ class MemoryGone(Exception):
 
 class Held(Exception):
     """The run is held, which broke off what a goal node waited for, or lasts too long; the message says why."""
+
+
+class BrokenOff(Held):
+    """What a program waits for was cancelled, because the run is held."""
+
+
+class RobotLost(BrokenOff):
+    """The robot that was to do what a program waits for is gone; another one goes on."""
 
 
 class LimitReached(Exception):

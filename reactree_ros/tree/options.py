@@ -6,7 +6,7 @@ import enum
 
 from pydantic import Field, model_validator
 
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.settings import Settings
 
 
 class ParallelPolicy(enum.Enum):

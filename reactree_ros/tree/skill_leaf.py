@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 
-from reactree_ros.pending import Pending, asked
+from reactree_ros.background.pending import Pending, asked
 from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.world.port import Observation, Outcome, WorldError
 

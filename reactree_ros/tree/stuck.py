@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from reactree_ros.agent.decision import Act, Decision
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.observation import Observation, Outcome
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.turns import Said

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from py_trees.behaviour import Behaviour
 
 from reactree_ros.agent.observation import Observation, Seen
+from reactree_ros.background.pending import Pending, asked
 from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.pending import Pending, asked
 from reactree_ros.tree.claims import Claimant, ClaimedSkill, Claims
 from reactree_ros.tree.news import News
 from reactree_ros.world.port import GO_TO, Outcome, Use, World

@@ -8,7 +8,8 @@ from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.composites import Selector
 
-from reactree_ros.agent.decision import FAILURE, Act, Think
+from reactree_ros.agent.decision import FAILURE
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.told import ToldFailed, Tried
 from reactree_ros.agent.turns import Said, Saw, Told
@@ -58,7 +59,7 @@ def _last_words(node: GoalNode) -> str:
     Nothing where it did not give up, but was ended.
     """
     *before, last = node.turns or [Told("")]
-    if not isinstance(last, Said) or last.decision != Act(FAILURE):
+    if not isinstance(last, Said) or last.decision is None or last.decision.gist != FAILURE:
         return ""
     seen = ""
     for turn in reversed(before):
@@ -68,6 +69,6 @@ def _last_words(node: GoalNode) -> str:
             return next(one.reason for one in reversed(turn.tried) if one.succeeded is False)
         elif isinstance(turn, Said) and isinstance(turn.decision, Think):
             return turn.decision.thought
-        elif isinstance(turn, Said) and isinstance(turn.decision, Act):
+        elif isinstance(turn, Said) and turn.decision is not None and turn.decision.skill_asked:
             return seen
     return "gave up at once"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from reactree_ros.errors import UserError
-from reactree_ros.installation import install_line
+from reactree_ros.plugins.installation import install_line
 
 
 def check_installed() -> None:

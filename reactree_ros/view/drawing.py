@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from textwrap import wrap
 from xml.sax.saxutils import escape
 
+from reactree_ros.agent.text import in_one_line
 from reactree_ros.errors import UserError
-from reactree_ros.installation import install_line
+from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.moment import Moment, Node
 from reactree_ros.view import words
-from reactree_ros.view.words import in_one_line, sign_of
+from reactree_ros.view.words import sign_of
 
 _COLOURS = {
     "running": "#2563eb",

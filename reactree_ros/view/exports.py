@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from reactree_ros.files.whole_file import whole_folder, write_whole
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.view.drawing import as_dot, as_png, as_svg
 from reactree_ros.view.mcap_file import as_mcap
 from reactree_ros.view.story import as_markdown
-from reactree_ros.whole_file import whole_folder, write_whole
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from reactree_ros.errors import UserError
-from reactree_ros.installation import install_line
+from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.schema import Event
-from reactree_ros.verdict import Judgement, verdict_of
+from reactree_ros.record.verdict import Judgement, verdict_of
 
 #: Levels of Foxglove's log.
 INFO, WARNING, ERROR = 2, 3, 4

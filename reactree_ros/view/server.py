@@ -30,12 +30,13 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from reactree_ros.agent.text import number_of
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.pending import Pending
-from reactree_ros.read_back import LONGEST_LINE, number_of, parse_json
+from reactree_ros.files.read_back import LONGEST_LINE, parse_json
 from reactree_ros.record.reader import Reading, RecordError, read_record
 from reactree_ros.record.schema import Event
-from reactree_ros.verdict import verdict_of
+from reactree_ros.record.verdict import verdict_of
 from reactree_ros.view.exports import EXPORTS, export
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.steering import Helm

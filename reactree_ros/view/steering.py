@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Protocol
 
 from reactree_ros.agent.reading import Unreadable, read, read_choice
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.person.desk import Desk, Open
 
 #: Who answered, where a person said a decision.

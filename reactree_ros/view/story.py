@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from reactree_ros.agent.text import in_one_line, visible
 from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.record.moment import Moment, Node
 from reactree_ros.record.schema import Event
-from reactree_ros.view.words import in_one_line, visible
 
 _COUNTS = ("decisions", "steps", "agent_nodes", "max_depth", "seconds", "message")
 

@@ -10,8 +10,8 @@ from concurrent.futures import CancelledError
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from reactree_ros.pending import Pending
-from reactree_ros.worker import Worker
+from reactree_ros.background.pending import Pending
+from reactree_ros.background.worker import Worker
 from reactree_ros.world.port import Household, Observation, Outcome, Score, Seen, World, WorldError
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class _CannotGoOn(Exception):
 class _Check:
     def __init__(self, world: World, *, seed: int, tries: int, at_once: float, timeout: float) -> None:
         self.problems: list[str] = []
-        self.caller = Worker("check_world")  # so that a call that blocks does not block the check
+        self.caller = Worker("check_world", WorldError)  # so that a call that blocks does not block the check
         self._world = world
         self._seed, self._tries, self._at_once, self._timeout = seed, tries, at_once, timeout
         self._closed = False

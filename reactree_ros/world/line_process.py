@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from reactree_ros.own_python import python_module
+from reactree_ros.background.own_python import python_module
 from reactree_ros.world.port import WorldError
 
 #: How long a process that says no more may take to end, in seconds.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from reactree_ros.pending import Pending, mapped
+from reactree_ros.background.pending import Pending, mapped
 from reactree_ros.world.port import Observation, World
 from reactree_ros.world.wrappers import WorldWrapper
 

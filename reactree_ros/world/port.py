@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
 from reactree_ros.agent.one_skill import more_than_one, plain_skill
-from reactree_ros.pending import Pending
+from reactree_ros.background.pending import Pending
 
 __all__ = [
     "GONE",

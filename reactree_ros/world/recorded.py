@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from reactree_ros.agent.transcript import Transcript
-from reactree_ros.pending import Pending
+from reactree_ros.background.pending import Pending
 from reactree_ros.world.port import Household, Observation, Score, World, WorldError
 
 

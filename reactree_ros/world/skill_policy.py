@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from reactree_ros.agent.household import split_skill
 from reactree_ros.errors import UserError
-from reactree_ros.read_back import read_yaml
-from reactree_ros.settings import did_you_mean, fault_of, nearest
+from reactree_ros.files.read_back import read_yaml
+from reactree_ros.plugins.settings import did_you_mean, fault_of, nearest
 
 #: The number behind a name.
 _INSTANCE = re.compile(r" \(?\d+\)?(?=\s|$)")

@@ -10,9 +10,8 @@ from typing import Any, Protocol, TypeVar
 from pydantic import Field
 
 from reactree_ros.errors import UserError
-from reactree_ros.plugins import Spec
-from reactree_ros.registry import SUITES, WORLDS
-from reactree_ros.settings import Settings
+from reactree_ros.plugins import REGISTRIES, Registry, Spec
+from reactree_ros.plugins.settings import Settings
 from reactree_ros.world.port import Household, World
 
 #: What a robot is called in records; it is no world that can be made.
@@ -97,21 +96,6 @@ def in_house(task: object) -> dict[str, str]:
     return {"house": house} if house else {}
 
 
-def check_prompts(household: Household) -> Household:
-    """Return a household that a record or a bridge brought, once its prompts come with a registered package.
-
-    To read them imports that package.
-
-    Raises:
-        ValueError: They do not.
-    """
-    package, _, folder = household.prompts.partition(":")
-    sound = all(part.isidentifier() for part in folder.split("/"))
-    if household.prompts and not (sound and package in WORLDS.packages | SUITES.packages):
-        raise ValueError(f"prompts {household.prompts[:80]!r}: come with no registered world; install what brings it")
-    return household
-
-
 class WorldSettings(Settings):
     """What can be set of every world."""
 
@@ -136,6 +120,7 @@ class WorldSpec(Spec):
         make: Makes the world for a task (None where it has none). Where ``scored`` is False the task's goal is not what
             is asked for, and there is no score.
         flags: Names of settings that are options of their own on the command line.
+        words: Returns what its things are called, a row a group: what they are for, their properties, their words.
     """
 
     settings: type[Settings] = WorldSettings
@@ -143,6 +128,28 @@ class WorldSpec(Spec):
     load_tasks: Callable[[Any], Mapping[int, Task]] = lambda settings: {}
     make: Callable[..., World]
     flags: tuple[str, ...] = ()
+    words: Callable[[], Iterable[tuple[str, tuple[str, ...], tuple[str, ...]]]] = tuple
+
+
+WORLDS: Registry[WorldSpec] = Registry(
+    "world", "reactree_ros.worlds", WorldSpec, first=("virtualhome", "virtualhome_unity")
+)
+
+
+def check_prompts(household: Household) -> Household:
+    """Return a household that a record or a bridge brought, once its prompts come with a registered package.
+
+    To read them imports that package.
+
+    Raises:
+        ValueError: They do not.
+    """
+    package, _, folder = household.prompts.partition(":")
+    sound = all(part.isidentifier() for part in folder.split("/"))
+    bring = (REGISTRIES.get(name) for name in ("worlds", "suites") if name in REGISTRIES.names)
+    if household.prompts and not (sound and any(package in one.packages for one in bring)):
+        raise ValueError(f"prompts {household.prompts[:80]!r}: come with no registered world; install what brings it")
+    return household
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import Sequence
 from concurrent.futures import TimeoutError
 
-from reactree_ros.pending import Pending
-from reactree_ros.worker import Worker
-from reactree_ros.world.port import Observation, Score, World
+from reactree_ros.background.pending import Pending
+from reactree_ros.background.worker import Worker
+from reactree_ros.world.port import Observation, Score, World, WorldError
 
 #: How long closing waits for what the world is still at, in seconds.
 CLOSE_LIMIT = 2.0
@@ -24,7 +24,7 @@ class WorkerWorld(World):
     """
 
     def __init__(self, name: str, *, scored: bool) -> None:
-        self._worker = Worker(name)
+        self._worker = Worker(name, WorldError)
         self._scored = scored
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from reactree_ros.pending import Pending, asked, give_up_after, mapped, pass_on, settle_as, where_late
+from reactree_ros.background.pending import Pending, asked, give_up_after, mapped, pass_on, settle_as, where_late
 from reactree_ros.world.port import Household, Observation, Outcome, RightOfWay, Score, Use, World, WorldError
 from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict
 

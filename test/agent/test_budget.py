@@ -5,19 +5,22 @@ from __future__ import annotations
 import pytest
 
 from reactree_ros.agent.budget import Budget, Limit
+from reactree_ros.agent.decision import Counts
+
+STEP = Counts(steps=1)
 
 
 def test_a_step_is_a_decision_too() -> None:
     budget = Budget()
-    budget.count_decision()
-    budget.count_step()
+    budget.count()
+    budget.count(STEP)
     assert (budget.decisions, budget.steps) == (2, 1)
 
 
 def test_steps_are_looked_at_first() -> None:
     budget = Budget(max_decisions=1, max_steps=1)
     assert budget.reached() is None
-    budget.count_step()
+    budget.count(STEP)
     assert budget.reached() is Limit.STEPS
 
 

@@ -11,10 +11,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reactree_ros.agent.control_flow import default_flows
-from reactree_ros.agent.decision import Act, Decision, Expand, Think
-from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar, chosen_of_json
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.grammar import DecisionGrammar, chosen_of_json
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.parser import MalformedDecision, parse_decision, split_subgoals
 from reactree_ros.agent.reading import read
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Said
 from reactree_ros.tree.flows.fallback import FallbackFlow
 from reactree_ros.tree.flows.sequence import SequenceFlow

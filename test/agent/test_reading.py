@@ -11,11 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactree_ros.agent.control_flow import ControlFlow, default_flows
-from reactree_ros.agent.decision import Act, BeginSubgoal, Decision, Expand, Think
-from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.reading import LONGEST, Unreadable, own_words, read, read_call, read_choice
 from reactree_ros.agent.reading.skills import NEAREST
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Said
 from reactree_ros.tree.flows.fallback import FallbackFlow
 from reactree_ros.tree.flows.parallel import ParallelFlow
@@ -982,7 +987,7 @@ def test_long_texts_are_read_or_refused_as_others_are(text: str) -> None:
     for grammar in (GRAMMAR, SECOND):
         said = taken(lambda: read(text[:LONGEST], grammar, cut=True))  # noqa: B023
         assert all(isinstance(one.decision, Act | Think) for one in said or ())
-    assert len(own_words(text)) <= len(text)
+    assert len(own_words(text, GRAMMAR)) <= len(text)
 
 
 @pytest.mark.parametrize("flow", default_flows())

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from reactree_ros.agent.budget import Limit
-from reactree_ros.agent.decision import Act, Expand, Think
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.transcript import TranscriptError, parse_transcript
 from reactree_ros.agent.turns import About, Said, Saw, Told, node_text
 from reactree_ros.tree.flows.fallback import FallbackFlow

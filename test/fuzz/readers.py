@@ -22,17 +22,19 @@ from view.writing import Wide, demo
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.reading import Unreadable, read
-from reactree_ros.bootstrap import Attempt
+from reactree_ros.episode.going_on import decision_of, resumed, stop_of
+from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
+from reactree_ros.files.json_lines import read_lines
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.json_lines import read_lines
 from reactree_ros.lab.bench.events import told_by
 from reactree_ros.lab.bench.folder import BROKEN, RESULTS, SESSIONS, Session, read_broken, read_results, read_sessions
 from reactree_ros.lab.bench.folder import SETTINGS as BENCH
 from reactree_ros.lab.bench.folder import read_settings as read_bench_settings
 from reactree_ros.lab.bench.goal import Condition, Goal, goal_as_json, read_goal
 from reactree_ros.lab.bench.results import RunLine
+from reactree_ros.lab.bootstrap import Attempt
 from reactree_ros.lab.dataset.lines import Run, lines_of
 from reactree_ros.lab.dataset.making import achieved, house_of
 from reactree_ros.lab.recordings import load_outcomes, load_recording
@@ -44,15 +46,13 @@ from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.recorded import import_experiences, recorded_success
 from reactree_ros.record import events
 from reactree_ros.record.export import experiences_of, texts_of, training_lines, write_pictures
-from reactree_ros.record.going_on import decision_of, resumed, stop_of
 from reactree_ros.record.moment import Moment
-from reactree_ros.record.player import replay
 from reactree_ros.record.reader import follow, read_record
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.robot.map_file import MapDocument, load_map
-from reactree_ros.terminal import tree_rows
 from reactree_ros.view.exports import export
 from reactree_ros.view.runs import Runs
+from reactree_ros.view.terminal import tree_rows
 from reactree_ros.world.skill_policy import load_policy
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"

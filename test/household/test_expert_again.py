@@ -8,6 +8,7 @@ import pytest
 
 from reactree_ros.agent.prompt import start_turn, system_text
 from reactree_ros.agent.told import Place, Searched, Tried, told_failed, told_searched
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.lapses import LapsingModel, LapsingSettings
 from reactree_ros.household.expert.policy import decide
@@ -17,7 +18,6 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.llm.port import DecisionRequest, Reply, prompt_text
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import ParallelPolicy, TreeOptions
 

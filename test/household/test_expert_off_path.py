@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from llm.talker import Talker
 
-from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.expert import decide
 from reactree_ros.household.expert.goals import Move, Operate, goals_of
@@ -17,7 +19,6 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import GoalCondition, Task, parse_tasks
 from reactree_ros.lab.dataset.teaching import Teacher
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
 

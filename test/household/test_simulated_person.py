@@ -20,9 +20,9 @@ from reactree_ros.household.person import (
     person_to_dict,
     read_person,
 )
+from reactree_ros.household.question import Form, GoalPart, read_question
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.person.port import NobodyAnswers, Question, approves, is_stop
-from reactree_ros.person.question import Form, GoalPart, read_question
 
 SNACK = (GoalCondition("on", "cupcake", "coffeetable", 2), GoalCondition("on", "apple", "coffeetable", 1))
 DISHES = (

@@ -7,7 +7,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from reactree_ros.agent.decision import Act, Expand, Think
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.parser import parse_decision
 
 

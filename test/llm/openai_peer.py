@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from reactree_ros.agent.decision import Expand
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.parser import parse_decision
 from reactree_ros.llm.engine import ConstraintKind
 

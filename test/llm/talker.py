@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 from reactree_ros.agent.decision import DONE, FAILURE
-from reactree_ros.agent.grammar import SubgoalGrammar
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
-from reactree_ros.pending import Pending
 
 
 class Talker(LanguageModel):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from reactree_ros.agent.turns import About, Saw, Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.check import check
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
-from reactree_ros.pending import Pending
 
 
 class Answering(LanguageModel):
@@ -26,7 +27,7 @@ class Answering(LanguageModel):
 
 def test_the_same_decision_of_an_agent_node_is_asked_for_twice() -> None:
     model = Answering(Reply("Act: done"))
-    check(model)
+    check(model, WAH_NL)
     first, second = model.asked
     assert first.turns == second.turns
     system, task, start = first.turns
@@ -36,7 +37,7 @@ def test_the_same_decision_of_an_agent_node_is_asked_for_twice() -> None:
 
 
 def test_the_expert_passes() -> None:
-    report = check(ExpertModel())
+    report = check(ExpertModel(), WAH_NL)
     assert report.problems == []
     assert report.facts["it said"].startswith("'")
     assert {"a decision, cold", "a decision, warm"} <= report.facts.keys()
@@ -44,7 +45,7 @@ def test_the_expert_passes() -> None:
 
 def test_what_could_be_better_is_named_with_the_way_out() -> None:
     reply = Reply("Act: fly", prompt_tokens=900, cached_tokens=0, output_tokens=3, objection="'fly' is not there.")
-    report = check(Answering(reply, method="unconstrained"))
+    report = check(Answering(reply, method="unconstrained"), WAH_NL)
     assert report.facts["a decision, warm"].endswith("900 prompt tokens (0 cached), 3 output tokens")
     assert report.problems == [
         "what it said is no decision: 'fly' is not there.",
@@ -55,5 +56,5 @@ def test_what_could_be_better_is_named_with_the_way_out() -> None:
 
 def test_a_model_that_cannot_decide_is_asked_once() -> None:
     model = Answering(ServerUnavailable("nothing listens there"))
-    assert check(model).problems == ["no decision: nothing listens there"]
+    assert check(model, WAH_NL).problems == ["no decision: nothing listens there"]
     assert len(model.asked) == 1

@@ -11,9 +11,9 @@ import pytest
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, Reply
-from reactree_ros.pending import Pending
 
 PATIENCE = 20.0
 

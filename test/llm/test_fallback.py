@@ -9,6 +9,7 @@ from doubles import Clock
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
+from reactree_ros.background.pending import Pending, give_up_after
 from reactree_ros.llm.fallback import REST, Backup, FallbackModel
 from reactree_ros.llm.port import (
     DecisionRequest,
@@ -21,7 +22,6 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
-from reactree_ros.pending import Pending, give_up_after
 
 PATIENCE = 20.0
 REQUEST = DecisionRequest((Told("x"),), DecisionGrammar(["done"]))

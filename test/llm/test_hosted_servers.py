@@ -19,15 +19,16 @@ from hosted_peers import (
 )
 from openai_peer import JSON_SCHEMA, Peer
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.expert.policy import decide
+from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.check import check
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 
 OWN = "the system text is a message of its own"
@@ -215,7 +216,7 @@ def by_the_expert() -> tuple[EpisodeResult, int]:
 def test_check_says_what_a_server_is_and_what_could_be_better(server: Server, peer: Peer, model: Model) -> None:
     one = model(peer, **server.settings)
     one.ready().result(PATIENCE)
-    report = check(one)
+    report = check(one, WAH_NL)
     told = {"left out", "renamed", "told to think"}
     assert report.facts.keys() & told == server.facts.keys() & told
     assert {name: report.facts[name] for name in server.facts} == server.facts

@@ -14,6 +14,7 @@ from openai_peer import Behaviour, Exchange, Peer, fails, never_answers
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.fallback import Backup, FallbackModel
 from reactree_ros.llm.port import (
@@ -26,7 +27,6 @@ from reactree_ros.llm.port import (
 )
 from reactree_ros.llm.recording import RecordingModel
 from reactree_ros.llm.waiting import RARELY, SOON, Rarely, log, words_of
-from reactree_ros.pending import Pending
 
 THOUGHT = "Think: well"
 REQUEST = DecisionRequest((Told("Say."),), DecisionGrammar(("done",)))

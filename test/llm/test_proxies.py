@@ -13,13 +13,13 @@ import pytest
 from clients import PATIENCE, Model, ask, clients, refusal
 from openai_peer import Exchange, Peer, fails
 
-from reactree_ros.diagnosis import Level
 from reactree_ros.doctor import servers
+from reactree_ros.doctor.diagnosis import Level
 from reactree_ros.errors import UserError
-from reactree_ros.installation import install_line
 from reactree_ros.llm.openai import way
 from reactree_ros.llm.openai.way import proxy_to
 from reactree_ros.llm.port import RequestRejected, ServerUnavailable
+from reactree_ros.plugins.installation import install_line
 
 THOUGHT = "Think: well"
 PASSWORD = "hush-4711"

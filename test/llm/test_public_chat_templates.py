@@ -22,6 +22,7 @@ from doubles import Builds
 from numpy.typing import NDArray
 
 from reactree_ros.agent.turns import Told, Turn
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house, solution
@@ -33,7 +34,6 @@ from reactree_ros.llm.chat import Message, chat_messages
 from reactree_ros.llm.chat_template import ChatTemplate
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
 from reactree_ros.llm.reasoning import Reasoning
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
 

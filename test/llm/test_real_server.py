@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 from metered_server import SECRET, MeteredServer, wait_until
 
-from reactree_ros.agent.decision import Act, Expand
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -37,7 +39,6 @@ from reactree_ros.llm.port import (
     prompt_text,
 )
 from reactree_ros.llm.settings import make_model, model_settings
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactree_ros.agent.decision import Act, Expand
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.llm.reasoning import MARKS, Answer, Marks, Reasoning, split_reasoning
 

@@ -14,15 +14,15 @@ from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Saw, Told
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.installation import install_line
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import ConstraintKind
 from reactree_ros.llm.fallback import FallbackModel, FallbackSettings
 from reactree_ros.llm.openai.settings import OpenAISettings
 from reactree_ros.llm.port import DecisionRequest, LanguageModel
 from reactree_ros.llm.settings import load_models_file, make_model, model_from_dict, model_settings, model_to_dict
+from reactree_ros.llm.spec import MODELS
 from reactree_ros.llm.vllm_engine import VllmSettings
-from reactree_ros.registry import MODELS
+from reactree_ros.plugins.installation import install_line
 
 PATIENCE = 20.0
 SECRET = "sk-hush-4711"

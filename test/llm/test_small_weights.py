@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
@@ -17,7 +18,6 @@ from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.llm.small.engine import PACKAGED
 from reactree_ros.llm.trained import trained_for
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 
 pytestmark = pytest.mark.llm

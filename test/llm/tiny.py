@@ -28,7 +28,7 @@ from types import TracebackType
 from typing import Any
 
 from reactree_ros.errors import UserError
-from reactree_ros.installation import install_line
+from reactree_ros.plugins.installation import install_line
 
 #: Tokens that the model's context holds.
 CONTEXT = 16384

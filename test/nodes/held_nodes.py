@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -20,7 +21,6 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.nodes.bridge_node import BridgeNode
 from reactree_ros.nodes.inference_node import InferenceNode
 from reactree_ros.nodes.spinning import run_node
-from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, Score, World
 
 

@@ -204,7 +204,7 @@ def need_in_nodes(extra: str, *modules: str) -> None:
     script = Path(get_package_prefix("reactree_ros"), "lib/reactree_ros/inference_node").read_text(encoding="utf-8")
     python = script.partition("\n")[0].removeprefix("#!").split()
     program = (
-        "import importlib.util as known; from reactree_ros.installation import install_line;"
+        "import importlib.util as known; from reactree_ros.plugins.installation import install_line;"
         f"print('' if all(map(known.find_spec, {modules})) else install_line('reactree_ros[{extra}]'))"
     )
     asked = subprocess.run([*python, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=True)

@@ -17,12 +17,12 @@ from rclpy.parameter import Parameter
 from reactree_interfaces.action import ExecuteSkill, ExecuteTask
 from reactree_interfaces.msg import Decision
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.nodes.bridge_node import BridgeNode
 from reactree_ros.nodes.executors import make_executor
 from reactree_ros.nodes.inference_node import InferenceNode
 from reactree_ros.nodes.planner_node import PlannerNode
-from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, World
 
 #: Longest wait for anything, in seconds; the machine may be busy.

@@ -10,11 +10,11 @@ import threading
 
 from rclpy.utilities import remove_ros_args
 
+from reactree_ros.background.pending import Pending, pass_on
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.nodes.inference_node import InferenceNode
 from reactree_ros.nodes.spinning import run_node
-from reactree_ros.pending import Pending, pass_on
 
 
 class SlowModel(LanguageModel):

@@ -12,8 +12,8 @@ from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.turns import Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, ServerUnavailable
-from reactree_ros.pending import Pending
 from reactree_ros.plugins import Registry
 from reactree_ros.world.port import Observation, WorldError
 

@@ -12,10 +12,10 @@ import numpy
 import pytest
 from doubles import START, ScriptedWorld
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
-from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
 
 if importlib.util.find_spec("rclpy"):

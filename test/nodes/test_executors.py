@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from processes import Processes
 
-from reactree_ros.pending import Pending
+from reactree_ros.background.pending import Pending
 
 if importlib.util.find_spec("rclpy"):
     from rclpy.task import Task

@@ -69,7 +69,7 @@ def test_a_task_that_begins_while_the_bridge_is_halted_asks_nothing(graph: Graph
 
 
 def test_a_skill_that_is_halted_before_the_status_says_so_holds_the_task_at_once(graph: Graph) -> None:
-    from reactree_ros.pending import Pending
+    from reactree_ros.background.pending import Pending
     from reactree_ros.world.port import Observation, Outcome
 
     class Halts(StopWorld):

@@ -11,10 +11,10 @@ from doubles import ScriptedModel, ScriptedWorld
 
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.background.pending import Pending
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.plugins import Registry
 
 if importlib.util.find_spec("rclpy"):

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reactree_ros.agent.decision import Act, BeginSubgoal, Expand, Think
-from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, LanguageModelError, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.tree.flows.fallback import FallbackFlow
 
 if importlib.util.find_spec("rclpy"):

@@ -13,8 +13,8 @@ from processes import Process, Processes, need_in_nodes
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.policy import decide
-from reactree_ros.installation import install_line
 from reactree_ros.llm.port import (
     DecisionRequest,
     InvalidReply,
@@ -28,7 +28,7 @@ from reactree_ros.llm.port import (
 )
 from reactree_ros.llm.small.engine import PACKAGED
 from reactree_ros.llm.trained import trained_for
-from reactree_ros.pending import Pending
+from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.reader import read_record
 
 if importlib.util.find_spec("rclpy"):

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 from processes import Process, Processes, release
 
-from reactree_ros.registry import MODELS, WORLDS
+from reactree_ros.llm.spec import MODELS
 from reactree_ros.tree.options import RunOptions
+from reactree_ros.world.spec import WORLDS
 
 pytestmark = pytest.mark.ros
 

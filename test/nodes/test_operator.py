@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import Reply, ServerUnavailable
-from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, Score, Seen
 
 if importlib.util.find_spec("rclpy"):

@@ -13,7 +13,7 @@ import pytest
 from pydantic import Field, field_validator
 
 from reactree_ros.errors import UserError
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.settings import Settings
 from reactree_ros.tree.options import ParallelPolicy
 
 if importlib.util.find_spec("rclpy"):

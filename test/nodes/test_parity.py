@@ -17,9 +17,10 @@ from lab.planners.test_recode_example import REPLIES
 from recode_doubles import Writes
 from record.test_every_replay import GivesUpAtFirst
 
-from reactree_ros.agent.decision import Act, Decision, Think
+from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import Said
 from reactree_ros.assembly import assemble
+from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house, solution
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -28,20 +29,16 @@ from reactree_ros.lab.planners.plan import tidied
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
 from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.llm.small.engine import PACKAGED
-from reactree_ros.pending import Pending
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.writer import RecordFile
-from reactree_ros.registry import WORLDS
 from reactree_ros.run_spec import RunSpec, Selection
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.world.spec import WORLDS
 
 if importlib.util.find_spec("rclpy"):
     from rclpy.lifecycle import TransitionCallbackReturn
     from reactree_interfaces.action import ExecuteTask
-    from reactree_interfaces.msg import Decision as DecisionMsg
-
-    KINDS = {DecisionMsg.THINK: "think", DecisionMsg.ACT: "act", DecisionMsg.EXPAND: "expand"}
 
 if TYPE_CHECKING:
     from ros_graph import Graph
@@ -62,8 +59,7 @@ class Decisions(Listener):
         self.episode: Any = None
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        kind = "think" if isinstance(decision, Think) else "act" if isinstance(decision, Act) else "expand"
-        self._add(node, kind, str(decision))
+        self._add(node, decision.name, str(decision))
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
         self._add(node, reason, said.text)
@@ -172,7 +168,7 @@ class Comparison:
         result: ExecuteTask.Result = self._graph.task("", task_id=task.task_id, **goal).result
         self._graph.until(lambda: len(self._heard) >= len(decisions), "every decision was heard")
         over_ros = [
-            _line(msg.node_id, msg.subgoal, msg.depth, msg.count, msg.reason or KINDS[msg.kind], msg.text)
+            _line(msg.node_id, msg.subgoal, msg.depth, msg.count, msg.reason or msg.kind, msg.text)
             for msg in self._heard
         ]
         assert over_ros == decisions, task.instruction

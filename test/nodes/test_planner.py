@@ -11,15 +11,15 @@ import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand, scripted_episode
 from memory.word_hash_embedder import WordHashEmbedder, experience
 
-from reactree_ros.agent.decision import Act, Decision, Expand, Think
+from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Said
+from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import Reply
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.planners.spec import planner_names
-from reactree_ros.record.player import replay
 from reactree_ros.record.reader import read_record
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
@@ -40,7 +40,6 @@ if importlib.util.find_spec("rclpy"):
     from reactree_ros.nodes.execute_task import TaskClient
 
     Result = ExecuteTask.Result
-    KINDS = {DecisionMsg.THINK: "think", DecisionMsg.ACT: "act", DecisionMsg.EXPAND: "expand"}
 
 if TYPE_CHECKING:
     from ros_graph import Graph
@@ -67,24 +66,21 @@ class Notes(Listener):
         self.episode: Any = None
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        self._note(node, type(decision).__name__.lower(), reply.text, decision)
+        self._note(node, decision.name, reply.text, decision)
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
         self._note(node, reason, said.text, said.decision)
 
     def _note(self, node: GoalNode, kind: str, text: str, decision: Decision | None) -> None:
-        thought = decision.thought if isinstance(decision, Think) else ""
-        skill = decision.skill if isinstance(decision, Act) else ""
-        flow, subgoals = "", []
-        if isinstance(decision, Expand):
-            flow, subgoals = str(decision.control_flow), list(decision.subgoals)
+        said = {} if decision is None else decision.as_dict()
+        values = [(name, [value] if isinstance(value, str) else value) for name, value in said.items()]
         count = self.episode.context.budget.decisions
-        self.lines.append((node.index, node.subgoal, node.depth, count, kind, text, thought, skill, flow, subgoals))
+        self.lines.append((node.index, node.subgoal, node.depth, count, kind, text, values))
 
 
 def line(msg: DecisionMsg) -> tuple[Any, ...]:
-    what = (msg.thought, msg.skill, msg.control_flow, list(msg.subgoals))
-    return msg.node_id, msg.subgoal, msg.depth, msg.count, msg.reason or KINDS[msg.kind], msg.text, *what
+    values = [(one.name, list(one.values)) for one in msg.arguments]
+    return msg.node_id, msg.subgoal, msg.depth, msg.count, msg.reason or msg.kind, msg.text, values
 
 
 # ---------------------------------------------------------------------- speed
@@ -195,7 +191,7 @@ def test_a_tree_that_may_not_grow_deeper_is_told_so(graph: Graph) -> None:
     graph.household({"root": [expand("sequence", "a"), "Act: failure"]})
     heard = graph.decisions()
     assert graph.task(max_depth=2).result.agent_nodes == 1
-    assert heard[0].kind == DecisionMsg.REFUSED
+    assert heard[0].kind == "expand"  # which it would have been
     assert heard[0].reason == "The tree is 1 deep and must not grow beyond 2."
 
 

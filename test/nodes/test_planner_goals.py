@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation
 
 if importlib.util.find_spec("rclpy"):

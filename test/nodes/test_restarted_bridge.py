@@ -10,8 +10,8 @@ from doubles import ScriptedModel, ScriptedWorld
 if TYPE_CHECKING:
     from ros_graph import Graph
 
+    from reactree_ros.background.pending import Pending
     from reactree_ros.llm.port import DecisionRequest, Reply
-    from reactree_ros.pending import Pending
 
 pytestmark = pytest.mark.ros
 
@@ -22,7 +22,7 @@ class Ponders(ScriptedModel):
     ponders = False
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        from reactree_ros.pending import Pending, pass_on
+        from reactree_ros.background.pending import Pending, pass_on
 
         self.late: Pending[Reply] = Pending()
         decided = super().decide(request)

@@ -11,9 +11,9 @@ import pytest
 from doubles import START, ScriptedModel, expand
 
 from reactree_ros.agent.observation import Observation, Seen
+from reactree_ros.background.pending import Pending
+from reactree_ros.episode.player import LATER, replay
 from reactree_ros.household.generator import generate_house
-from reactree_ros.pending import Pending
-from reactree_ros.record.player import LATER, replay
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.view.steering import PAUSED
 

@@ -11,9 +11,9 @@ import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
 
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.memory.experience import Experience, ExperienceError
-from reactree_ros.pending import Pending
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 
 if importlib.util.find_spec("rclpy"):

@@ -13,7 +13,7 @@ from processes import Process, Processes
 
 pytestmark = pytest.mark.ros
 
-WORLDS = Path(__file__).parents[1] / "worlds"
+WORLDS = Path(__file__).parents[1] / "lab" / "simulators"
 unity = pytest.mark.skipif(not importlib.util.find_spec("virtualhome"), reason="needs the client of VirtualHome")
 ai2thor = pytest.mark.skipif(not importlib.util.find_spec("ai2thor"), reason="needs the client of AI2-THOR")
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"

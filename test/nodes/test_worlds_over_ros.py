@@ -16,10 +16,10 @@ from webshop_catalogue import GOALS
 from webshop_peer import WebShopPeer
 from webshop_plans import parts_of
 
+from reactree_ros.background.pending import Pending, asked, pass_on
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.pending import Pending, asked, pass_on
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.wrappers import WorldWrapper

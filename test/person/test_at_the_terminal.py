@@ -16,9 +16,9 @@ import pytest
 from command_line import Cli
 from openai_peer import Peer
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.policy import decide
-from reactree_ros.pending import Pending
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import Answer, NobodyAnswers, Question
 from reactree_ros.person.terminal import at_the_terminal

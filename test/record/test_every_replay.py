@@ -16,6 +16,7 @@ from lab.planners.test_zsp import WordEmbedder
 from recode_doubles import Coder
 from recorded_runs import Kept, assert_replays, recorded_episode
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house, solution
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -33,7 +34,6 @@ from reactree_ros.llm.port import (
     Reply,
     ServerUnavailable,
 )
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, World, WorldError

@@ -24,26 +24,27 @@ from pydantic import ValidationError
 from recorded_runs import Kept, assert_replays, recorded_episode
 
 from reactree_ros.agent.turns import Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.episode.going_on import WayBack, decision_of, go_on, stop_of
+from reactree_ros.episode.player import LATER, replay
 from reactree_ros.errors import UserError
+from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, FreeText, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.record import reader, writer
 from reactree_ros.record.export import experiences_of, training_lines
-from reactree_ros.record.going_on import WayBack, decision_of, go_on, stop_of
 from reactree_ros.record.moment import Moment
-from reactree_ros.record.player import LATER, replay
 from reactree_ros.record.reader import Record, RecordError, follow, read_record
 from reactree_ros.record.schema import skills_after, skills_difference
 from reactree_ros.record.writer import Recorder, RecordFile
-from reactree_ros.secrecy import without_credentials
-from reactree_ros.tree.goal_node import GoalNode, Program
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import DEEPEST, TreeOptions
+from reactree_ros.tree.program import Program
 from reactree_ros.view.exports import write_exports
 from reactree_ros.world.port import Observation, World
 from reactree_ros.world.wrappers import WorldWrapper

@@ -14,7 +14,9 @@ from recorded_runs import Kept, assert_replays, recorded_episode
 
 from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.turns import Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
+from reactree_ros.episode.player import replay
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house, solution
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -34,12 +36,11 @@ from reactree_ros.llm.port import (
 )
 from reactree_ros.memory.episodic import EpisodicMemory
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.pending import Pending
 from reactree_ros.record.moment import Moment
-from reactree_ros.record.player import replay
 from reactree_ros.record.reader import Record
-from reactree_ros.tree.goal_node import GoalNode, Program
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.tree.program import Program
 from reactree_ros.world.port import Observation, Outcome, Score, Seen, World, WorldError
 from reactree_ros.world.wrappers import WorldWrapper
 

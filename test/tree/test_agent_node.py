@@ -10,12 +10,13 @@ from doubles import SKILLS, START, Clock, Heard, ScriptedModel, ScriptedWorld, e
 from py_trees.common import Status
 
 from reactree_ros.agent.control_flow import ControlFlow, default_flows
-from reactree_ros.agent.decision import Decision, Think
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.pending import Pending
 from reactree_ros.tree.agent_node import REPEATED, Abilities, AgentNode, fruitless
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.flows.sequence import SequenceFlow

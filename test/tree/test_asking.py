@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import pytest
 from doubles import Clock, ScriptedModel, ScriptedWorld, expand
 
-from reactree_ros.agent.decision import Ask
+from reactree_ros.agent.kinds.ask import Ask
 from reactree_ros.agent.turns import About, Said, Told, turn_from_dict, turn_to_dict
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
+from reactree_ros.episode.going_on import go_on, stop_of
+from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.memory.experience import Experience
-from reactree_ros.pending import Pending
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question
 from reactree_ros.planners.spec import planner
-from reactree_ros.record.going_on import go_on, stop_of
-from reactree_ros.record.player import replay
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder

@@ -11,17 +11,19 @@ from doubles import Builds, Clock, ScriptedModel, ScriptedWorld
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 
-from reactree_ros.agent.decision import Act
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.turns import Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import FreeText, Reply, ServerUnavailable
 from reactree_ros.memory.experience import Experience
-from reactree_ros.pending import Pending
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.context import Listener, RunContext
 from reactree_ros.tree.failure import GaveUp
-from reactree_ros.tree.goal_node import SHOWN_SKILLS, Execute, GoalNode, Grow, Program, Wait
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.tree.program import Execute, Grow, Program, Wait
+from reactree_ros.tree.program_node import SHOWN_SKILLS
 from reactree_ros.world.port import Observation, Outcome, WorldError
 
 
@@ -79,7 +81,7 @@ def returns(value: bool) -> Callable[[Node], Program]:
 def says(node: Node) -> Program:
     node.turns = [Told("Your task is to: root")]
     reply = yield from node.ask(FreeText())
-    node._context.budget.count_decision()
+    node.context.budget.count()
     node.say(reply.text, None)
     return True
 
@@ -87,7 +89,7 @@ def says(node: Node) -> Program:
 def acts(*skills: str) -> Callable[[Node], Program]:
     def write(node: Node) -> Program:
         for skill in skills:
-            node.check_budget()
+            node.requests.check_budget()
             yield from node.act(Act(skill), Reply(""))
         return True
 
@@ -226,7 +228,7 @@ def test_a_program_that_yields_anything_else_is_a_bug() -> None:
 )
 def test_a_memory_that_fails_or_is_late_ends_the_tree(pending: Pending[tuple[Experience, ...]], message: str) -> None:
     def write(node: Node) -> Program:
-        yield from node.find_examples()
+        yield from node.senses.find_examples()
         return True
 
     clock = Clock()
@@ -341,7 +343,7 @@ def test_a_subtree_grows_under_it_and_its_status_comes_back(outcome: bool) -> No
     seen = []
 
     def write(node: Node) -> Program:
-        child = Node(returns(outcome), node._context, name="child", parent=node)
+        child = Node(returns(outcome), node.context, name="child", parent=node)
         seen.append((yield Grow(child)))
         return True
 
@@ -359,7 +361,7 @@ def test_there_is_no_leaf_before_there_is_a_skill_and_each_skill_stays_with_its_
         yield Wait("a thought", Pending.of(None), next_tick=True)
         yield Execute("go to kitchen 1")
         yield Execute("open fridge 9")
-        yield Grow(Node(returns(True), node._context, name="child", parent=node))
+        yield Grow(Node(returns(True), node.context, name="child", parent=node))
         yield Execute("open fridge 1")
         return True
 
@@ -377,7 +379,7 @@ def test_there_is_no_leaf_before_there_is_a_skill_and_each_skill_stays_with_its_
 
 def test_of_many_skills_the_last_ones_are_there_and_what_has_grown() -> None:
     def write(node: Node) -> Program:
-        yield Grow(Node(returns(True), node._context, name="child", parent=node))
+        yield Grow(Node(returns(True), node.context, name="child", parent=node))
         for number in range(SHOWN_SKILLS + 3):
             yield Execute(f"go to room {number}")
         return True
@@ -392,7 +394,7 @@ def test_of_many_skills_the_last_ones_are_there_and_what_has_grown() -> None:
 def test_subtrees_that_ended_stay_beside_the_next_one() -> None:
     def write(node: Node) -> Program:
         for name in ("first", "second"):
-            yield Grow(Node(returns(True), node._context, name=name, parent=node))
+            yield Grow(Node(returns(True), node.context, name=name, parent=node))
         return True
 
     run = run_of(write)
@@ -414,7 +416,7 @@ def in_a_subtree() -> tuple[Episode, Callable[[], dict[str, int]]]:
     model = ScriptedModel({"root": ["a"]}, settle=False)
 
     def write(node: Node) -> Program:
-        yield Grow(Node(says, node._context, name="child", parent=node))
+        yield Grow(Node(says, node.context, name="child", parent=node))
         return True
 
     return run_of(write, model=model), lambda: dict(model.cancelled)
@@ -449,7 +451,7 @@ def test_ids_of_requests_are_unique_within_a_run() -> None:
     ids = []
 
     def write(node: Node) -> Program:
-        ids.extend([node.request([], FreeText()).id, node.request([], FreeText()).id])
+        ids.extend([node.requests.make([], FreeText()).id, node.requests.make([], FreeText()).id])
         yield Wait("nothing", Pending.of(None))
         return True
 

@@ -7,11 +7,12 @@ from doubles import START, Builds, Clock, Heard, ScriptedModel, ScriptedWorld, s
 from py_trees.common import Status
 
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
-from reactree_ros.tree.goal_node import GoalNode, Program
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.tree.program import Program
 from reactree_ros.world.port import Observation, Outcome
 
 PRESSED = "the emergency stop is engaged"
@@ -193,7 +194,7 @@ def test_the_planners_by_name_are_held_too(name: str) -> None:
 def test_who_is_held_before_it_has_looked_is_told_of_the_wait_and_of_no_robot() -> None:
     class Hasty(GoalNode):
         def program(self) -> Program:
-            yield from self.hold()
+            yield from self.senses.hold()
             return True
 
     world = StopWorld()

@@ -6,8 +6,8 @@ import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand, scripted_episode
 from py_trees.common import Status
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
-from reactree_ros.pending import Pending
 
 
 def interrupt_twice(run: Episode) -> None:

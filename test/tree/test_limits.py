@@ -9,20 +9,20 @@ import pytest
 from doubles import Clock, ScriptedModel, ScriptedWorld, expand, scripted_episode
 
 from reactree_ros.agent.budget import Limit
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import LIMITED, Episode, EpisodeEnd, EpisodeResult
+from reactree_ros.episode.going_on import go_on, more_than, resumed, stop_of
+from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.llm.fallback import Backup, FallbackModel
 from reactree_ros.llm.port import DecisionRequest, InvalidReply, LanguageModel, PromptTooLong, Reply, ServerUnavailable
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
-from reactree_ros.record.going_on import go_on, more_than, resumed, stop_of
-from reactree_ros.record.player import replay
+from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import error_from_dict, error_to_dict
 from reactree_ros.record.writer import Recorder
-from reactree_ros.settings import read_settings
-from reactree_ros.terminal import RESUMED
 from reactree_ros.tree.options import RunOptions, TreeOptions
+from reactree_ros.view.terminal import RESUMED
 
 
 class Costly(LanguageModel):

@@ -16,14 +16,14 @@ from recorded_runs import Kept, assert_replays, recorded_episode
 
 from reactree_ros.agent.told import ToldFailed, Tried
 from reactree_ros.agent.turns import About, Said, Saw, Turn
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
+from reactree_ros.episode.going_on import decision_of, go_on
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModelError, Reply
 from reactree_ros.memory.experience import End
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.export import experiences_of
-from reactree_ros.record.going_on import decision_of, go_on
 from reactree_ros.record.moment import Moment
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import AS_RECORDED, TreeOptions

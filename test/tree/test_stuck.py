@@ -11,10 +11,10 @@ import pytest
 from doubles import Heard, ScriptedWorld, expand, scripted_episode
 
 from reactree_ros.agent.observation import Observation, Outcome, Seen
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.context import Listener, Listeners

@@ -16,10 +16,10 @@ from reactree_ros.agent.context_window import ContextWindow
 from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.summary import summary_request
 from reactree_ros.agent.turns import About, Said, Told, Turn, render
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, PromptTooLong, Reply, ServerUnavailable
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.agent_node import Abilities
 from reactree_ros.tree.context import Listener

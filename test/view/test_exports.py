@@ -14,12 +14,12 @@ import pytest
 from command_line import Cli
 from view.writing import DEMO, Lines, deep, demo
 
+from reactree_ros.agent.text import visible
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record, read_record
-from reactree_ros.terminal import DEEPEST, tree_rows
 from reactree_ros.view import drawing
 from reactree_ros.view.exports import EXPORTS, export, write_exports
-from reactree_ros.view.words import visible
+from reactree_ros.view.terminal import DEEPEST, tree_rows
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = '</text><script>alert(1)</script> "&`|\x1b[31m \u202eevil \ud83d ]]> | ``` \x00'

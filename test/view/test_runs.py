@@ -14,7 +14,7 @@ import pytest
 from view.writing import DEMO, Lines, Wide, demo
 
 from reactree_ros.errors import UserError
-from reactree_ros.read_back import LONGEST_LINE
+from reactree_ros.files.read_back import LONGEST_LINE
 from reactree_ros.record.reader import RecordError
 from reactree_ros.view import runs as runs_module
 from reactree_ros.view.runs import Runs

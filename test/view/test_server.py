@@ -15,7 +15,7 @@ import pytest
 from view.writing import DEMO, Lines, Live, Wide, cookie_of, demo, origin_of, token_of
 
 from reactree_ros.errors import UserError
-from reactree_ros.verdict import verdict_of
+from reactree_ros.record.verdict import verdict_of
 from reactree_ros.view.exports import EXPORTS
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.steering import Course

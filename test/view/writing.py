@@ -13,12 +13,12 @@ from urllib.parse import parse_qs, urlsplit
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.settings import make_model
+from reactree_ros.llm.spec import MODELS
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.writer import Recorder, RecordFile
-from reactree_ros.registry import MODELS, WORLDS
 from reactree_ros.view.steering import Steering
 from reactree_ros.world.port import World
-from reactree_ros.world.spec import Place
+from reactree_ros.world.spec import WORLDS, Place
 
 DEMO = "Put 1 pudding and 1 apple on the coffee table"
 

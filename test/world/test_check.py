@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from reactree_ros.agent.transcript import parse_transcript
+from reactree_ros.background.pending import Pending
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.pending import Pending
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.recorded import RecordedWorld

@@ -15,9 +15,8 @@ from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SPEC as VIRTUALHOME
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.lab.worlds.ai2thor.world import SPEC as AI2THOR
-from reactree_ros.registry import WORLDS
-from reactree_ros.settings import read_settings
-from reactree_ros.world.spec import Place, WorldSettings
+from reactree_ros.plugins.settings import read_settings
+from reactree_ros.world.spec import WORLDS, Place, WorldSettings
 
 HOUSE = json.loads(HOUSES["apartment"].read_text(encoding="utf-8"))[0]
 
@@ -134,6 +133,6 @@ def test_settings_that_worlds_share_have_one_type_and_every_setting_a_descriptio
 
 
 def test_a_spec_loads_no_simulator() -> None:
-    code = "import sys\nfrom reactree_ros.registry import WORLDS\nassert len(list(WORLDS)) >= 3\nprint(*sys.modules)"
+    code = "import sys\nfrom reactree_ros.world.spec import WORLDS\nassert len(list(WORLDS)) >= 3\nprint(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert not {"ai2thor", "virtualhome", "unity_simulator", "torch"} & set(loaded.stdout.split())

@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError
 import pytest
 
 from reactree_ros.agent.household import Household
-from reactree_ros.pending import Pending, _Alarms
+from reactree_ros.background.pending import Pending, _Alarms
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.skill_policy import Rule, SkillPolicy, Verdict
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, WorldWrapper

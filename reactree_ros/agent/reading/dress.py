@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
+from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.words import typed
 
 _TOOLS = re.compile(r"<\|python_tag\|>|\[TOOL_CALLS\]")
@@ -11,7 +13,6 @@ _TOOLS = re.compile(r"<\|python_tag\|>|\[TOOL_CALLS\]")
 _TAG = re.compile(
     r"</?(?:answer|final_answer|output|response|reply|decision|result|final|tool_call|function_call)>", re.IGNORECASE
 )
-_KIND_TAG = re.compile(r"<(?P<end>/?)(?P<kind>act|action|thoughts?|reasoning|analysis|expand|subgoal)>", re.IGNORECASE)
 _FENCE = re.compile(r"(?:```|~~~)(?:[a-z]{1,12}(?=[\s{]))?")
 _LIST_MARK = re.compile(
     r"(?:\s|#{1,6}\s|[-*+•‣▪]\s|\(?\d{1,2}[.)]\s?(?=\D)|\d{1,2}\s(?=sub-?goal\b)|[→►▶])+", re.IGNORECASE
@@ -23,11 +24,17 @@ _QUOTES = ('"', "'", "**", "__", "*", "_")
 _BRACKETS = (("[", "]"), ("(", ")"))
 
 
+@cache
+def _kind_tag() -> re.Pattern[str]:
+    tags = "|".join(kind.tags for kind in kinds().values() if kind.tags)
+    return re.compile(rf"<(?P<end>/?)(?P<kind>{tags})>", re.IGNORECASE)
+
+
 def plain(text: str) -> str:
     """Return a text without typography, pictures, tags, fences, and the marks of a quotation that is all of it."""
     text = _PICTURE.sub("", typed(text))
     text = _FENCE.sub("\n", _TAG.sub("\n", _TOOLS.sub("", text)))
-    text = _KIND_TAG.sub(lambda tag: "\n" if tag["end"] else f"\n{tag['kind']}: ", text)
+    text = _kind_tag().sub(lambda tag: "\n" if tag["end"] else f"\n{tag['kind']}: ", text)
     lines = text.split("\n")
     if all(line.lstrip().startswith(">") for line in lines if line.strip()):
         return "\n".join(line.lstrip().removeprefix(">") for line in lines)

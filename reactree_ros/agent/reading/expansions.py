@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from reactree_ros.agent.control_flow import ControlFlow, flow_of, flows_by_word, known_flows, takes, wordings
-from reactree_ros.agent.decision import Expand
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.parser import split_subgoals
 from reactree_ros.agent.reading.beside import taken_back
-from reactree_ros.agent.reading.labels import Kind, label_of
+from reactree_ros.agent.reading.labels import Announced, Mark, label_of
 from reactree_ros.agent.reading.lists import listed_in
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 
@@ -29,11 +28,12 @@ _PLAINLY = re.compile(
 _PLACEHOLDER = re.compile(r"\W*|<[^>]*>|\[[^\]]*\]|(?:sub-?)?goals?[ _-]?\w{0,2}", re.IGNORECASE)
 #: The fields of a subgoal that is an object in JSON.
 _NAMED = (["subgoal"], ["goal"], ["task"], ["description"], ["name"])
-_NO_ENTRY = frozenset({Kind.THINK, Kind.ACT, Kind.ARGUMENT, Kind.EXPAND, Kind.FLOW, Kind.OBSERVATION})
+#: A control flow and subgoals.
+Named = tuple[ControlFlow, tuple[str, ...]]
 _FORM = "'Expand:' is followed by two lines: '- control flow: …' and '- subgoals: …, …'."
 
 
-def read_expansion(text: str, allowed: Sequence[type[ControlFlow]]) -> tuple[str, Expand, str]:
+def read_expansion(text: str, allowed: Sequence[type[ControlFlow]]) -> tuple[str, Named, str]:
     """Read what follows ``Expand:``.
 
     Args:
@@ -63,7 +63,7 @@ def read_expansion(text: str, allowed: Sequence[type[ControlFlow]]) -> tuple[str
     return before.strip(f"{_MARKS}\n"), expansion(named, listed, allowed), f"{after}\n{rest}".strip()
 
 
-def expansion_in_plain_words(text: str, allowed: Sequence[type[ControlFlow]]) -> Expand | None:
+def expansion_in_plain_words(text: str, allowed: Sequence[type[ControlFlow]]) -> Named | None:
     """Return the expansion that a text says in just the words of the grammar; None where it is in others."""
     said = _PLAINLY.fullmatch(text)
     if said is None:
@@ -75,10 +75,10 @@ def expansion_in_plain_words(text: str, allowed: Sequence[type[ControlFlow]]) ->
     goals = split_subgoals(said["subgoals"])
     if type(flow) not in allowed or not goals or any(map(_is_no_subgoal, goals)):
         return None
-    return Expand(flow, goals)
+    return flow, goals
 
 
-def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[type[ControlFlow]]) -> Expand:
+def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[type[ControlFlow]]) -> Named:
     """Return the expansion that a control flow and subgoals make.
 
     Raises:
@@ -93,7 +93,7 @@ def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[type[Control
     if not (goals := list(filter(None, map(_subgoal, subgoals)))):
         raise Unreadable("An expansion needs at least one subgoal: '- subgoals: …, …'.")
     goals[-1] = re.sub(r"^(?:and )+", "", goals[-1]).rstrip(". ")
-    return Expand(named, tuple(goals))
+    return named, tuple(goals)
 
 
 def _flow(said: Any, names: str) -> ControlFlow:
@@ -147,10 +147,14 @@ def _subgoal(said: Any) -> str:
 def _is_no_subgoal(goal: str) -> bool:
     """Whether something stands for a subgoal, or is a decision of another kind."""
     label = label_of(goal)
-    return _PLACEHOLDER.fullmatch(goal) is not None or (label is not None and label.kind in _NO_ENTRY)
+    return _PLACEHOLDER.fullmatch(goal) is not None or (label is not None and _begins_another(label.kind))
 
 
-def _flow_first(text: str, lists: Sequence[re.Match[str]], allowed: Sequence[type[ControlFlow]]) -> tuple[Expand, str]:
+def _begins_another(kind: Announced) -> bool:
+    return kind is not Mark.ANSWER if isinstance(kind, Mark) else not kind.leads
+
+
+def _flow_first(text: str, lists: Sequence[re.Match[str]], allowed: Sequence[type[ControlFlow]]) -> tuple[Named, str]:
     """Read ``sequence: a, b``, or ``sequence`` with the subgoals below."""
     first = _FLOW_FIRST.match(text)
     if first is None or first["flow"].casefold() not in flows_by_word():

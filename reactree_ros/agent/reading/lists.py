@@ -10,7 +10,7 @@ from reactree_ros.agent.parser import split_subgoals
 from reactree_ros.agent.reading.dress import bare, unquoted
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 from reactree_ros.agent.reading.values import value_at
-from reactree_ros.read_back import said_number
+from reactree_ros.agent.text import said_number
 
 #: An entry with what stands before it.
 _ENTRY = re.compile(

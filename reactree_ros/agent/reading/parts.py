@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from reactree_ros.agent.decision import Decision, DecisionKind
 from reactree_ros.agent.reading.dress import bare, plain, unquoted
-from reactree_ros.agent.reading.labels import Kind, Label, inline_label, label_of
+from reactree_ros.agent.reading.labels import Announced, Label, Mark, inline_label, label_of
 from reactree_ros.agent.reading.refusal import Unreadable
 from reactree_ros.agent.reading.values import argument_in, pieces_of, said_in
+
+if TYPE_CHECKING:
+    from reactree_ros.agent.grammar import Grammar
 
 #: What follows a thought in a prompt.
 _OKS = ("OK.", "OK")
 _SUBGOALS = re.compile(r"\bsub[ _-]?(?:goals|tasks)\b", re.IGNORECASE)
 _MARKED = re.compile(r"\s*(?:[-*+•‣▪]\s|\(?\d{1,2}[.)])")
 _SENTENCE_END = re.compile(r"[.!?…:][\"')\]]*$")
-#: What a value may say behind a label of another kind.
-_INSIDE = {Kind.ANSWER: tuple(Kind), Kind.SUBGOAL: (Kind.ACT,)}
 
 
 @dataclass
@@ -30,21 +32,57 @@ class Part:
         lines: What it says, without what dresses it; of an expansion, as it was said.
         lead: What stands before its label on the same line.
         quoted: Whether it stands inside a quotation.
-        value: Control flow and subgoals of an expansion that was said in JSON.
+        value: Its arguments, if it was said in JSON and has several; of an expansion, control flow and subgoals.
         whole: Whether it is known to be whole though the reply was cut.
     """
 
-    kind: Kind | None
+    kind: Announced | None
     lines: list[str] = field(default_factory=list)
     lead: str = ""
     quoted: bool = False
-    value: tuple[Any, Any] | None = None
+    value: Any = None
     whole: bool = False
 
     @property
     def text(self) -> str:
         """What it says."""
         return "\n".join(self.lines).strip()
+
+    @property
+    def in_a_line(self) -> str:
+        """What it says, on one line."""
+        line = " ".join(self.text.split())
+        return line if self.whole else unquoted(line)
+
+    @property
+    def name(self) -> str:
+        """The name of its kind; empty if nothing announces it."""
+        return "" if self.kind is None else self.kind.name.lower()
+
+    @property
+    def decision(self) -> type[Decision] | None:
+        """The kind of decision that it is; None if it is none."""
+        return self.kind if isinstance(self.kind, DecisionKind) else None
+
+    @property
+    def is_thought(self) -> bool:
+        """Whether it may stand before a decision."""
+        return self.decision is not None and self.decision.accompanies
+
+    @property
+    def leads(self) -> bool:
+        """Whether it comes with the decision after it."""
+        return self.decision is not None and self.decision.leads
+
+    @property
+    def decides(self) -> bool:
+        """Whether it is a decision that nothing follows."""
+        return self.decision is not None and not (self.is_thought or self.leads)
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether all of its lines are kept as they were said."""
+        return self.decision is not None and self.decision.of_lines
 
     @property
     def first(self) -> str:
@@ -57,25 +95,25 @@ class Part:
         return self.text.partition("\n")[2].strip()
 
 
-def parts_of(text: str, kinds: Collection[Kind], values: Iterable[Any] = ()) -> list[Part]:
+def parts_of(text: str, grammar: Grammar, values: Iterable[Any] = ()) -> list[Part]:
     """Take a reply apart.
 
     Args:
         text: What was said.
-        kinds: The kinds of decision there are; labels of others are words like any other.
+        grammar: Tells which kinds of decision the model knows of; labels of others are words like any other.
         values: What was said after it in JSON.
 
     Raises:
         Unreadable: A value in it cannot be read.
     """
     try:
-        return _parts_of(text, kinds, values)
+        return _parts_of(text, grammar, values)
     except RecursionError:
         raise Unreadable("The JSON is nested too deeply; say one decision.") from None
 
 
-def _parts_of(text: str, kinds: Collection[Kind], values: Iterable[Any]) -> list[Part]:
-    parts = _Parts(kinds)
+def _parts_of(text: str, grammar: Grammar, values: Iterable[Any]) -> list[Part]:
+    parts = _Parts(grammar)
     pieces = pieces_of(text)
     if len(pieces) == 1:  # no value, unless it is in typographic quotes
         pieces = pieces_of(unquoted(plain(text)))
@@ -91,9 +129,10 @@ def _parts_of(text: str, kinds: Collection[Kind], values: Iterable[Any]) -> list
 
 
 class _Parts:
-    def __init__(self, kinds: Collection[Kind]) -> None:
-        self._kinds = kinds
-        self._labels = {*kinds, Kind.ANSWER, Kind.ARGUMENT} | ({Kind.FLOW} if Kind.EXPAND in kinds else set())
+    def __init__(self, grammar: Grammar) -> None:
+        self._grammar = grammar
+        self._owners = {mark: kind for kind in grammar.kinds for mark in kind.marks}
+        self._labels = {*grammar.kinds, *self._owners, Mark.ANSWER}
         self._quotes = 0
         self.found = [Part(None)]
 
@@ -106,13 +145,13 @@ class _Parts:
             label = self._label(line, listed=bool(lists) and number <= lists[-1])
             quoted = self._is_quoted or line.lstrip().startswith(">")
             last = self.found[-1]
-            if label is not None and label.kind is Kind.FLOW:
-                self.found.append(Part(Kind.EXPAND, [line], quoted=quoted))
+            if label is not None and label.kind is Mark.FLOW:
+                self.found.append(Part(self._owners[Mark.FLOW], [line], quoted=quoted))
             elif label is not None:
                 self.found.append(Part(label.kind, [label.rest], quoted=quoted))
-            elif last.kind is Kind.EXPAND:
+            elif last.has_lines:
                 last.lines.append(line)
-            elif last.kind is not Kind.THINK or bare(line) not in _OKS:
+            elif not last.is_thought or bare(line) not in _OKS:
                 last.lines.append(bare(line))
             self._split(quoted=quoted)
             self._quotes += line.count('"')
@@ -126,21 +165,19 @@ class _Parts:
         label, inside = label_of(line), self.found[-1].kind
         if label is None or label.kind not in self._labels:
             return None
-        if label.kind is Kind.FLOW:
-            return label if listed and inside is not Kind.EXPAND else None
-        if label.kind is Kind.ARGUMENT:
-            return label if inside is Kind.ACT else None
-        if inside is Kind.EXPAND and _MARKED.match(line) and label.kind not in (Kind.ACT, Kind.EXPAND):
+        if label.kind is Mark.FLOW:
+            return label if listed and inside is not self._owners[Mark.FLOW] else None
+        if label.kind is Mark.ARGUMENT:
+            return label if inside is self._owners[Mark.ARGUMENT] else None
+        if self.found[-1].has_lines and _MARKED.match(line) and not Part(label.kind).decides:
             return None  # an entry of its list
         return label
 
     def _split(self, *, quoted: bool) -> None:
         """Take the last line apart where a label stands in the middle of it; in a thought, after a sentence."""
-        while (part := self.found[-1]).kind in (None, Kind.THINK, Kind.SUBGOAL) and not self._is_quoted:
-            label = inline_label(part.lines[-1], asks=Kind.ASK in self._kinds) if part.lines else None
-            if label is None or label.kind not in self._kinds:
-                return
-            if part.kind is Kind.THINK and not _SENTENCE_END.search(label.before):
+        while ((part := self.found[-1]).kind is None or part.is_thought or part.leads) and not self._is_quoted:
+            label = inline_label(part.lines[-1], self._grammar) if part.lines else None
+            if label is None or (part.is_thought and not _SENTENCE_END.search(label.before)):
                 return
             if part.kind is None:
                 part.lines.pop()
@@ -153,14 +190,14 @@ class _Parts:
 
     def add_value(self, value: Any) -> None:
         last = self.found[-1]
-        if last.kind is Kind.ARGUMENT and not last.text:
+        if last.kind is Mark.ARGUMENT and not last.text:
             last.lines = [argument_in(value)]
             return
         said = said_in(value)
         lead, quoted = "", self._is_quoted
         if last.kind is not None and not last.text:  # only its label: Act: {…}
-            if not {kind for kind, _ in said} <= {last.kind, Kind.THINK, *_INSIDE.get(last.kind, ())}:
-                raise Unreadable(f"'{last.kind.value}' is announced, and something else is said; say one decision.")
+            if not all(_may_stand_behind(last, Part(kind)) for kind, _ in said):
+                raise Unreadable(f"'{last.name}' is announced, and something else is said; say one decision.")
             lead, quoted = last.lead, quoted or last.quoted
             self.found.pop()
         elif last.lines and last.lines[-1].strip():
@@ -169,11 +206,18 @@ class _Parts:
             self.found += self._parts_of_value(kind, one, lead, quoted)
         self.found.append(Part(None))
 
-    def _parts_of_value(self, kind: Kind, said: Any, lead: str, quoted: bool) -> list[Part]:
-        if kind is Kind.EXPAND:
+    def _parts_of_value(self, kind: Announced, said: Any, lead: str, quoted: bool) -> list[Part]:
+        if not isinstance(said, str):
             return [Part(kind, lead=lead, quoted=quoted, value=said, whole=True)]
-        inside = parts_of(said, self._kinds) if kind is Kind.ANSWER else []
+        inside = parts_of(said, self._grammar) if kind is Mark.ANSWER else []
         if any(part.kind for part in inside):
             inside[0].lead = lead
             return inside
         return [Part(kind, [said], lead=lead, quoted=quoted, whole=True)]
+
+
+def _may_stand_behind(label: Part, said: Part) -> bool:
+    """Whether a value may say this behind a label."""
+    if said.kind is label.kind or said.is_thought or label.kind is Mark.ANSWER:
+        return True
+    return label.leads and said.decides

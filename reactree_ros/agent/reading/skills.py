@@ -5,10 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from reactree_ros.agent.decision import Act
+from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 from reactree_ros.agent.words import without_articles, words
+
+if TYPE_CHECKING:
+    from reactree_ros.agent.grammar import Grammar
 
 #: How many of the nearest skills a refusal names at most.
 NEAREST = 5
@@ -65,7 +69,7 @@ class Skills:
             near = ", ".join(" ".join(skill.split()) for skill in self.nearest(said))
             names = f" The nearest that are: {near}." if near else ""
             said = shortened(said)
-            raise Unreadable(f"'{said}' is not among the skills that are available now.{names}", Act(said))
+            raise Unreadable(f"'{said}' is not among the skills that are available now.{names}", act_of(said))
         return skill
 
     def nearest(self, said: str) -> list[str]:
@@ -106,6 +110,18 @@ class Skills:
         for skill in self._available:
             by_words.setdefault(words(skill), []).append(skill)
         return by_words
+
+
+def may_be_said(skill: str, grammar: Grammar, cut: bool) -> bool:
+    """Whether a skill is one of a grammar's; of a reply that was cut, whether no other one may have been meant."""
+    return skill in grammar.skills and not (cut and Skills(grammar.skills).may_go_on(skill))
+
+
+def act_of(skill: str) -> Decision:
+    """Return the decision for a skill."""
+    from reactree_ros.agent.kinds.act import Act  # which is read with this module
+
+    return Act(skill)
 
 
 def _joined(parts: tuple[str, ...]) -> str:

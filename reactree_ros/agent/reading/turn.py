@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.reading.beside import taken_back
 from reactree_ros.agent.reading.dress import bare
-from reactree_ros.agent.reading.labels import Kind, label_of
+from reactree_ros.agent.reading.labels import Mark, label_of
 from reactree_ros.agent.reading.values import object_of
 
 _TURNS = re.compile(
@@ -26,12 +27,12 @@ _ACT = re.compile(r"\bact(?:ion)?(?:\s?\d{1,2})?:", re.IGNORECASE)
 _OBSERVATION = re.compile(r"\sobservation(?:\s?\d{1,2})?:", re.IGNORECASE)
 
 
-def own_words(text: str, *, asks: bool = False) -> str:
+def own_words(text: str, grammar: Grammar) -> str:
     """Return what of a reply is the model's own: its turn, up to where it makes the world speak after a decision.
 
     Args:
         text: The reply.
-        asks: Whether it may ask a person; the answer to its question is not its own, either.
+        grammar: What may be said; the answer to a question that may be asked is not its own, either.
     """
     if object_of(text.strip()) is not None:
         return text
@@ -39,16 +40,16 @@ def own_words(text: str, *, asks: bool = False) -> str:
     if (role := _ROLE.match(turn)) is not None:
         turn = turn[role.end() :]
     lines = turn.split("\n")
-    decided = asked = False
+    over = [Mark.OBSERVATION]
+    decided = False
     for number, line in enumerate(lines):
         label = label_of(line)
         kind = None if label is None else label.kind
-        if decided and (kind is Kind.OBSERVATION or _is_of_others(bare(line))):
+        if decided and (kind in over or _is_of_others(bare(line))):
             return "\n".join(lines[:number])
-        if asked and kind is Kind.ANSWER:
-            return "\n".join(lines[:number])
-        asked = asked or (asks and kind is Kind.ASK)
-        decided = decided or asked or kind in (Kind.THINK, Kind.ACT, Kind.EXPAND)
+        if kind in grammar.kinds and not kind.leads:
+            decided = True
+            over += [] if kind.ends_reply is None else [kind.ends_reply]
         if decided and (act := _ACT.search(line)) and (others := _OBSERVATION.search(line, act.end())):
             return "\n".join([*lines[:number], line[: others.start()]])
     return turn

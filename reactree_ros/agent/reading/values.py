@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
-from reactree_ros.agent.reading.labels import Kind
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.kinds import kinds
+from reactree_ros.agent.reading.labels import Announced, Mark
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 
-_REASONS = ("reasoning", "reason", "rationale", "analysis", "reflection", "explanation", "plan")
-_THINK = ("think", "thought", "thoughts", "thinking", *_REASONS)
-_ACT = ("act", "action", "nextaction", "skill", "command", "nextstep", "step")
-_EXPAND = ("expand", "expansion", "decompose", "decomposition")
-_ASK = ("ask", "askperson", "askuser", "askhuman", "question", "clarification", "clarifyingquestion")
 _FLOW = ("controlflow", "flow")
 _SUBGOALS = ("subgoals", "subtasks")
-_SUBGOAL = ("subgoal", "nextsubgoal")
 _WRAPPERS = ("decision", "nextdecision", "decisions", "response", "answer", "finalanswer", "output", "toolcalls")
 _TYPES = ("type", "kind", "decisiontype", "actiontype")
 _NAMES = ("name", "tool", "toolname", "function", "functionname", "verb")
@@ -25,12 +22,6 @@ _ARGUMENTS = ("arguments", "args", "parameters", "params", "input", "actioninput
 _CONTENTS = ("object", "content", "value", "text", "description")
 #: Fields that say nothing of the decision.
 _BESIDE = frozenset({"id", "callid", "confidence", "goal", "task", "observation", "state"})
-_KINDS = {
-    **dict.fromkeys(_THINK, Kind.THINK),
-    **dict.fromkeys((*_ACT, "execute", "executeskill", "doaction"), Kind.ACT),
-    **dict.fromkeys(_EXPAND, Kind.EXPAND),
-    **dict.fromkeys(_ASK[:4], Kind.ASK),
-}
 _STRUCTURE = frozenset({"function", "toolcall", "tooluse", "functioncall"})
 _DENYING = re.compile(r"not|avoid|except|without|exclude|instead|unless|forbid|previous|last|undo", re.IGNORECASE)
 _BEGIN = re.compile(r"\{|\[(?=\s*\{)")
@@ -43,8 +34,35 @@ _DEEPEST = 6
 _LONGEST = 4000
 _TRIED = 12
 
-#: What a value says: a thought, a skill or a subgoal as text, an expansion as control flow and subgoals.
-Saying = tuple[Kind, Any]
+#: What a value says: the kind of decision, and its text; of an expansion, control flow and subgoals; of a kind with
+#: several arguments, these by name.
+Saying = tuple[Announced, Any]
+
+
+class _Keys:
+    """What stands for the kinds of decision in JSON.
+
+    Attributes:
+        beside: The kinds that may be said with another one.
+        single: The kinds that are said in one field.
+        acts: The kind whose skill may be said in several fields.
+        expands: The kind that has control flow and subgoals.
+        named: The kinds by the names of tools and types.
+        decisive: The fields that hold a decision of which there may be one.
+    """
+
+    def __init__(self) -> None:
+        said = [kind for kind in kinds().values() if kind.keys]
+        self.beside = [kind for kind in said if kind.accompanies or kind.leads]
+        rest = [kind for kind in said if kind not in self.beside]
+        self.acts = next(kind for kind in rest if kind.nests)
+        self.expands = next(kind for kind in rest if kind.of_lines)
+        self.single = [kind for kind in rest if kind not in (self.acts, self.expands)]
+        self.named = {name: kind for kind in said if not kind.leads for name in kind.tools or kind.keys}
+        self.decisive = {key for kind in rest for key in kind.keys} | {*_WRAPPERS, *_SUBGOALS}
+
+
+_keys = cache(_Keys)
 
 
 def pieces_of(text: str) -> list[str | Any]:
@@ -78,12 +96,13 @@ def said_in(value: Any, depth: int = 0) -> list[Saying]:
         return [part for one in value for part in said_in(one, depth + 1)]
     if not isinstance(value, Mapping):
         raise _not_readable(value)
-    fields = _Fields(value)
+    fields, keys = _Fields(value), _keys()
     kind = fields.take_kind()
-    said: list[Saying] = [(Kind.THINK, text) for text in fields.take_texts(_THINK)]
-    said += [(Kind.SUBGOAL, text) for text in fields.take_texts(_SUBGOAL)]
-    if kind is None and (question := fields.take(*_ASK, of=str)) is not None:
-        said.append((Kind.ASK, question))
+    said: list[Saying] = [(one, text) for one in keys.beside for text in fields.take_texts(one.keys)]
+    if kind is None:
+        said += [
+            (one, held) for one in keys.single if (held := fields.take(*one.keys, of=one.json_types())) is not None
+        ]
     said += _decision(fields, kind, depth)
     fields.check_empty()
     if not said:
@@ -123,7 +142,7 @@ class _Fields:
             Unreadable: Something was not.
         """
         name = next((name for name in self._fields if name not in _BESIDE), None)
-        if name in (*_ACT, *_ASK, *_EXPAND, *_WRAPPERS, *_SUBGOALS):
+        if name in _keys().decisive:
             raise Unreadable(f"Say one decision at a time; '{name}' is said as well.")
         if name is not None:
             raise Unreadable(f"What '{shortened(name, 40)}' means in the JSON is not known; leave it out.")
@@ -133,17 +152,21 @@ class _Fields:
         key = next((key for key in keys if key in self._fields and isinstance(self._fields[key], of)), None)
         return None if key is None else self._fields.pop(key)
 
+    def take_all(self, names: Iterable[str]) -> dict[str, Any]:
+        """Take the fields of these names that are there."""
+        return {name: self._fields.pop(_key(name)) for name in names if _key(name) in self._fields}
+
     def take_texts(self, keys: Iterable[str]) -> list[str]:
         """Take all of some fields that hold a text."""
         return [self._fields.pop(key) for key in keys if isinstance(self._fields.get(key), str)]
 
-    def take_kind(self) -> Kind | None:
+    def take_kind(self) -> type[Decision] | None:
         """Take the field that names the kind of the decision; what it comes with may lie in a field of its own."""
         if _key(str(self._fields.get("type"))) in _STRUCTURE:
             del self._fields["type"]
         alone = len(self._fields) == 1  # what is all that is said of an act is its skill, whatever it is called
-        for key in (*_TYPES, *_NAMES, "decision", *([] if alone else ["action", "act"])):
-            if isinstance(name := self._fields.get(key), str) and (kind := _KINDS.get(_key(name))) is not None:
+        for key in (*_TYPES, *_NAMES, "decision", *([] if alone else _keys().acts.keys[1::-1])):
+            if isinstance(name := self._fields.get(key), str) and (kind := _keys().named.get(_key(name))) is not None:
                 del self._fields[key]
                 for held in (*_ARGUMENTS, *_CONTENTS):
                     self._unwrap(held)
@@ -158,21 +181,24 @@ class _Fields:
             self._put(inside)
 
 
-def _decision(fields: _Fields, kind: Kind | None, depth: int) -> list[Saying]:
+def _decision(fields: _Fields, kind: type[Decision] | None, depth: int) -> list[Saying]:
     """Return what fields say besides thoughts and subgoals."""
-    inner = fields.take(*_WRAPPERS, "function", *_ACT, *_EXPAND, of=(Mapping, list))
+    keys = _keys()
+    inner = fields.take(*_WRAPPERS, "function", *keys.acts.keys, *keys.expands.keys, of=(Mapping, list))
     if inner is not None:
         return said_in(inner, depth + 1)
-    if kind is Kind.EXPAND or any(key in fields for key in _SUBGOALS):
-        return [(Kind.EXPAND, (fields.take(*_FLOW), fields.take(*_SUBGOALS)))]
-    if kind in (Kind.THINK, Kind.ASK):
-        named = _ASK if kind is Kind.ASK else ()
+    if kind is keys.expands or any(key in fields for key in _SUBGOALS):
+        return [(keys.expands, (fields.take(*_FLOW), fields.take(*_SUBGOALS)))]
+    if kind is not None and kind is not keys.acts:
+        if Mapping in kind.json_types():
+            return [(kind, fields.take_all(kind.arguments()))]
+        named = (*kind.keys, *kind.arguments()) if kind in keys.single else ()
         return [(kind, text) for text in fields.take_texts((*named, *_CONTENTS, *_ARGUMENTS))]
     if kind is None and (text := fields.take(*_WRAPPERS, of=str)) is not None:
-        return [(Kind.ANSWER, text)]
-    skill = [*_words(fields.take(*_ACT, *_NAMES, *_TYPES))]
+        return [(Mark.ANSWER, text)]
+    skill = [*_words(fields.take(*keys.acts.keys, *_NAMES, *_TYPES))]
     skill += _words(fields.take(*_ARGUMENTS, *(_CONTENTS if kind else _CONTENTS[:1])))
-    return [(Kind.ACT, " ".join(skill))] if skill else []
+    return [(keys.acts, " ".join(skill))] if skill else []
 
 
 def _words(value: Any) -> Iterator[str]:
@@ -253,4 +279,5 @@ def _key(name: str) -> str:
 
 def _not_readable(value: Any) -> Unreadable:
     said = shortened(json.dumps(value, ensure_ascii=False, default=str))
-    return Unreadable(f"No decision can be read from {said}; say it in words, such as 'Think: …' or 'Act: …'.")
+    words = " or ".join(f"'{kind.opening}…'" for kind in (*_keys().beside[:1], _keys().acts))
+    return Unreadable(f"No decision can be read from {said}; say it in words, such as {words}.")

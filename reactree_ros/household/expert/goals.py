@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from reactree_ros.agent.text import said_number
 from reactree_ros.household.scene import HANDS
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import CLASSES, class_of_word
-from reactree_ros.read_back import said_number
 
 _WORDS = frozenset(entry.word for entry in CLASSES.values())
 

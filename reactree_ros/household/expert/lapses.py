@@ -10,14 +10,15 @@ import random
 
 from pydantic import Field
 
-from reactree_ros.agent.decision import FAILURE, Act
+from reactree_ros.agent.decision import FAILURE
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.expert.policy import Decided
 from reactree_ros.household.expert.reading import Situation
 from reactree_ros.llm.port import DecisionRequest
 from reactree_ros.llm.spec import ModelSpec
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.settings import Settings
 
 _ENDS = tuple(str(Act(skill)) for skill in ("done", FAILURE))
 

@@ -10,8 +10,10 @@ from types import MappingProxyType
 from pydantic import Field
 
 from reactree_ros.agent.decision import RECALL
-from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.prompt import system_text
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
+from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert import subgoals
 from reactree_ros.household.expert.goals import Goal
 from reactree_ros.household.expert.policy import Decided, consider
@@ -19,8 +21,7 @@ from reactree_ros.household.expert.reading import Situation
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply, RequestRejected
 from reactree_ros.llm.spec import ModelSpec
-from reactree_ros.pending import Pending
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.settings import Settings
 
 #: How a prompt without a system text begins.
 _BARE = ("Target_domain:", "Source domain:")

@@ -6,12 +6,13 @@ finding and putting down, a search into rooms. Where it may not expand, it does 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import filterfalse
 
 from reactree_ros.household.expert import errand, knowledge
 from reactree_ros.household.expert.clarifying import clarify
+from reactree_ros.household.expert.decisions import DONE_SAID, FAILURE_SAID, act, after, ask, expand, think
 from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
 from reactree_ros.household.expert.instruction import Instruction, not_understood, read_instruction
 from reactree_ros.household.expert.reading import Situation, read_prompt, split_prompt, word_of
@@ -19,8 +20,6 @@ from reactree_ros.household.expert.thor_policy import decide_in_thor
 from reactree_ros.household.expert.thor_reading import read_thor_prompt
 from reactree_ros.household.vocabulary import is_known
 
-_DONE = "Act: done"
-_FAILURE = "Act: failure"
 _NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of rooms that I know how to read."
 
 
@@ -73,17 +72,17 @@ def consider(
     if situation is None:
         if room := read_thor_prompt(system, lines):
             return Decided(decide_in_thor(room))
-        said = _FAILURE if f"Think: {_NO_HOUSEHOLD}" in prompt else f"Think: {_NO_HOUSEHOLD}"
+        said = FAILURE_SAID if think(_NO_HOUSEHOLD) in prompt else think(_NO_HOUSEHOLD)
         return Decided(said, understood=False)
     recollect(situation)
     instruction = understand(situation.task, known)
     if (may_ask or situation.answers) and not _is_known(situation.task, known):
         clarified = clarify(situation.task, situation.answers, checks=checks)
         if may_ask and clarified.question:
-            return Decided(f"Ask: {clarified.question}")
+            return Decided(ask(clarified.question))
         instruction = clarified.instruction
     if not instruction.goals:
-        return Decided(_after(instruction.not_understood, _FAILURE, situation), understood=False)
+        return Decided(after(instruction.not_understood, FAILURE_SAID, situation.thoughts), understood=False)
     return Decided(_pursue(instruction.goals, situation))
 
 
@@ -108,7 +107,7 @@ def _pursue(goals: Sequence[Goal], situation: Situation) -> str:
     """
     situation.settle((goal.thing, goal.place) for goal in goals if isinstance(goal, Move | PutDown))
     if skill := errand.put_away(goals, situation):
-        return f"Act: {skill}"
+        return act(skill)
     if situation.fallen:
         return _go_on(goals, situation)
     if not situation.control_flows:
@@ -139,7 +138,7 @@ def _go_on(goals: Sequence[Goal], situation: Situation) -> str:
     left = [goal for goal in goals if goal not in reached]
     flow, succeeded = situation.fallen[-1]
     if left and flow == "fallback":
-        return _after(_regret(left[0], situation), _FAILURE, situation)
+        return after(_regret(left[0], situation), FAILURE_SAID, situation.thoughts)
     nearer = any(goal in goals for text in succeeded for goal in read_subgoal(text))
     if len({goal.thing for goal in left}) > 1 and nearer and situation.expansions == len(situation.fallen):
         return _share_out(left, replace(situation, control_flows=situation.expandable))
@@ -188,10 +187,10 @@ def _search_rooms(goal: Take, situation: Situation) -> str:
     if "fallback" not in situation.control_flows:
         return _work_through([goal], situation)
     if errand.achieved(goal, situation):
-        return _DONE
+        return DONE_SAID
     skill = errand.take_known(goal.thing, situation)
     if skill is not None:
-        return f"Act: {skill}"
+        return act(skill)
     rooms = knowledge.rooms_for(goal.thing, situation.rooms)
     subgoals = [str(replace(goal, room=room)) for room in rooms]
     subgoals.append(str(replace(goal, closer=True)))
@@ -199,23 +198,19 @@ def _search_rooms(goal: Take, situation: Situation) -> str:
         f"Now, I need to find and pick up {goal.wanted} in one of the rooms. The {goal.thing} is more likely to "
         f"appear in {_listed(rooms, 'or')}. I can check each room one by one until I find and pick up {goal.wanted}."
     )
-    return _after(thought, _expansion("fallback", subgoals), situation)
+    return after(thought, expand("fallback", subgoals), situation.thoughts)
 
 
 def _expand(control_flow: str, subgoals: Sequence[str], situation: Situation) -> str:
     if not situation.thoughts:
         return _plan(subgoals, "sequentially" if control_flow == "sequence" else "independently")
-    return _expansion(control_flow, subgoals)
+    return expand(control_flow, subgoals)
 
 
 def _plan(subgoals: Sequence[str], how: str) -> str:
     plan = _listed(subgoals, "and")
     number = f"{len(subgoals)} subgoals {how}" if len(subgoals) > 1 else "1 subgoal"
-    return f"Think: To solve the task, I need to accomplish {number}. {plan[:1].upper()}{plan[1:]}."
-
-
-def _expansion(control_flow: str, subgoals: Iterable[str]) -> str:
-    return f"Expand:\n- control flow: {control_flow}\n- subgoals: {', '.join(subgoals)}"
+    return think(f"To solve the task, I need to accomplish {number}. {plan[:1].upper()}{plan[1:]}.")
 
 
 # ---- acting -------------------------------------------------------------------------------------------------------
@@ -231,11 +226,11 @@ def _work_through(goals: Sequence[Goal], situation: Situation) -> str:
             continue
         skill = errand.next_skill(goal, situation)
         if skill is not None:
-            return f"Act: {skill}"
+            return act(skill)
         given_up.append(goal)
     if not given_up:
-        return _DONE
-    return _after(_regret(given_up[0], situation), _FAILURE, situation)
+        return DONE_SAID
+    return after(_regret(given_up[0], situation), FAILURE_SAID, situation.thoughts)
 
 
 def _regret(goal: Goal, situation: Situation) -> str:
@@ -264,11 +259,6 @@ def _strange(word: str, situation: Situation) -> str:
     if word in seen or not unknown:
         return ""
     return f" I have seen no {word}, and I do not know what is meant by {_listed(unknown, 'and')}."
-
-
-def _after(thought: str, decision: str, situation: Situation) -> str:
-    """The decision, once the thought has been said."""
-    return decision if thought in situation.thoughts else f"Think: {thought}"
 
 
 def _listed(texts: Sequence[str], conjunction: str) -> str:

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.told import EXPANSION_FAILED
+from reactree_ros.agent.turns import kind_said
 from reactree_ros.household.household import ONE_HAND
 from reactree_ros.household.scene import HANDS
 
@@ -47,7 +48,6 @@ _SEARCHED = re.compile(r"(?:^| )Searched(?: in [a-z ]{1,100} \d+)?: (?P<places>[
 #: How often it is worth trying what a robot does not succeed in.
 TRIES = 3
 _CONTROL_FLOWS = ("sequence", "fallback", "parallel")
-_DECISIONS = ("Think: ", "Act: ", "Expand:", "Ask: ")
 _ANSWER = re.compile(r'(?:The person answers: |That was asked already; the answer was )"(?P<words>.*)"')
 
 
@@ -401,17 +401,21 @@ def _read_trajectory(situation: Situation, lines: list[str]) -> None:
     flow = ""
     for index, line in enumerate(lines):
         after = lines[index + 1] if index + 1 < len(lines) else ""
-        if line.startswith("Think: "):
-            situation.thoughts.add(line.removeprefix("Think: "))
-        elif line.startswith("Act: "):
-            situation.act(line.removeprefix("Act: "), "" if after.startswith(_DECISIONS) else after)
-        elif line.startswith("Ask: "):
+        kind = kind_said(line)
+        if kind is None:
+            if line.startswith(EXPANSION_FAILED):
+                situation.fell(flow, line, after)
+            elif _SEARCHED.search(line) and kind_said(lines[index - 1]) is None:
+                situation.remind(line)
+            continue
+        what = line.removeprefix(kind.opening)
+        if kind.accompanies:
+            situation.thoughts.add(what)
+        elif kind.counts.steps:
+            situation.act(what, after if kind_said(after) is None else "")
+        elif kind.counts.questions:
             answer = _ANSWER.match(after)
-            situation.answers[line.removeprefix("Ask: ")] = answer["words"] if answer else ""
-        elif line.startswith("Expand:"):
+            situation.answers[what] = answer["words"] if answer else ""
+        elif kind.of_lines:
             situation.control_flows, situation.expansions = (), situation.expansions + 1
             flow = after.removeprefix("- control flow: ")
-        elif line.startswith(EXPANSION_FAILED):
-            situation.fell(flow, line, after)
-        elif _SEARCHED.search(line) and not lines[index - 1].startswith(_DECISIONS):
-            situation.remind(line)

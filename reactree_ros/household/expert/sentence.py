@@ -11,6 +11,7 @@ import re
 from collections.abc import Set
 from dataclasses import dataclass, field
 
+from reactree_ros.agent.text import number_of
 from reactree_ros.household.lexicon import (
     CONTAINERS,
     TABLE,
@@ -23,7 +24,6 @@ from reactree_ros.household.lexicon import (
     word_set,
 )
 from reactree_ros.household.vocabulary import class_of_word
-from reactree_ros.read_back import number_of
 
 #: A count that no house holds; larger ones are taken for it.
 MANY = 10_000

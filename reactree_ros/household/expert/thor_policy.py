@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from reactree_ros.household.expert.decisions import DONE_SAID, FAILURE_SAID, act, after, expand
 from reactree_ros.household.expert.thor_instruction import read_thor_instruction
 from reactree_ros.household.expert.thor_reading import ThorSituation, class_of
 from reactree_ros.household.expert.thor_steps import KNIVES, Step, read_step
 
-_DONE, _FAILURE = "Act: done", "Act: failure"
 _OPENABLE = ("Fridge", "Microwave", "Cabinet", "Drawer", "Safe", "Box", "LaundryHamper")
 # Where things are looked for, the likeliest first; what has to be opened comes late, most of all where there are many.
 _SPOTS = (
@@ -29,18 +29,18 @@ def decide_in_thor(situation: ThorSituation) -> str:
     step = read_step(situation.task)
     steps = (step,) if step else read_thor_instruction(situation.task, tuple(map(class_of, situation.fixed)))
     if not steps:
-        return _after("I do not understand what to do with what is in this room.", _FAILURE, situation)
+        return after("I do not understand what to do with what is in this room.", FAILURE_SAID, situation.thoughts)
     if situation.fallen:
-        return _after("I have tried each step, and know no other way.", _FAILURE, situation)
+        return after("I have tried each step, and know no other way.", FAILURE_SAID, situation.thoughts)
     if step is None and situation.can_expand:
         plan = ", ".join(map(str, steps))
         thought = f"To solve the task, I need to accomplish {len(steps)} subgoals sequentially: {plan}."
-        return _after(thought, f"Expand:\n- control flow: sequence\n- subgoals: {plan}", situation)
+        return after(thought, expand("sequence", [plan]), situation.thoughts)
     todo = _first_open(steps, situation)
     if todo is None:
-        return _DONE
+        return DONE_SAID
     skill = _next_skill(todo, situation)
-    return f"Act: {skill}" if skill else _after(f"I cannot {todo}.", _FAILURE, situation)
+    return act(skill) if skill else after(f"I cannot {todo}.", FAILURE_SAID, situation.thoughts)
 
 
 def _first_open(steps: Sequence[Step], situation: ThorSituation) -> Step | None:
@@ -225,8 +225,3 @@ def _refused(skill: str, situation: ThorSituation) -> bool:
 
 def _unless_refused(skill: str, situation: ThorSituation) -> str | None:
     return None if _refused(skill, situation) else skill
-
-
-def _after(thought: str, decision: str, situation: ThorSituation) -> str:
-    """Return the decision, once the thought has been said."""
-    return decision if thought in situation.thoughts else f"Think: {thought}"

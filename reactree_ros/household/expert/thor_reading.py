@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.household import split_skill
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.told import EXPANSION_FAILED
+from reactree_ros.agent.turns import kind_said
 from reactree_ros.household.expert.reading import find_task
 
 _START = re.compile(
@@ -173,7 +175,7 @@ def read_thor_prompt(system: str, lines: Sequence[str]) -> ThorSituation | None:
     situation = ThorSituation(
         task=task,
         can_recall="recall location of" in system,
-        can_expand="Expand" in system,
+        can_expand=Expand.word in system,
     )
     first = lines[start_at]
     situation.fixed = instances(first.partition("you see ")[2].partition(" I am holding ")[0])
@@ -187,11 +189,11 @@ def _read_trajectory(situation: ThorSituation, lines: Iterable[str]) -> None:
     """Go through decisions and the line that follows each."""
     acted = ""
     for line in lines:
-        if line.startswith("Think: "):
-            situation.thoughts.add(line.removeprefix("Think: "))
-        elif line.startswith("Act: "):
-            acted = line.removeprefix("Act: ")
-        elif line.startswith("Expand:"):
+        if (kind := kind_said(line)) is not None and kind.accompanies:
+            situation.thoughts.add(line.removeprefix(kind.opening))
+        elif kind is not None and kind.counts.steps:
+            acted = line.removeprefix(kind.opening)
+        elif kind is not None and kind.of_lines:
             situation.can_expand = False
         elif line.startswith(EXPANSION_FAILED):
             situation.fallen = True

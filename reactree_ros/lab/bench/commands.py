@@ -16,7 +16,7 @@ from reactree_ros.lab.bench.folder import BenchFolder
 from reactree_ros.lab.bench.jobs import BenchSettings, Job
 from reactree_ros.lab.bench.results import RunLine, grouped_by_end
 from reactree_ros.lab.bench.workers import Died, Workers, carry_out
-from reactree_ros.verdict import Judgement
+from reactree_ros.record.verdict import Judgement
 
 
 @dataclass

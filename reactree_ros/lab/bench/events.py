@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from reactree_ros.agent.decision import Act, Decision, Expand
+from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import decision_from_dict
 from reactree_ros.llm.port import prompt_text
 from reactree_ros.memory.episodic import approximate_tokens
@@ -15,18 +14,8 @@ from reactree_ros.record.schema import Event as Recorded
 from reactree_ros.record.schema import observation_from_dict
 from reactree_ros.world.port import Observation, Outcome
 
-
-class EventKind(str, enum.Enum):
-    """What was said."""
-
-    THINK = "think"
-    ACT = "act"
-    RECALL = "recall"
-    EXPAND = "expand"
-    END = "end"
-    REFUSED = "refused"
-    REFUSED_ACT = "refused_act"
-    """What was refused was an act."""
+#: The kind of an event that is a skill which was asked of the world, of a refusal, and of a refused skill.
+ACT, REFUSED, REFUSED_ACT = "act", "refused", "refused_act"
 
 
 @dataclass(frozen=True)
@@ -36,7 +25,7 @@ class Event:
     Attributes:
         decision: Decisions counted up to this one, with it.
         subgoal: Goal of the agent node that decided.
-        kind: What it said.
+        kind: What it said: what its kind of decision is counted as, :data:`REFUSED` or :data:`REFUSED_ACT`.
         said: The skill of an act or a recall, refused or not; the whole text of everything else.
         outcome: How the skill ended, a value of :class:`Outcome`; empty where there was none.
         room: Room in which something was seen; empty where nothing was.
@@ -49,7 +38,7 @@ class Event:
 
     decision: int
     subgoal: str
-    kind: EventKind
+    kind: str
     said: str
     outcome: str = ""
     room: str = ""
@@ -62,12 +51,12 @@ class Event:
     @property
     def is_action(self) -> bool:
         """Whether a skill was asked of the world: carried out, refused by it, or refused before."""
-        return self.kind in (EventKind.ACT, EventKind.REFUSED_ACT)
+        return self.kind in (ACT, REFUSED_ACT)
 
     @property
     def executable(self) -> bool:
         """Whether it was an action that the world carried out."""
-        return self.kind is EventKind.ACT and self.outcome == Outcome.DONE.value
+        return self.kind == ACT and self.outcome == Outcome.DONE.value
 
     @property
     def skill(self) -> str:
@@ -137,10 +126,10 @@ class _Teller:
             self._decided(decision, event, moment)
         elif kind == "refused":
             decision = decision_from_dict(event)
-            if isinstance(decision, Act):
-                self._add(event, moment, EventKind.REFUSED_ACT, decision.skill)
+            if decision is not None and decision.counts.steps:
+                self._add(event, moment, REFUSED_ACT, decision.gist)
             else:
-                self._add(event, moment, EventKind.REFUSED, event["said"])
+                self._add(event, moment, REFUSED, event["said"])
         elif kind == "observation" and self._acting and event["of"] != "survey":
             self._acting = False
             # Where it looks around instead, the skill was broken off by a hold.
@@ -148,15 +137,8 @@ class _Teller:
             self._came(observation_from_dict(event), Outcome.HALTED.value if halted else event["outcome"])
 
     def _decided(self, decision: Decision, event: Recorded, moment: Moment) -> None:
-        if isinstance(decision, Expand):
-            self._add(event, moment, EventKind.EXPAND, str(decision), subgoals=decision.subgoals)
-        elif not isinstance(decision, Act):
-            self._add(event, moment, EventKind.THINK, str(decision))
-        elif decision.ends:
-            self._add(event, moment, EventKind.END, decision.skill)
-        else:
-            self._add(event, moment, EventKind.RECALL if decision.asks_memory else EventKind.ACT, decision.skill)
-            self._acting = True
+        self._add(event, moment, decision.tallied, decision.gist, subgoals=decision.subgoals_named)
+        self._acting = bool(decision.skill_asked)
 
     def _came(self, observation: Observation, outcome: str) -> None:
         near = [seen for seen in observation.seen if not seen.held]
@@ -168,9 +150,7 @@ class _Teller:
             seen=tuple(f"{seen.word} {seen.instance}" for seen in observation.seen),
         )
 
-    def _add(
-        self, event: Recorded, moment: Moment, kind: EventKind, said: str, *, subgoals: tuple[str, ...] = ()
-    ) -> None:
+    def _add(self, event: Recorded, moment: Moment, kind: str, said: str, *, subgoals: tuple[str, ...] = ()) -> None:
         size, self._size, self._acting = self._size, None, False  # the first decision of a reply takes its tokens
         self.events.append(
             Event(

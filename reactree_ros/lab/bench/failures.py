@@ -10,9 +10,9 @@ from itertools import groupby
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.lexicon import named
 from reactree_ros.household.vocabulary import RECALLABLE
-from reactree_ros.lab.bench.events import Event, EventKind
+from reactree_ros.lab.bench.events import Event
 from reactree_ros.lab.bench.goal import Condition, Goal
-from reactree_ros.verdict import EpisodeEnd
+from reactree_ros.record.verdict import EpisodeEnd
 
 
 class Cause(str, enum.Enum):
@@ -106,7 +106,7 @@ def _ambiguous(instruction: str, condition: Condition) -> Verdict | None:
 
 
 def _expanded_wrongly(instruction: str, goal: Goal, condition: Condition, events: Iterable[Event]) -> Verdict | None:
-    subgoals = [subgoal for event in events if event.kind is EventKind.EXPAND for subgoal in event.subgoals]
+    subgoals = [subgoal for event in events for subgoal in event.subgoals]
     if not subgoals:
         return None
     if condition.thing not in _words(subgoals):

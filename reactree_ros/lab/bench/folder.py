@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.errors import UserError
-from reactree_ros.json_lines import append_line, cut_torn_line, read_lines
+from reactree_ros.files.json_lines import append_line, cut_torn_line, read_lines
+from reactree_ros.files.read_back import checked, read_json
+from reactree_ros.files.whole_file import write_whole
 from reactree_ros.lab.bench.job_runner import Finished
 from reactree_ros.lab.bench.jobs import BenchSettings, Key
 from reactree_ros.lab.bench.results import RunLine
-from reactree_ros.read_back import checked, read_json
-from reactree_ros.whole_file import write_whole
 
 SETTINGS, RESULTS, SESSIONS = "settings.json", "results.jsonl", "sessions.jsonl"
 #: Where what is no result is noted: the run broke off, because model or world were gone, or by a bug.

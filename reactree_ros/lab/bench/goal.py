@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from reactree_ros.read_back import checked, read_json
+from reactree_ros.files.read_back import checked, read_json
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from reactree_ros.lab.bench import published
 from reactree_ros.lab.bench.spec import SuiteSpec
 from reactree_ros.lab.worlds.jericho.story import StoryTask, numbered, stories_in
 from reactree_ros.lab.worlds.jericho.world import JerichoWorld
-from reactree_ros.settings import Harmless, Settings
+from reactree_ros.plugins.settings import Harmless, Settings
 
 
 class JerichoSuiteSettings(Settings):

@@ -20,12 +20,12 @@ from reactree_ros.lab.bench.results import RunLine, broken_line, line_of
 from reactree_ros.llm.port import LanguageModel, LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
 from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.schema import Event
+from reactree_ros.record.verdict import EpisodeEnd
 from reactree_ros.record.writer import encoded
 from reactree_ros.run_spec import RunSpec, Selection
-from reactree_ros.settings import read_settings
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.verdict import EpisodeEnd
 from reactree_ros.world.port import WorldError
 
 #: Files of a run: its record, its goal at the end, and what raised an exception outside of what a run itself reports.

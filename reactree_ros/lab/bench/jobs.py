@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reactree_ros.errors import UserError
+from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.household.person import person_from_dict, person_to_dict
-from reactree_ros.lab.bench.spec import SuiteSpec
+from reactree_ros.lab.bench.spec import SUITES, SuiteSpec
 from reactree_ros.llm.settings import model_from_dict, model_to_dict, read_yaml
+from reactree_ros.llm.spec import MODELS
 from reactree_ros.llm.trained import strange
 from reactree_ros.planners.spec import planner
-from reactree_ros.registry import MODELS, SUITES
-from reactree_ros.secrecy import without_credentials
-from reactree_ros.settings import nearest, read_settings
+from reactree_ros.plugins.settings import nearest, read_settings
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.spec import Task, TasksOnDemand
 

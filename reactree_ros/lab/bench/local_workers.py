@@ -13,11 +13,11 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
+from reactree_ros.background.worker_process import deaf_to_the_terminal, serve_the_parent
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.job_runner import Finished, JobRunner
 from reactree_ros.lab.bench.jobs import BenchSettings, Job
 from reactree_ros.lab.bench.workers import Died, Slot
-from reactree_ros.worker_process import deaf_to_the_terminal, serve_the_parent
 
 #: Longest time that workers have to end by themselves, in seconds, before they are killed.
 CLOSING_TIME = 5.0

@@ -11,7 +11,7 @@ from reactree_ros.lab.bench import published
 from reactree_ros.lab.bench.spec import SuiteSpec
 from reactree_ros.lab.worlds.pddl.problems import MAKERS
 from reactree_ros.lab.worlds.pddl.world import PddlTask, PddlWorld, made_up
-from reactree_ros.settings import Harmless, Settings, check_names, plain
+from reactree_ros.plugins.settings import Harmless, Settings, check_names, plain
 from reactree_ros.world.spec import TasksOnDemand
 
 #: A task is numbered by its seed, and by this times the number of its domain.

@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from reactree_ros.errors import UserError
-from reactree_ros.installation import install_line
 from reactree_ros.lab.bench.job_runner import Finished, JobRunner
 from reactree_ros.lab.bench.jobs import BenchSettings, Job
 from reactree_ros.lab.bench.workers import Died, Slot
+from reactree_ros.plugins.installation import install_line
 
 #: The address that stands for a Ray of this machine's own.
 LOCAL = "local"

@@ -14,7 +14,7 @@ from rich import table as rich_table
 from rich.console import Console
 
 from reactree_ros.errors import UserError
-from reactree_ros.installation import install_line
+from reactree_ros.files.whole_file import write_whole
 from reactree_ros.lab.bench import plots
 from reactree_ros.lab.bench.comparison import (
     ASKED,
@@ -52,9 +52,9 @@ from reactree_ros.lab.bench.job_runner import GOAL, RECORD
 from reactree_ros.lab.bench.jobs import BenchSettings, Key
 from reactree_ros.lab.bench.results import RunLine, grouped_by_end
 from reactree_ros.planners import spec as planners
+from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.reader import read_record
-from reactree_ros.verdict import Judgement
-from reactree_ros.whole_file import write_whole
+from reactree_ros.record.verdict import Judgement
 
 HTML, MARKDOWN = "report.html", "report.md"
 _UNKNOWN = "–"

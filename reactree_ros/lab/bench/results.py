@@ -13,7 +13,7 @@ from typing import Any
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.lab.bench.events import Event, Size
 from reactree_ros.lab.bench.jobs import Job, Key
-from reactree_ros.verdict import EpisodeEnd
+from reactree_ros.record.verdict import EpisodeEnd
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from reactree_ros.lab.bench.spec import SuiteSpec
 from reactree_ros.lab.worlds.scienceworld.engine import check_java
 from reactree_ros.lab.worlds.scienceworld.tasks import VARIATIONS, ScienceTask, described, split
 from reactree_ros.lab.worlds.scienceworld.world import ScienceWorld, check_simplifications
-from reactree_ros.settings import Harmless, Settings, check_names, plain
+from reactree_ros.plugins.settings import Harmless, Settings, check_names, plain
 from reactree_ros.world.spec import TasksOnDemand
 
 #: A task is numbered by its variation, and by this times the number of its type, from 1.

@@ -8,7 +8,7 @@ from typing import Any
 
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.lab.bench.published import Published
-from reactree_ros.plugins import Spec
+from reactree_ros.plugins import Registry, Spec
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Task
 
@@ -37,3 +37,8 @@ class SuiteSpec(Spec):
     ssr: str = ""
     published: tuple[Published, ...] = ()
     flags: tuple[str, ...] = ()
+
+
+SUITES: Registry[SuiteSpec] = Registry(
+    "task suite", "reactree_ros.suites", SuiteSpec, first=("wah_nl", "generated", "vague")
+)

@@ -20,7 +20,7 @@ from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.lab.bench import published
 from reactree_ros.lab.bench.goal import Condition, Goal
 from reactree_ros.lab.bench.spec import SuiteSpec
-from reactree_ros.settings import Harmless, Settings, plain
+from reactree_ros.plugins.settings import Harmless, Settings, plain
 from reactree_ros.world.spec import TasksOnDemand
 
 #: A task of a generated house is numbered by the house's seed times this, and its number in the house.

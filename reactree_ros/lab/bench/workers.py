@@ -14,7 +14,7 @@ from reactree_ros.lab.bench.folder import BenchFolder
 from reactree_ros.lab.bench.job_runner import Finished
 from reactree_ros.lab.bench.jobs import Job, Key
 from reactree_ros.lab.bench.results import RunLine
-from reactree_ros.verdict import EpisodeEnd
+from reactree_ros.record.verdict import EpisodeEnd
 
 #: Runs in a row whose language model is gone, after which no more are begun: the others would find it gone, too.
 OUTAGE = 5

@@ -11,13 +11,14 @@ from rich.console import Console
 from reactree_ros.cli import NOT_ACHIEVED, completion
 from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, are_planners, takes
 from reactree_ros.errors import UserError
+from reactree_ros.lab.bench.spec import SUITES
 from reactree_ros.llm.settings import model_to_dict
 from reactree_ros.llm.trained import as_trained
-from reactree_ros.registry import SUITES
-from reactree_ros.settings import Harmless
+from reactree_ros.plugins.settings import Harmless
 from reactree_ros.tree.options import RunOptions
 
 app = typer.Typer(add_completion=False)
+AFTER = "dataset"
 
 
 @app.command()

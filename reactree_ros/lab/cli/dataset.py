@@ -15,9 +15,10 @@ from reactree_ros.cli.options import Chosen, FromSettings, OtherModel, are_plann
 from reactree_ros.cli.run import WHO_PLANS
 from reactree_ros.errors import UserError
 from reactree_ros.lab.dataset.settings import DatasetSettings, Recipe
-from reactree_ros.settings import Harmless
+from reactree_ros.plugins.settings import Harmless
 
 app = typer.Typer(add_completion=False)
+AFTER = "bootstrap"
 #: How many sources make a part: a kill loses no more than these.
 PART = 20
 

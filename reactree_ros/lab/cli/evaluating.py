@@ -12,13 +12,14 @@ from reactree_ros.cli import NOT_ACHIEVED, completion
 from reactree_ros.cli.opening import progress
 from reactree_ros.cli.options import Chosen, FromSettings, Named, are_planners, takes
 from reactree_ros.errors import UserError
-from reactree_ros.installation import check_modules
+from reactree_ros.lab.bench.spec import SUITES
 from reactree_ros.llm.trained import ABOUT, as_trained, trained_for
-from reactree_ros.registry import SUITES
-from reactree_ros.settings import Harmless
+from reactree_ros.plugins.installation import check_modules
+from reactree_ros.plugins.settings import Harmless
 from reactree_ros.tree.options import RunOptions
 
 app = typer.Typer(add_completion=False)
+AFTER = "train"
 
 
 @app.command("eval")

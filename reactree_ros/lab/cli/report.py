@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 app = typer.Typer(add_completion=False)
+AFTER = "bench"
 
 
 @app.command()

@@ -9,10 +9,11 @@ import typer
 from rich.console import Console
 
 from reactree_ros.cli.options import FromSettings, takes
-from reactree_ros.installation import check_modules
 from reactree_ros.lab.training.settings import TrainSettings, read_recipe
+from reactree_ros.plugins.installation import check_modules
 
 app = typer.Typer(add_completion=False)
+AFTER = "report"
 
 
 @app.command()

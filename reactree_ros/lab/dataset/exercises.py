@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from reactree_ros.agent.decision import Act
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.prompt import Siblings, start_turn, task_turn
 from reactree_ros.agent.turns import Prompt, Said, Saw, Turn
 from reactree_ros.errors import UserError
@@ -102,10 +102,10 @@ def exercise(seed: int, planner: str, without: Collection[str] = (), *, short: b
             instruction=task,
             turns=tuple(Prompt((start_turn("", ()),), turns)),
             begun="",
-            completion=f"Act: {skill}",
+            completion=str(Act(skill)),
             node=0,
             decision=decision,
-            kind="act",
+            kind=Act.name,
             may_say={"skills": skills, "control_flows": []},
             learn=True,
         )
@@ -160,7 +160,7 @@ def _told(drawn: random.Random, word: str) -> tuple[Take, list[Turn]]:
 
 
 def _said(skill: str) -> Said:
-    return Said(f"Act: {skill}", Act(skill))
+    return Said(str(Act(skill)), Act(skill))
 
 
 def _thing(drawn: random.Random, name: str, besides: Sequence[Thing] = ()) -> Thing:

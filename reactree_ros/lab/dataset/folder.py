@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import LONGEST_LINE, checked, in_a_line, parse_json, read_json
+from reactree_ros.files.whole_file import write_whole
 from reactree_ros.lab.dataset.making import DatasetPart
 from reactree_ros.lab.dataset.settings import ABOUT, HELD_OUT, LATER, SCHEMA, TRAIN, Recipe
-from reactree_ros.read_back import LONGEST_LINE, checked, in_a_line, parse_json, read_json
-from reactree_ros.whole_file import write_whole
 
 _PARTS, _RECIPE, _LOCK = "parts", "recipe.json", "lock"
 

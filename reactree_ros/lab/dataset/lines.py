@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Act, Expand
-from reactree_ros.agent.parser import MalformedDecision, parse_decision
+from reactree_ros.agent.decision import DONE, FAILURE, RECALL
+from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.prompt import start_turn
-from reactree_ros.agent.turns import About, Prompt, Told, Turn, render, turn_from_dict
+from reactree_ros.agent.subgoal_grammar import kind_by_subgoals
+from reactree_ros.agent.turns import About, Prompt, Told, Turn, kind_in, kind_said, render, turn_from_dict
 from reactree_ros.lab.planners.hiagent.chunks import retrievals
 from reactree_ros.llm.port import prompt_text
 from reactree_ros.record.moment import Moment, Request
@@ -170,7 +171,7 @@ class _Reading:
             decision=self.counts.get(node, 0),
             kind=kind,
             may_say=asked.may_say,
-            learn=learn,
+            learn=learn and is_learnt(kind),
         )
 
     def _may_say(self, said: Event, node: int) -> Mapping[str, Any]:
@@ -186,7 +187,8 @@ class _Reading:
             skills += retrievals(self.begun[node])
         if len(skills) != said["skills"]:
             return {}
-        return {"skills": skills, "control_flows": said.get("control_flows", [])}
+        more = {name: said[name] for name in ("questions", "more") if said.get(name)}
+        return {"skills": skills, "control_flows": said.get("control_flows", []), **more}
 
 
 def lines_of(
@@ -221,13 +223,16 @@ def kind_of(said: str, asked_for: str) -> str:
     if asked_for in _AS_ASKED:
         return asked_for
     if asked_for == "subgoal":
-        return "act" if said.startswith("Action: ") else "begin_subgoal"
-    try:
-        decision = parse_decision(said)
-    except MalformedDecision:
-        return "other"
-    return {Act: "act", Expand: "expand"}.get(type(decision), "think")
+        return kind_by_subgoals(said).name
+    kind = kind_said(said)
+    return "other" if kind is None else kind.name
+
+
+def is_learnt(kind: str) -> bool:
+    """Return whether training learns decisions of a kind; what is no kind of decision is learnt."""
+    return kind not in kinds() or kinds()[kind].learnt
 
 
 def _kind(event: Event) -> str:
-    return next((name for name in ("think", "act", "expand", "begin_subgoal", "summarise") if name in event), "other")
+    kind = kind_in(event)
+    return "other" if kind is None else kind.name

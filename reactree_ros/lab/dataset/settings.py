@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from reactree_ros.household.generator import check_subjects
-from reactree_ros.settings import Harmless, Settings, plain
+from reactree_ros.plugins.settings import Harmless, Settings, plain
 
 #: The version of the layout of a dataset's folder; see ``docs/reference/dataset.md``.
 SCHEMA = 1

@@ -7,13 +7,14 @@ import re
 from collections.abc import Sequence
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
-from reactree_ros.agent.grammar import DecisionGrammar, SubgoalGrammar
+from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.reading import Unreadable, read
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import render
+from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.goals import Goal
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, MaySay, Reply
-from reactree_ros.pending import Pending
 
 #: Where an action's verb ends: ``go`` of ``go to desk 1``, ``retrieve`` of ``retrieve(2)``.
 _VERB = re.compile(r"\W")

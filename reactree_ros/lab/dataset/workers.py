@@ -10,10 +10,10 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from typing import Any
 
+from reactree_ros.background.worker_process import deaf_to_the_terminal, kill_workers, serve_the_parent
 from reactree_ros.errors import UserError
 from reactree_ros.lab.dataset.making import DatasetPart, Maker, Source
 from reactree_ros.lab.dataset.settings import Recipe
-from reactree_ros.worker_process import deaf_to_the_terminal, kill_workers, serve_the_parent
 
 #: Parts that are given to a worker before it is done with the last one.
 _AHEAD = 2

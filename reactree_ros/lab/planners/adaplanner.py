@@ -27,10 +27,10 @@ from typing import Any
 from py_trees.common import Status
 from pydantic import Field
 
-from reactree_ros.agent.decision import Expand, Think, WriteCode
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw, Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.lab.planners.plan import PROMPTS
 from reactree_ros.lab.planners.recode.code_block import (
     BlockError,
@@ -44,13 +44,12 @@ from reactree_ros.lab.planners.recode.code_runner import CodeRunner, Flow, Share
 from reactree_ros.lab.planners.recode.sandbox import RUN, RUN_ALONE, Called, Event, Outside
 from reactree_ros.llm.port import FreeText, PromptTooLong, Reply
 from reactree_ros.llm.reasoning import split_reasoning
-from reactree_ros.pending import Pending
 from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
-from reactree_ros.tree.flows.sequence import SequenceFlow
-from reactree_ros.tree.goal_node import GoalNode, Grow, Program, Step, Wait
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.program import Grow, Program, Step, Wait
 from reactree_ros.world.port import Observation
 
 #: Longest question, in characters.
@@ -271,30 +270,28 @@ class _PlanCode(CodeRunner):
 
     def _answer_question(self, question: str) -> Generator[Step, Any, Pending[Event]]:
         """Ask the language model; where there is no answer, the code's call raises an error, which counts as well."""
-        context, shared = self._context, self._shared
+        shared = self._shared
         question = in_lines(question, first=False)
         self.tell(f"{_QUESTION}{question}")
         shared.asked += 1
         if shared.asked > shared.questions:
-            self.check_budget()
+            self.requests.check_budget()
             return self._unanswered(question, f"no more than {shared.questions} questions can be asked")
         turn = Told(f"{prompt(PROMPTS, 'adaplanner_ask.txt')}\n\n{_QUESTION}{question}\nAnswer:", About.TASK)
         try:
-            reply = yield from self.ask_of([turn], FreeText(_ANSWER_STOPS))
+            reply = yield from self.requests.ask_of([turn], FreeText(_ANSWER_STOPS))
         except PromptTooLong as error:
             return self._unanswered(question, str(error))
         said = split_reasoning(reply.text).text.strip()
         if reply.cut or not said:
             what = "was cut at its token limit" if reply.cut else "was empty"
             return self._unanswered(question, f"the answer {what}; ask for less, or otherwise")
-        context.budget.count_decision()
-        context.listener.decided(self, Think(said), reply)
-        self.say(said, Think(said))
+        self.answered(said, reply)
         return self.sandbox.resume(said)
 
     def _unanswered(self, question: str, reason: str) -> Pending[Event]:
-        self._context.budget.count_decision()
-        self._context.listener.refused(self, Said(f"{_QUESTION}{question}"), reason)
+        self.context.budget.count()
+        self.context.listener.refused(self, Said(f"{_QUESTION}{question}"), reason)
         self.tell(reason, About.REFUSAL)
         return self.sandbox.refuse(reason)
 
@@ -385,17 +382,16 @@ class AdaPlannerNode(_PlanCode):
         self.tell(f"{_HEAD}{in_lines(self.subgoal, first=False)}\nobservation:\n{observation.text}", About.TASK)
         yield from self._begin_prompt()
         for _ in range(self._settings.refinements + 1):
-            tokens = max(self._settings.plan_tokens, self._context.options.max_tokens)
+            tokens = max(self._settings.plan_tokens, self.context.options.max_tokens)
             self._reply = reply = yield from self.ask(FreeText(_STOPS, thinks=True), max_tokens=tokens)
-            self._context.budget.count_decision()
             said = closed(reply.text, cut=reply.cut)
-            self.say(said, WriteCode(said))
+            self.wrote(said)
             try:
                 yield from self._carry_out(read_solution(said, reasoning=reply.reasoning, cut=reply.cut))
             except BlockError as error:
                 self.feedback_message = _first_line(error)
                 where = f"code, line {error.line}" if error.line else "code"
-                self._context.listener.refused(self, Said(where), str(error))
+                self.context.listener.refused(self, Said(where), str(error))
                 self.tell((yield from self._feedback(error)), About.REFUSAL)
             else:
                 self.feedback_message = "the plan ran to its end"
@@ -404,9 +400,9 @@ class AdaPlannerNode(_PlanCode):
         return False
 
     def _begin_prompt(self) -> Generator[Step, Any, None]:
-        found = yield from self.find_examples()
+        found = yield from self.senses.find_examples()
         plans = [one.text.rstrip("\n") for one in found if one.text.startswith(_HEAD)]  # not those of other planners
-        fixed = fixed_example(self._context.household, "adaplanner_example")
+        fixed = fixed_example(self.context.household, "adaplanner_example")
         self.begin_code_prompt(prompt(PROMPTS, "adaplanner.txt"), plans, fixed)
 
     def _carry_out(self, solution: Solution) -> Generator[Step, Any, None]:
@@ -419,10 +415,7 @@ class AdaPlannerNode(_PlanCode):
         self._statements = self._shared.asked = 0
         self._shared.happened.clear()
         self._set |= dict.fromkeys(solution.names)
-        listener = self._context.listener
-        listener.decided(self, Think(solution.thought or solution.code), self._reply)
-        names = tuple(step.name for step in solution.to_do)
-        listener.decided(self, Expand(SequenceFlow(), names), self._reply)
+        self.explain(solution.thought or solution.code, [step.name for step in solution.to_do])
         yield from self._run_code(f"{_START} = {solution.start}\nNone", 1)
         for part in solution.parts:
             if (yield from self._run_part(part, solution.start)) is Flow.RETURN:
@@ -433,7 +426,7 @@ class AdaPlannerNode(_PlanCode):
             return (yield from self.run_outside_of_loops([part]))
         if part.number < start:
             return (yield from self.run_outside_of_loops(part.otherwise))
-        child = StepNode(part, self._context, shared=self._shared, reply=self._reply, parent=self)
+        child = StepNode(part, self.context, shared=self._shared, reply=self._reply, parent=self)
         status: Status = yield Grow(child)
         if status == Status.SUCCESS:
             return child.flow

@@ -18,20 +18,20 @@ from py_trees.composites import Composite
 from pydantic import Field
 
 from reactree_ros.agent.control_flow import ControlFlow
-from reactree_ros.agent.decision import Expand
 from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.text import said_number
 from reactree_ros.agent.turns import About, Told
 from reactree_ros.lab.planners.plan import PROMPTS
 from reactree_ros.llm.port import FreeText, Reply
 from reactree_ros.planners.react import flat_abilities
 from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
-from reactree_ros.read_back import said_number
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.flows.fallback import FallbackFlow
 from reactree_ros.tree.flows.sequence import SequenceFlow
-from reactree_ros.tree.goal_node import Program, Step
+from reactree_ros.tree.program import Program, Step
 
 #: How often a plan that cannot be read is asked for.
 PLANS = 3
@@ -191,7 +191,7 @@ class AdaptNode(AgentNode):
             self.feedback_message = "no plan that could be read"
             return False
         expand = Expand(plan.order.flow, tuple(plan.steps[number] for number in _numbers(plan.order)))
-        return (yield from self.expand(str(expand), expand, reply, self._composite(plan, plan.order)))
+        return (yield from self.expand(expand, self._composite(plan, plan.order), reply))
 
     def _try(self) -> Generator[Step, Any, bool]:
         """Work on the goal by itself; returns whether it says that it is done."""
@@ -205,13 +205,13 @@ class AdaptNode(AgentNode):
 
     def _plan(self) -> Generator[Step, Any, tuple[StepPlan | None, Reply]]:
         """Ask for steps; the attempts whose plans cannot be read count as decisions that were refused."""
-        household = self._context.household
+        household = self.context.household
         skills = f"The robot can: {', '.join(household.actions)}.\n{household.rules}".strip()
         asked = f"{prompt(PROMPTS, 'adapt.txt')}\n\n{skills}"
         corrections = ""
         for _ in range(PLANS):
             turn = Told(f"{asked}\n\nTask: {in_lines(self.subgoal, first=False)}\n{corrections}Plan:", About.TASK)
-            reply = yield from self.ask_of([turn], FreeText(_STOPS))
+            reply = yield from self.requests.ask_of([turn], FreeText(_STOPS))
             try:
                 return read_plan(reply.text, cut=reply.cut), reply
             except ValueError as error:
@@ -223,7 +223,7 @@ class AdaptNode(AgentNode):
         def behaviour(part: int | Order) -> Behaviour:
             if isinstance(part, Order):
                 return self._composite(plan, part)
-            return AdaptNode(plan.steps[part], self._context, self._settings, parent=self)
+            return AdaptNode(plan.steps[part], self.context, self._settings, parent=self)
 
         return order.flow.over(self, [behaviour(part) for part in order.parts])
 

@@ -11,8 +11,9 @@ import re
 from collections.abc import Generator
 from typing import Any
 
-from reactree_ros.agent.decision import DONE, FAILURE, Act, Think, WriteCode
+from reactree_ros.agent.decision import DONE, FAILURE
 from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw
 from reactree_ros.lab.planners.plan import PROMPTS
@@ -23,7 +24,7 @@ from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.goal_node import Program, Step
+from reactree_ros.tree.program import Program, Step
 from reactree_ros.world.port import Observation
 
 _HEAD, _OBSERVATION = "Task: ", "Observation:"
@@ -56,9 +57,9 @@ class CodeActNode(CodeRunner):
 
     def _solve(self, observation: Observation) -> Program:
         self.tell(f"{_HEAD}{in_lines(self.subgoal, first=False)}\n{_OBSERVATION}\n{observation.text}", About.TASK)
-        found = yield from self.find_examples()
+        found = yield from self.senses.find_examples()
         code = [one.text.rstrip("\n") for one in found if one.text.startswith(_HEAD)]  # not those of other planners
-        fixed = fixed_example(self._context.household, "codeact_example")
+        fixed = fixed_example(self.context.household, "codeact_example")
         self.begin_code_prompt(prompt(PROMPTS, "codeact.txt"), code, fixed)
         while True:
             self._reply = reply = yield from self.ask(FreeText(_STOPS, thinks=True))
@@ -70,10 +71,9 @@ class CodeActNode(CodeRunner):
             except BlockError as error:
                 self.refuse(said, str(error))
                 continue
-            self._context.budget.count_decision()
-            self.say(said, WriteCode(said))
+            self.wrote(said)
             thought = " ".join(" ".join(_apart(said)[0]).split())
-            self._context.listener.decided(self, Think(thought or block.thought or block.code), reply)
+            self.explain(thought or block.thought or block.code)
             error_text = yield from self._run(block)
             shown = f"{in_lines(self._printed.rstrip())}\n{error_text}".strip()
             self.tell(f"{_OBSERVATION}\n{shown or '(nothing was printed)'}")
@@ -85,13 +85,12 @@ class CodeActNode(CodeRunner):
             if (yield from self.run_block(block.statements)) is not Flow.NEXT:
                 raise BlockError("SyntaxError: 'return', 'break' and 'continue' belong into loops", 1)
         except BlockError as error:
-            self._context.listener.refused(self, Said("code"), str(error))
+            self.context.listener.refused(self, Said("code"), str(error))
             return str(error)
         return ""
 
     def _end(self, said: str, end: Act) -> bool:
-        self._context.listener.decided(self, end, self._reply)
-        self.say(said, end)
+        self.take(end, self._reply, said)
         self.feedback_message = end.skill
         self.lesson = tuple(turn for turn in self.turns if not isinstance(turn, Saw))
         return end.skill == DONE

@@ -10,7 +10,8 @@ import re
 from collections.abc import Generator, Iterable
 from typing import Any
 
-from reactree_ros.agent.decision import DONE, Act
+from reactree_ros.agent.decision import DONE
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import Said, Saw
@@ -18,7 +19,8 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
 from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.goal_node import GoalNode, Step
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.program import Step
 from reactree_ros.world.port import Observation, Outcome
 
 #: Where the prompts of the planners that plan first are.
@@ -114,15 +116,16 @@ class PlanNode(GoalNode):
         Returns:
             All there is in the world.
         """
-        context = self._context
-        survey = yield from self.survey()
-        found = yield from self.find_examples()
+        context = self.context
+        survey = yield from self.senses.survey()
+        found = yield from self.senses.find_examples()
         fixed = fixed_example(context.household, "plan") if context.fixed_example else ()
         self.begin_prompt(prompt(PROMPTS, "plan.txt"), [experience.text for experience in found] or fixed)
-        self.begin_turns(Saw(survey.text, survey), task_turn(self.subgoal))
+        self.add(Saw(survey.text, survey), anew=True)
+        self.add(task_turn(self.subgoal))
         return survey
 
-    def take(self, step: str, reply: Reply, near: Observation) -> Generator[Step, Any, Observation]:
+    def take_step(self, step: str, reply: Reply, near: Observation) -> Generator[Step, Any, Observation]:
         """Carry a step of a plan out; where no skill that is available fits, nothing is done and the result says so.
 
         Args:
@@ -130,14 +133,20 @@ class PlanNode(GoalNode):
             reply: The reply in which it was decided.
             near: What was seen last.
         """
-        context = self._context
+        context = self.context
         available = yield from self.available_skills()
         skill = skill_for(step, available, near)
         if skill is None:
             reason = f"'{step}' is not executable now."
-            context.listener.refused(self, Said(str(Act(step)), Act(step)), reason)
+            context.listener.refused(self, step_said(step), reason)
             return Observation(reason, Outcome.PRECONDITION)
-        self.check_budget()
+        self.requests.check_budget()
         context.budget.steps += 1
         context.listener.decided(self, Act(skill), reply)
         return (yield from self.carry_out(skill))
+
+
+def step_said(step: str, words: str = "") -> Said:
+    """Return a step of a plan as something that is said, in these words or in those of an act."""
+    act = Act(step)
+    return Said(words or str(act), act)

@@ -7,17 +7,18 @@ from typing import Any
 
 from pydantic import Field
 
-from reactree_ros.agent.decision import DONE, Act, Think
+from reactree_ros.agent.decision import DONE
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.lab.planners.action_tree import ActionTree
-from reactree_ros.lab.planners.plan import PROMPTS, PlanNode, steps_of, tidied
+from reactree_ros.lab.planners.plan import PROMPTS, PlanNode, step_said, steps_of, tidied
 from reactree_ros.llm.port import Choice, FreeText, NoAnswerInTime, PromptTooLong, Reply
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import Call, RunContext
 from reactree_ros.tree.failure import GaveUp
-from reactree_ros.tree.goal_node import Program, Step, Wait
+from reactree_ros.tree.program import Program, Step, Wait
 from reactree_ros.world.port import Observation, Outcome
 
 _AMONG = "Among the following actions, which action would you take."
@@ -68,24 +69,22 @@ class TreePlannerNode(PlanNode):
         at: ActionTree | None = ActionTree.merge(plans)
         self.action_tree = at
         near: Observation = yield from self.look_around()
-        self._examples = ()
+        self.requests.examples = ()
         system = Told(prompt(PROMPTS, "tree_planner.txt"), About.SYSTEM)
-        self._prompt_start = (system,) if self._context.system_text else ()
-        self.begin_turns(
-            Saw(f"Currently, {near.text[:1].lower()}{near.text[1:]}", near),
-            task_turn(self.subgoal),
-        )
+        self.requests.start = (system,) if self.context.system_text else ()
+        self.add(Saw(f"Currently, {near.text[:1].lower()}{near.text[1:]}", near), anew=True)
+        self.add(task_turn(self.subgoal))
         objection, reply = "", Reply("")
         lesson: list[Turn] = [Saw(survey.text, survey), task_turn(self.subgoal)]
         while at is not None and at.branches:
             step, reply = yield from self._choose(at.branches, objection, reply)
             if step.step == DONE:
-                self.lesson = (*lesson, Said(DONE, Act(DONE)))
+                self.lesson = (*lesson, step_said(DONE, DONE))
                 return True
-            near = yield from self.take(step.step, reply, near)
+            near = yield from self.take_step(step.step, reply, near)
             if near.outcome is Outcome.DONE:
                 objection, at = ("", step) if step.branches else (_NO_FURTHER, step.failed())
-                lesson.append(Said(step.step, Act(step.step)))
+                lesson.append(step_said(step.step, step.step))
                 self.see(near)
             else:
                 objection = f'The action: "{step.step}" caused an error: {near.text} '
@@ -95,9 +94,9 @@ class TreePlannerNode(PlanNode):
 
     def _sample(self, survey: Observation) -> Generator[Step, Any, list[list[str]]]:
         """Ask for all plans at once; together they count as one decision."""
-        yield from self.hold()
-        self.check_budget()
-        self._context.budget.count_decision()
+        yield from self.senses.hold()
+        self.requests.check_budget()
+        self.context.budget.count()
         while True:
             try:
                 return (yield from self._sampled(set(steps_of(survey))))
@@ -105,9 +104,9 @@ class TreePlannerNode(PlanNode):
                 self.shorten(error)
 
     def _sampled(self, known: Collection[str]) -> Generator[Step, Any, list[list[str]]]:
-        context, settings = self._context, self._settings
+        context, settings = self.context, self._settings
         requests = [
-            self.request(
+            self.requests.make(
                 self.prompt(),
                 FreeText((f"\n{DONE}\n",)),
                 temperature=settings.temperature,
@@ -116,7 +115,7 @@ class TreePlannerNode(PlanNode):
             )
             for number in range(settings.plans)
         ]
-        asked = [self.decide(request) for request in requests]
+        asked = [self.requests.send(request) for request in requests]
         plans = []
         try:
             for request, pending in zip(requests, asked, strict=True):
@@ -141,17 +140,17 @@ class TreePlannerNode(PlanNode):
             (only,) = branches
             if objection:
                 self.tell(objection.rstrip(), About.REFUSAL)
-            self.say(f"{_CHOSEN}{only.step}", Act(only.step))
+            self.add(step_said(only.step, f"{_CHOSEN}{only.step}"))
             return only, before
         steps = {branch.step: branch for branch in branches}
         self.tell("\n".join([f"{objection}{_AMONG}", *steps]), About.REFUSAL if objection else About.ANSWER)
         begun = _CORRECTED if objection else _CHOSEN
         reply = yield from self.ask(Choice(tuple(steps)), begun=begun)
-        self._context.budget.count_decision()
+        self.context.budget.count()
         said = reply.text.strip()
         if said not in steps:
             raise GaveUp(f"'{said}' is none of the actions that were offered: {', '.join(steps)}")
-        self.say(f"{begun}{said}", Act(said))
+        self.add(step_said(said, f"{begun}{said}"))
         return steps[said], reply
 
 

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from reactree_ros.agent.decision import DONE, Act, Think
+from reactree_ros.agent.decision import DONE
 from reactree_ros.agent.foreign import in_lines
-from reactree_ros.agent.turns import Said
-from reactree_ros.lab.planners.plan import PlanNode, only_introduces, steps_of, tidied
+from reactree_ros.agent.kinds.think import Think
+from reactree_ros.background.worker import Worker
+from reactree_ros.lab.planners.plan import PlanNode, only_introduces, step_said, steps_of, tidied
 from reactree_ros.llm.port import FreeText, Reply
 from reactree_ros.memory.embedding import Embedder, checked_vectors, default_embedder
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import GaveUp
-from reactree_ros.tree.goal_node import Program, Step, Wait
-from reactree_ros.worker import Worker
+from reactree_ros.tree.program import Program, Step, Wait
 from reactree_ros.world.port import Observation, Outcome
 
 _LINE_TOKENS = 48
@@ -70,12 +70,12 @@ class ZspNode(PlanNode):
             plan, reply = yield from self._plan(mapping, worker)
         finally:
             worker.close()
-        self.lesson = (*told, *(Said(step, Act(step)) for step in plan))
+        self.lesson = (*told, *(step_said(step, step) for step in plan))
         failed = 0
         near = survey
         for step in plan:
             if step != DONE:
-                near = yield from self.take(step, reply, near)
+                near = yield from self.take_step(step, reply, near)
                 self.tell(in_lines(f"{step}: {near.text}", first=False))
                 failed += near.outcome is not Outcome.DONE
         self.feedback_message = f"{failed} of {len(plan)} steps were not executable" if failed else ""
@@ -91,21 +91,21 @@ class ZspNode(PlanNode):
         Raises:
             GaveUp: No step was said, or a line of the plan was cut.
         """
-        context = self._context
+        context = self.context
         plan: list[str] = []
         while len(plan) < self._max_plan and plan[-1:] != [DONE]:
             reply = yield from self._line(len(plan) + 1)
             line = reply.text.strip()
             if not line:
                 break
-            context.budget.count_decision()
+            context.budget.count()
             if tidied(line) not in mapping.steps and only_introduces(line):
                 context.listener.decided(self, Think(line), reply)
                 self.say(line, Think(line))
                 continue
             step = yield Wait("embedding of a step", worker.do(partial(mapping.nearest, line)), next_tick=True)
             context.listener.decided(self, Think(f"{line} → {step}"), reply)
-            self.say(step, Act(step))
+            self.add(step_said(step, step))
             plan.append(step)
         if not plan:
             raise GaveUp("no step of a plan was said, also when asked for again")

@@ -13,9 +13,12 @@ from functools import lru_cache
 from typing import Any
 
 from reactree_ros.agent.control_flow import flow_named
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.kinds.act import Act
 
 #: What a decision to use a skill begins with.
-ACT = "Act: "
+ACT = Act.opening
 #: Rests of what may be said whose first tokens are kept.
 _KEPT = 1 << 18
 
@@ -48,9 +51,22 @@ class MaySay:
             return cls(tuple(map(str, options)))
         if "skills" not in values:
             return None
-        flows = [flow.name for flow in map(flow_named, values.get("control_flows", ()))]
-        acts = tuple(f"{ACT}{skill}" for skill in values["skills"])
-        return cls(acts, ("Think: ", *(f"Expand:\n- control flow: {flow}\n- subgoals: " for flow in flows)))
+        flows = tuple(map(flow_named, values.get("control_flows", ())))
+        more = tuple(values.get("more", ()))
+        grammar = DecisionGrammar(values["skills"], flows, questions=values.get("questions"), more=more)
+        texts = [_texts(kind, grammar) for kind in grammar.allowed]
+        return cls(tuple(one for whole, _ in texts for one in whole), tuple(one for _, begun in texts for one in begun))
+
+
+def _texts(kind: type[Decision], grammar: DecisionGrammar) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the decisions of a kind that may be said, if they can be listed; otherwise how they begin."""
+    texts = [""]
+    for begin, options in kind.rounds(grammar):
+        texts = [f"{text}{begin} " for text in texts]
+        if options is None:
+            return (), texts
+        texts = [f"{text}{option}" for text in texts for option in options]
+    return texts, ()
 
 
 class Vocabulary:

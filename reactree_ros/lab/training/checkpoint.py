@@ -6,8 +6,8 @@ import io
 from pathlib import Path
 from typing import Any
 
-from reactree_ros import whole_file
 from reactree_ros.errors import UserError
+from reactree_ros.files import whole_file
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import read_json
 from reactree_ros.lab.dataset.settings import ABOUT
 from reactree_ros.lab.training import dataset
 from reactree_ros.lab.training.checkpoint import write_whole
@@ -28,7 +29,6 @@ from reactree_ros.lab.training.model_folder import make_model_folder
 from reactree_ros.lab.training.prepared import Prepared, prepare
 from reactree_ros.lab.training.settings import TrainSettings
 from reactree_ros.lab.training.vocabulary import make_tokenizer, names_in
-from reactree_ros.read_back import read_json
 
 SETTINGS = "settings.json"
 #: Nodes whose texts a tokenizer is made from.

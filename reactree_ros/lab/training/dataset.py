@@ -8,11 +8,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from reactree_ros.agent.turns import kind_said
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import LONGEST_LINE, parse_json, read_json, shown
 from reactree_ros.lab.dataset import settings
 from reactree_ros.lab.dataset.settings import ABOUT, SCHEMA
 from reactree_ros.lab.training.allowed import ACT, MaySay
-from reactree_ros.read_back import LONGEST_LINE, parse_json, read_json, shown
 
 TRAIN, HELD_OUT = (f"{name}.jsonl" for name in (settings.TRAIN, settings.HELD_OUT))
 
@@ -183,4 +184,4 @@ def decision_of(line: Mapping[str, Any]) -> Decision:
 
 def in_agents_words(line: Mapping[str, Any]) -> bool:
     """Whether a line's words are those of a choice or of an agent node; HiAgent's are learnt among all others."""
-    return "options" in (line.get("may_say") or {}) or line["completion"].startswith(("Think: ", "Act: ", "Expand:\n"))
+    return "options" in (line.get("may_say") or {}) or kind_said(line["completion"]) is not None

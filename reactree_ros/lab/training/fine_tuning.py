@@ -11,7 +11,6 @@ from typing import Any
 from rich.console import Console
 
 from reactree_ros.errors import UserError
-from reactree_ros.installation import check_modules
 from reactree_ros.lab.training import dataset
 from reactree_ros.lab.training.curves import write_curves
 from reactree_ros.lab.training.dataset import NodeText
@@ -20,6 +19,7 @@ from reactree_ros.lab.training.model_folder import MODEL, write_about
 from reactree_ros.lab.training.prepared import pieces
 from reactree_ros.lab.training.settings import TrainSettings
 from reactree_ros.llm.markers import Markers, encoded
+from reactree_ros.plugins.installation import check_modules
 
 #: Where the checkpoints are, in the training's folder.
 CHECKPOINTS = "checkpoints"

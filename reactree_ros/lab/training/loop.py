@@ -15,14 +15,14 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from reactree_ros.background.own_python import start_safely
+from reactree_ros.background.worker_process import serve_the_parent
 from reactree_ros.errors import UserError
 from reactree_ros.lab.training.batches import learnt_tokens, make_pass, passes, shares, steps
 from reactree_ros.lab.training.checkpoint import load_checkpoint, save_checkpoint
 from reactree_ros.lab.training.model import Learner, Optimiser, begun_with, make_model, rate_share, with_layers
 from reactree_ros.lab.training.prepared import Prepared
 from reactree_ros.lab.training.settings import PRESETS, TrainSettings
-from reactree_ros.own_python import start_safely
-from reactree_ros.worker_process import serve_the_parent
 
 CHECKPOINT, TOKENIZER = "checkpoint.pt", "tokenizer.json"
 TRAIN, HELD_OUT = "prepared_train", "prepared_held_out"

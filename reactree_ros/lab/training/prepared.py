@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from reactree_ros.background.own_python import start_safely
+from reactree_ros.background.worker_process import serve_the_parent
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import in_a_line, read_json
 from reactree_ros.lab.training.allowed import Vocabulary
 from reactree_ros.lab.training.dataset import Decision, NodeText
 from reactree_ros.lab.training.vocabulary import END, token_texts
-from reactree_ros.own_python import start_safely
-from reactree_ros.read_back import in_a_line, read_json
-from reactree_ros.worker_process import serve_the_parent
 
 _CHUNK = 64
 _ARRAYS = ("tokens", "nodes", "source", "first", "length", "kind", "targets", "learn", "allowed", "allowed_ends")

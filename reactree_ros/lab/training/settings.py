@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from reactree_ros.errors import UserError
-from reactree_ros.read_back import read_yaml
-from reactree_ros.settings import Harmless, Settings, plain, read_settings
+from reactree_ros.files.read_back import read_yaml
+from reactree_ros.plugins.settings import Harmless, Settings, plain, read_settings
 
 
 @dataclass(frozen=True)

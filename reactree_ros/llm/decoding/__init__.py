@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from reactree_ros.agent.grammar import Grammar
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.reading import Unreadable, own_words
 from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.llm.decoding.checking import Taken, checked
@@ -12,7 +12,7 @@ from reactree_ros.llm.decoding.noticed import Noticed
 from reactree_ros.llm.decoding.strategy import Method, ask, check_method, method_for
 from reactree_ros.llm.decoding.usage import Usage
 from reactree_ros.llm.engine import Engine, Generation
-from reactree_ros.llm.port import DecisionRequest, InvalidReply, Reply
+from reactree_ros.llm.port import DecisionRequest, InvalidReply, MaySay, Reply
 
 __all__ = ["Method", "Noticed", "Usage", "decode", "method_for"]
 
@@ -65,8 +65,12 @@ async def decode(
             return usage.reply(checked(uttered, request.may_say), time.monotonic() - begin)
         except Unreadable as error:
             objection = _STILL_THINKING if usage.unfinished else str(error)
-            taken = Taken(own_words(uttered.words), error.said)
+            taken = Taken(_own_words(uttered.words, request.may_say), error.said)
             refusal = (Said(request.begun + taken.text), Told(objection, About.REFUSAL))
     if isinstance(request.may_say, Grammar):
         return usage.reply(taken, time.monotonic() - begin, objection)
     raise InvalidReply(f"{objection} ({engine.name} was asked {retries + 1} times)")
+
+
+def _own_words(words: str, may_say: MaySay) -> str:
+    return own_words(words, may_say if isinstance(may_say, Grammar) else DecisionGrammar(()))

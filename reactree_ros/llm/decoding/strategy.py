@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from reactree_ros.agent.control_flow import flow_options
-from reactree_ros.agent.grammar import DecisionGrammar, Grammar, SubgoalGrammar, choice_schema, chosen_of_json
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar, choice_schema, chosen_of_json
 from reactree_ros.agent.reading import says_exactly
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.llm.decoding.checking import Utterance
 from reactree_ros.llm.decoding.usage import Usage
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generation, chosen
@@ -129,24 +129,20 @@ async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar
         selected = await _select(usage, after(said), options, Method.ROUNDS)
         return replace(selected, text=said + selected.text)
 
-    kinds = ["Think:", *(["Act:"] if grammar.skills else []), *(["Expand:"] if grammar.control_flows else [])]
-    kinds += ["Ask:"] if grammar.questions else []
-    kind = await select("", kinds)
-    if kind.text not in kinds:
-        return kind
-    if kind.text == "Act:" and not grammar.free:
-        return await select(kind.text, [f" {skill}" for skill in grammar.skills])
-    said = kind.text
-    if said == "Expand:":
-        said += "\n- control flow:"
-        options = flow_options(grammar.control_flows)
+    kinds = {kind.opening.rstrip(): kind for kind in grammar.allowed}
+    chosen_kind = await select("", list(kinds))
+    if chosen_kind.text not in kinds:
+        return chosen_kind
+    said = ""
+    for begin, options in kinds[chosen_kind.text].rounds(grammar):
+        said += begin
         if options is None:
-            said += (await _free(usage, after(said), FreeText(("\n",)))).text
+            rest = await _free(usage, after(said), FreeText())
+            uttered = replace(rest, text=said + rest.text)
         else:
-            said = (await select(said, [f" {option}" for option in options])).text
-        said += "\n- subgoals:"
-    rest = await _free(usage, after(said), FreeText())
-    return replace(rest, text=said + rest.text)
+            uttered = await select(said, [f" {option}" for option in options])
+        said = uttered.text
+    return uttered
 
 
 async def _select(usage: Usage, generation: Generation, options: Sequence[str], method: Method) -> Utterance:

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from reactree_ros.errors import UserError
-from reactree_ros.secrecy import redacted
+from reactree_ros.files.secrecy import redacted
 
 #: What is wrong with a URL that holds a key; it does not repeat the URL.
 KEY_IN_URL = "base_url: must hold no user, password or query; give a key by OPENAI_API_KEY or api_key_file"

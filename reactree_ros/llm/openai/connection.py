@@ -8,12 +8,12 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
-from reactree_ros.agent.text import well_formed
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import well_formed
+from reactree_ros.files.secrecy import HIDDEN, redacted, shown_address
 from reactree_ros.llm.openai.refusal import Refused
 from reactree_ros.llm.openai.way import Proxy, http_client, proxy_to
 from reactree_ros.llm.port import LanguageModelError, ServerUnavailable
-from reactree_ros.secrecy import HIDDEN, redacted, shown_address
 
 #: A server that dies refuses a connection or resets one, as it happens: what is told does not depend on which.
 GONE = "cannot be reached: nothing listens there, or it closed the connection"

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
+from reactree_ros.files.secrecy import are_harmless
 from reactree_ros.llm.engine import ConstraintKind
 from reactree_ros.llm.engine_settings import EngineSettings, read_arguments
 from reactree_ros.llm.openai.address import KEY_IN_URL, may_hold_a_key
 from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import ModelSpec
-from reactree_ros.secrecy import are_harmless
-from reactree_ros.settings import Harmless
+from reactree_ros.plugins.settings import Harmless
 
 
 def _is_the_environments(base_url: str) -> bool:

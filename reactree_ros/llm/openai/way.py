@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from reactree_ros.errors import UserError
-from reactree_ros.installation import install_line
+from reactree_ros.plugins.installation import install_line
 
 #: The longest answer that is read, in bytes: the longest text that is looked at takes a small part of it.
 LONGEST_ANSWER = 16 * 2**20

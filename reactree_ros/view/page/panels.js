@@ -1,7 +1,7 @@
 // Beside the tree: the chosen node's conversation, the world as it is known, the run's counts. All of one moment.
 
 import { drawMap } from "./map.js";
-import { countUntil, decisionWords, latest } from "./record.js";
+import { countUntil, latest, shownAs } from "./record.js";
 import { count, make, seconds, words } from "./text.js";
 import { SPOKEN } from "./tree.js";
 import { COUNTS, FLOWS, SCORES } from "./words.js";
@@ -109,18 +109,20 @@ export class NodePanel {
     const { decision } = entry;
     const reply = happened(entry.reply, moment) ? entry.reply : null;
     const refused = happened(entry.verdict, moment) ? entry.verdict.refused : "";
-    const kind = decisionWords(decision);
+    const { label, colour } = shownAs(decision);
     const spent = reply ? spentWords(reply) : "";
     const by = reply?.answered_by ? make("span.tag", {}, reply.answered_by) : "";
-    return make(
-      `li.turn.said.${kind.toLowerCase()}${refused ? ".refused" : ""}`,
+    const item = make(
+      `li.turn.said${refused ? ".refused" : ""}`,
       {},
-      this._meta(entry, refused ? `${kind} · refused` : kind, by),
+      this._meta(entry, refused ? `${label} · refused` : label, by),
       words("div.text", entry.text),
       refused ? words("p.reason", refused) : "",
       reply?.reasoning ? folded("reasoning", `Reasoning (${count(reply.reasoning_tokens)} tokens)`, reply.reasoning, "div") : "",
       spent ? make("p.spent", {}, spent) : "",
     );
+    if (colour) item.style.setProperty("--kind", `var(${colour})`);
+    return item;
   }
 
   _meta(entry, kind, ...more) {

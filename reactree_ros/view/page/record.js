@@ -1,6 +1,8 @@
 // A record taken in event by event. Whatever changes keeps its history, so that every question can be asked of any
 // moment: a moment is the number of the last event that has happened by then.
 
+import { KINDS } from "./words.js";
+
 /** Return how many of the items, which are in the order of `n`, have happened by a moment. */
 export function countUntil(items, moment) {
   let low = 0, high = items.length;
@@ -17,7 +19,6 @@ export function latest(items, moment) {
   return items[countUntil(items, moment) - 1];
 }
 
-const DECISIONS = { act: "Act", think: "Think", expand: "Expand", ask: "Ask", begin_subgoal: "Begin", summarise: "Summarise", write_code: "Code" };
 const GOALS = new Set(["agent", "goal"]);
 const ZERO = { prompt: 0, cached: 0, output: 0, reasoning: 0, seconds: 0, replies: 0 };
 
@@ -232,10 +233,10 @@ export class Record {
   }
 
   _decided(event, n) {
-    const kind = kindOf(event);
-    const words = kind === "expand" ? `${event.expand}: ${event.subgoals.join(", ")}` : event[kind];
-    this._decision(event, n, { n, refused: "" }, String(words ?? ""));
-    if (event.expand) this.marks.push({ n, kind: "expansion", words: event.expand });
+    const { kind, words, mark } = shownAs(event);
+    const said = words.replace(/\{(\w+)\}/g, (_, field) => [event[field] ?? ""].flat().join(", "));
+    this._decision(event, n, { n, refused: "" }, said);
+    if (mark) this.marks.push({ n, kind: mark, words: event[kind] });
   }
 
   _refused(event, n) {
@@ -350,14 +351,12 @@ export class Record {
   }
 }
 
-/** Return what kind of decision a turn or an event has; undefined where it has none. */
-function kindOf(decision) {
-  return Object.keys(DECISIONS).find((kind) => decision[kind] !== undefined);
-}
+const NO_KIND = { kind: "", label: "Said", words: "", colour: "", mark: "" };
 
-/** Say what kind of decision a turn has. */
-export function decisionWords(decision) {
-  return DECISIONS[kindOf(decision)] ?? "Said";
+/** Return how the decision of a turn or an event is shown, as its kind declares it. */
+export function shownAs(decision) {
+  const kind = Object.keys(KINDS).find((name) => decision[name] !== undefined);
+  return kind ? { kind, ...KINDS[kind] } : NO_KIND;
 }
 
 function textOf(turn) {

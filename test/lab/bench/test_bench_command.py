@@ -27,7 +27,9 @@ from command_line import Cli
 from rich.console import Console
 
 from reactree_ros.agent.turns import Said
+from reactree_ros.background.pending import Pending
 from reactree_ros.cli import main
+from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
@@ -40,8 +42,6 @@ from reactree_ros.lab.bench.jobs import Job
 from reactree_ros.lab.bench.local_workers import LocalWorkers
 from reactree_ros.lab.bench.workers import Died, carry_out
 from reactree_ros.llm.port import DecisionRequest, PromptTooLong, Reply, ServerUnavailable
-from reactree_ros.pending import Pending
-from reactree_ros.record.player import replay
 from reactree_ros.record.reader import read_record
 
 INTERRUPTED = DISTURBED.format(what="os.killpg(0, signal.SIGINT)")

@@ -10,11 +10,11 @@ import pytest
 from bench_runs import CLOCKS, assert_same_bench, bench_here, bench_of, line, outcome
 from command_line import Cli
 
+from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.folder import read_results
 from reactree_ros.lab.bench.job_runner import RECORD
 from reactree_ros.lab.bench.jobs import BenchSettings, Key
-from reactree_ros.record.player import replay
 from reactree_ros.record.reader import read_record
 
 #: Three instructions that leave something open, with no, one and three questions.

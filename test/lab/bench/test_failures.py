@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reactree_ros.lab.bench.events import Event, EventKind, told_by
+from reactree_ros.lab.bench.events import ACT, REFUSED_ACT, Event, told_by
 from reactree_ros.lab.bench.failures import RULES, Cause, Verdict, verdict
 from reactree_ros.lab.bench.goal import Condition, Goal, read_goal
 from reactree_ros.lab.bench.job_runner import GOAL, RECORD, Finished, JobRunner
@@ -23,11 +23,11 @@ def goal(*conditions: Condition) -> Goal:
 
 
 def act(skill: str, *seen: str, outcome: str = "done", room: str = "kitchen 1", place: str = "") -> Event:
-    return Event(0, "", EventKind.ACT, skill, outcome=outcome, room=room if seen else "", place=place, seen=seen)
+    return Event(0, "", ACT, skill, outcome=outcome, room=room if seen else "", place=place, seen=seen)
 
 
 def expand(*subgoals: str) -> Event:
-    return Event(0, "", EventKind.EXPAND, "", subgoals=subgoals)
+    return Event(0, "", "expand", "", subgoals=subgoals)
 
 
 def judged(*events: Event, instruction: str = INSTRUCTION, of: Goal | None = None) -> Verdict:
@@ -44,7 +44,7 @@ PICKS_UP = act("pick up apple 1", "apple 1")
 def test_a_context_that_is_full_comes_before_every_other_cause() -> None:
     found = verdict(instruction=INSTRUCTION, end="context_full", goal=None, events=[act("go to kitchen 1")] * 3)
     assert found == Verdict(Cause.CONTEXT_FULL, "the prompt did not fit any more after 0 decisions")
-    late = Event(12, "", EventKind.THINK, "Think: hm")
+    late = Event(12, "", "think", "Think: hm")
     assert "after 12 decisions" in verdict(instruction="", end="context_full", goal=goal(), events=[GO, late]).reason
 
 
@@ -58,7 +58,7 @@ def test_where_the_suite_tells_no_goal_only_what_needs_none_is_judged() -> None:
 
 
 def test_a_run_without_an_action_did_nothing() -> None:
-    assert judged(Event(1, "", EventKind.THINK, "Think: hm")).cause is Cause.NOTHING_DONE
+    assert judged(Event(1, "", "think", "Think: hm")).cause is Cause.NOTHING_DONE
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_search_plan_fail_is_every_other_search_that_did_not_find_it() -> None:
 
 
 def test_execution_repeat_is_the_same_action_three_times_in_a_row() -> None:
-    refused = Event(0, "", EventKind.REFUSED_ACT, "pick up apple 1")
+    refused = Event(0, "", REFUSED_ACT, "pick up apple 1")
     found = judged(SEES_APPLE, refused, act("pick up apple 1", outcome="precondition"), refused)
     assert found == Verdict(Cause.EXECUTION_REPEAT, "'pick up apple 1' was said 3 times in a row")
     assert judged(SEES_APPLE, refused, refused, GO, refused).cause is Cause.EXECUTION_SKIPPING

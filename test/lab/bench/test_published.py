@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reactree_ros.registry import SUITES
+from reactree_ros.lab.bench.spec import SUITES
 
 
 def test_every_row_has_a_value_in_each_column_and_names_its_model() -> None:

@@ -10,12 +10,12 @@ from bench_runs import SETTINGS, line
 
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import checked, parse_json
 from reactree_ros.lab.bench.events import Size, size_of
 from reactree_ros.lab.bench.folder import BenchFolder
 from reactree_ros.lab.bench.jobs import BenchSettings
 from reactree_ros.lab.bench.results import RunLine, grouped_by_end, line_of
 from reactree_ros.llm.port import Reply
-from reactree_ros.read_back import checked, parse_json
 from reactree_ros.record.moment import Request
 
 

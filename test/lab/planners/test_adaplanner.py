@@ -19,6 +19,7 @@ import reactree_ros.household
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.household.generator import generate_house
@@ -29,7 +30,6 @@ from reactree_ros.lab.planners.adaplanner import MAX_QUESTION, PlanStep, StepNod
 from reactree_ros.lab.planners.recode.code_block import BlockError
 from reactree_ros.lab.planners.recode.sandbox import Limits
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Score

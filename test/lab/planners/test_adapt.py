@@ -13,9 +13,10 @@ from py_trees.common import Status
 from py_trees.composites import Selector
 from py_trees.composites import Sequence as InSequence
 
-from reactree_ros.agent.decision import Expand
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import Said
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.houses import HOUSES
@@ -24,7 +25,6 @@ from reactree_ros.household.tasks import load_tasks
 from reactree_ros.lab.planners.adapt import Order, read_plan
 from reactree_ros.lab.planners.plan import PROMPTS
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.flows.fallback import FallbackFlow
 from reactree_ros.tree.flows.sequence import SequenceFlow

@@ -14,10 +14,11 @@ from doubles import START, Clock, Heard, ScriptedWorld
 from py_trees.common import Status
 
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.grammar import SubgoalGrammar
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.summary import summary_request
 from reactree_ros.agent.turns import Said, Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert import subgoals
@@ -32,7 +33,6 @@ from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, PromptTooLong, Reply
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner as planner_of
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode

@@ -10,9 +10,14 @@ from doubles import ScriptedWorld
 from py_trees.common import Status
 from recode_doubles import Bedroom, Coder, coder, lesson_of, own_part, root, run_of
 
-from reactree_ros.agent.decision import Act, Decision, Expand, Think, WriteCode
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.kinds.write_code import WriteCode
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
@@ -21,7 +26,6 @@ from reactree_ros.lab.planners.recode.planner import PROMPTS, CodeNode
 from reactree_ros.llm.engine import Generated
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.pending import Pending
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.flows.sequence import SequenceFlow

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.generator import generate_house, solution
 from reactree_ros.household.household import WAH_NL
@@ -21,7 +22,6 @@ from reactree_ros.lab.planners.plan import steps_of, tidied
 from reactree_ros.lab.planners.tree_planner import TreePlannerNode, plan_of
 from reactree_ros.llm.engine import Generation
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, PromptTooLong, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.options import TreeOptions

@@ -12,6 +12,7 @@ from doubles import Builds, Heard
 from numpy.typing import NDArray
 
 from reactree_ros.agent.turns import Said
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.household.generator import generate_house, solution
@@ -21,7 +22,6 @@ from reactree_ros.lab.planners.plan import skill_for, steps_of, tidied
 from reactree_ros.lab.planners.zsp import Mapping, ZspNode
 from reactree_ros.llm.engine import Generation
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
-from reactree_ros.pending import Pending
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.options import TreeOptions

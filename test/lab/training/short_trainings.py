@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from reactree_ros.lab.training.settings import TrainSettings
-from reactree_ros.settings import read_settings
+from reactree_ros.plugins.settings import read_settings
 
 TINY = ("--preset", "tiny", "--batch-tokens", 2048, "--pass-tokens", 2048, "--held-out", 20)
 #: A short training, whose numbers are compared; one process, in full precision.

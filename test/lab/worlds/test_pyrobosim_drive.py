@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.lab.worlds.pyrobosim.drive import Drive
 from reactree_ros.lab.worlds.pyrobosim.scene import Description, HouseScene
 from reactree_ros.lab.worlds.pyrobosim.simulator import UnderWay
-from reactree_ros.pending import Pending
 from reactree_ros.tree.claims import Circle
 
 PLACE = {"category": "desk", "part": "", "room": "hall", "open": True, "locked": True, "pose": [0, 0], "outline": []}

@@ -27,7 +27,7 @@ from reactree_ros.lab.bench.webshop import WebShopSuiteSettings
 from reactree_ros.lab.worlds.webshop import client
 from reactree_ros.lab.worlds.webshop.world import WebShop, WebShopSettings, WebShopTask, tasks_of
 from reactree_ros.planners.spec import planner
-from reactree_ros.settings import read_settings
+from reactree_ros.plugins.settings import read_settings
 from reactree_ros.world import worker_world
 from reactree_ros.world.port import WorldError
 

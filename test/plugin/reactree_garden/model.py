@@ -9,10 +9,10 @@ from pydantic import Field
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Saw, Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply, RequestRejected
 from reactree_ros.llm.spec import ModelSpec
-from reactree_ros.pending import Pending
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.settings import Settings
 
 
 class Rule(NamedTuple):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from reactree_ros.agent.decision import DONE, Act
+from reactree_ros.agent.decision import DONE
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.llm.port import Choice
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.goal_node import GoalNode, Program
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.program import Program
 from reactree_ros.world.port import Outcome
 
 
@@ -35,10 +37,10 @@ class PickNode(GoalNode):
         failed = 0
         while failed < self._patience:
             skills = yield from self.available_skills()
-            reply = yield from self.ask(Choice((*self.own_actions(), *skills)), begun="Act: ")
+            reply = yield from self.ask(Choice((*self.senses.own_actions(), *skills)), begun="Act: ")
             act = Act(reply.text)
             if act.ends:
-                self._context.listener.decided(self, act, reply)
+                self.context.listener.decided(self, act, reply)
                 self.say(str(act), act)
                 return act.skill == DONE
             observation = yield from self.act(act, reply)

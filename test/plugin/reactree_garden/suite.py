@@ -6,7 +6,7 @@ from pydantic import Field
 
 from reactree_garden.world import KINDS, Garden, GardenTask
 from reactree_ros.lab.bench.spec import SuiteSpec
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.settings import Settings
 
 
 class GardensSettings(Settings):

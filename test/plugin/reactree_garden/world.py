@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from reactree_ros.pending import Pending
+from reactree_ros.background.pending import Pending
 from reactree_ros.world.port import Household, Observation, Outcome, Score, Seen, World
 from reactree_ros.world.spec import WorldSettings, WorldSpec
 

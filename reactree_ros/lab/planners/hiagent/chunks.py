@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from reactree_ros.agent.decision import Act, BeginSubgoal
+from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
+from reactree_ros.agent.subgoal_grammar import action_said
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 
 
@@ -195,7 +196,7 @@ def as_turns(elements: Iterable[Element]) -> list[Turn]:
         elif isinstance(element, Refusal):
             turns += [Said(element.said), Told(f"Observation: {element.reason}", About.REFUSAL)]
         else:
-            turns.append(Said(f"Action: {element.action}", Act(element.action)))
+            turns.append(action_said(element.action))
             turns.append(Saw(f"Observation: {element.observation}"))
     return turns
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from reactree_ros.agent.decision import Act, BeginSubgoal, Summarise, Think
+from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
+from reactree_ros.agent.kinds.summarise import Summarise
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.summary import judgement
 from reactree_ros.agent.turns import Said, Saw, Turn, render
 from reactree_ros.lab.planners.hiagent.chunks import Pair, Subgoal, as_turns
@@ -37,8 +39,8 @@ def parts(experience: Experience) -> list[SubgoalPart]:
     turns = [turn for turn in experience.turns if isinstance(turn, Said | Saw)]
     for turn, after in zip(turns, [*turns[1:], None], strict=True):
         decision = turn.decision if isinstance(turn, Said) else None
-        if isinstance(decision, Act) and isinstance(after, Saw):
-            found[-1].pairs.append(Pair(decision.skill, after.text))
+        if decision is not None and decision.skill_asked and isinstance(after, Saw):
+            found[-1].pairs.append(Pair(decision.skill_asked, after.text))
         elif isinstance(decision, Summarise):
             ended = found[-2] if len(found) > 1 and not found[-1].pairs else found[-1]
             ended.came_to = decision.summary
@@ -50,7 +52,7 @@ def parts(experience: Experience) -> list[SubgoalPart]:
 
 
 def _acts(turn: Turn | None) -> bool:
-    return isinstance(turn, Said) and isinstance(turn.decision, Act) and not turn.decision.ends
+    return isinstance(turn, Said) and turn.decision is not None and bool(turn.decision.skill_asked)
 
 
 def told_as_subgoals(experience: Experience) -> str:
@@ -67,8 +69,8 @@ def told_as_subgoals(experience: Experience) -> str:
     header = experience.turns[: experience.turns.index(said[0])]
     lines = [render(header), *_told(found)]
     last = said[-1].decision
-    if isinstance(last, Act) and last.ends:
-        lines.append(f"Action: {last.skill}")
+    if last is not None and last.ends:
+        lines.append(f"Action: {last.gist}")
     return "\n".join(lines)
 
 

@@ -9,20 +9,22 @@ from typing import Any
 
 from pydantic import Field
 
-from reactree_ros.agent.decision import DONE, RECALL, Act, BeginSubgoal, Decision, Summarise
-from reactree_ros.agent.grammar import SubgoalGrammar
+from reactree_ros.agent.decision import OK, RECALL, Decision
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.kinds.summarise import Summarise
 from reactree_ros.agent.prompt import task_turn
 from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
+from reactree_ros.agent.text import said_number
 from reactree_ros.agent.turns import Turn
 from reactree_ros.errors import UserError
 from reactree_ros.lab.planners.hiagent.chunks import ChunkMemory, as_turns, retrievals
 from reactree_ros.lab.planners.hiagent.examples import told_as_subgoals
-from reactree_ros.llm.port import PromptTooLong, Reply
+from reactree_ros.llm.port import PromptTooLong
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
-from reactree_ros.read_back import said_number
 from reactree_ros.tree.context import Call, RunContext
-from reactree_ros.tree.goal_node import GoalNode, Program, Step
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.program import Program, Step
 from reactree_ros.world.port import Observation
 
 PROMPTS = "reactree_ros.lab.planners.hiagent:prompts"
@@ -78,28 +80,22 @@ class HiAgentNode(GoalNode):
             yield from self._learn_skills()
             reply = yield from self.ask(lambda: self._grammar(self._skills))
             for said in self.decisions(reply, self._grammar(self._skills)):
-                self.check_budget()
-                if isinstance(said.decision, BeginSubgoal):
-                    yield from self._begin_subgoal(said.decision, reply)
-                elif isinstance(said.decision, Act) and said.decision.ends:
-                    return self._end(said.decision, reply)
-                elif isinstance(said.decision, Act):
-                    observation = yield from self.act(said.decision, reply)
-                    self.memory = self.memory.add(said.decision.skill, observation.text)
+                self.requests.check_budget()
+                assert said.decision is not None  # it was read
+                if (reached := (yield from self.taking(said.decision, reply))) is not None:
+                    return reached
                 reply = reply.further()
 
-    def _begin_subgoal(self, begun: BeginSubgoal, reply: Reply) -> Generator[Step, Any, None]:
+    def begin_subgoal(self, subgoal: str) -> Generator[Step, Any, None]:
         """Begin a subgoal, and hide the pairs of the one that has ended."""
-        self.think(begun, reply)
         if self.memory.current is not None:
             yield from self._finish()
-        self.memory = self.memory.begin(begun.subgoal)
+        self.memory = self.memory.begin(subgoal)
 
-    def _end(self, act: Act, reply: Reply) -> bool:
-        self._context.listener.decided(self, act, reply)
-        self.say(str(act), act)
-        self.feedback_message = act.skill
-        return act.skill == DONE
+    def do(self, act: Decision) -> Generator[Step, Any, None]:
+        """Take an act and carry its skill out."""
+        observation = yield from self.act(act)
+        self.memory = self.memory.add(act.skill_asked, observation.text)
 
     def _finish(self) -> Generator[Step, Any, None]:
         """Summarise the current chunk (section 3.3)."""
@@ -108,9 +104,12 @@ class HiAgentNode(GoalNode):
         if not self._settings.summaries:
             self.memory = self.memory.finish(chunk.last_observation)
             return
-        summary, reply = yield from self.summarise(chunk.trajectory, chunk.subgoal, otherwise=chunk.last_observation)
+        summary, reply = yield from self.requests.summarise(
+            chunk.trajectory, chunk.subgoal, otherwise=chunk.last_observation
+        )
         if reply is not None:
-            self.think(Summarise(f"Subgoal {len(self.memory.chunks)} came to: {summary}", summary), reply)
+            self.take(Summarise(f"Subgoal {len(self.memory.chunks)} came to: {summary}", summary), reply)
+            self.tell(OK)
         self.memory = self.memory.finish(summary)
 
     def carry_out(self, skill: str) -> Generator[Step, Any, Observation]:
@@ -125,7 +124,7 @@ class HiAgentNode(GoalNode):
         else:
             what = "too long to be shown" if number in self.memory.too_long else "shown already"
             observation = Observation(f"Trajectory of subgoal {number} is {what}.")
-        listener = self._context.listener
+        listener = self.context.listener
         listener.came(self, Call("recall"), observation)
         listener.observed(self, observation)
         return observation
@@ -153,7 +152,7 @@ class HiAgentNode(GoalNode):
         Raises:
             PromptTooLong: Nothing was.
         """
-        if self._examples or not self.memory.retrieved:
+        if self.requests.examples or not self.memory.retrieved:
             super().shorten(error)
         else:
             self.memory = self.memory.hide()
@@ -162,39 +161,39 @@ class HiAgentNode(GoalNode):
 
     def prompt(self) -> Sequence[Turn]:
         """Return the prompt: working memory as it is, not everything that was done."""
-        return (*self._prompt_start, *self._head, *as_turns(self.memory.shown()))
+        return (*self.requests.start, *self._head, *as_turns(self.memory.shown()))
 
     def _grammar(self, skills: Sequence[str]) -> SubgoalGrammar:
         """Return what may be said: an action, where there is a subgoal, or the next subgoal with its first action.
 
         That first action may retrieve every subgoal there is then, also the one that ends by it.
         """
-        done, failure, *recalls = self.own_actions()
+        done, failure, *recalls = self.senses.own_actions()
         begun = len(self.memory.chunks)
         retrieve = retrievals(begun) if self._settings.retrieval else []
         return SubgoalGrammar(
             [done, failure, *retrieve, *recalls, *skills],
             number=begun + 1,
             goes_on=self.memory.current is not None,
-            free=self._context.household.free_skills,
+            free=self.context.household.free_skills,
         )
 
     def _system_text(self) -> str:
-        recall = "" if self._context.working_memory is None else f" {RECALL.strip()},"
-        household = self._context.household
+        recall = "" if self.context.working_memory is None else f" {RECALL.strip()},"
+        household = self.context.household
         text = _prompt(household, "system").format(recall=recall, actions=", ".join(household.actions))
         return f"{text}\n{prompt(PROMPTS, 'retrieval.txt')}" if self._settings.retrieval else text
 
     def _find_examples(self) -> Generator[Step, Any, list[str]]:
         """Return what episodic memory has, told as subgoals; where there is nothing, the fixed ones."""
-        found = yield from self.find_examples()
+        found = yield from self.senses.find_examples()
         told = [text for text in map(told_as_subgoals, found) if text]
-        if told or not self._context.fixed_example:
+        if told or not self.context.fixed_example:
             return told
         examples = []
         for name in ("example", *(["example_retrieval"] if self._settings.retrieval else [])):
             with suppress(FileNotFoundError):  # a household of somebody else may have none
-                examples.append(_prompt(self._context.household, name))
+                examples.append(_prompt(self.context.household, name))
         return examples
 
 

@@ -11,13 +11,17 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from reactree_ros.agent.decision import Act
 from reactree_ros.agent.foreign import framed, in_lines
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.kinds.write_code import WriteCode
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.text import well_formed
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import well_formed
 from reactree_ros.lab.planners.recode.code_block import (
     BlockError,
     Placeholder,
@@ -38,9 +42,10 @@ from reactree_ros.lab.planners.recode.sandbox import (
     Sandbox,
 )
 from reactree_ros.llm.port import Reply
-from reactree_ros.pending import Pending
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.goal_node import GoalNode, Program, Step, Wait
+from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.program import Program, Step, Wait
 from reactree_ros.world.port import Observation
 
 #: Statements of one block that may run, those of a loop each time; a loop without placeholders counts as one.
@@ -159,7 +164,7 @@ class CodeRunner(GoalNode):
     def in_sandbox(self, solve: Callable[[Observation], Program]) -> Program:
         """Look around, do something in a sandbox that knows ``instruction`` and ``observation``, and end it then."""
         shared = self._shared
-        sandbox = Sandbox(limits=shared.limits, seed=self._context.options.seed, functions=shared.functions)
+        sandbox = Sandbox(limits=shared.limits, seed=self.context.options.seed, functions=shared.functions)
         shared.sandbox = sandbox
         try:
             observation = yield from self.look_around()
@@ -171,7 +176,7 @@ class CodeRunner(GoalNode):
 
     def prompt(self) -> Sequence[Turn]:
         """Return the prompt: what it wrote and was told; what the code did and saw is left out."""
-        return (*self._prompt_start, *(turn for turn in self.turns if not isinstance(turn, Saw)))
+        return (*self.requests.start, *(turn for turn in self.turns if not isinstance(turn, Saw)))
 
     def begin_code_prompt(self, system: str, examples: Sequence[str], fixed: Sequence[str]) -> None:
         """Set what stands before the node's turns: who it is, what code can do here, and examples.
@@ -181,7 +186,7 @@ class CodeRunner(GoalNode):
             examples: What memory has.
             fixed: Those where memory has none.
         """
-        context = self._context
+        context = self.context
         described = system.replace("{skills}", _skills_for_code(context.household))
         self.begin_prompt(described, examples or (fixed if context.fixed_example else ()))
 
@@ -348,10 +353,26 @@ class CodeRunner(GoalNode):
         """Do what the code calls for, and let it go on with what comes of that."""
         return self.sandbox.resume((yield from self.act_for_code(call.text)))
 
+    def wrote(self, said: str) -> None:
+        """Count a piece of code, and add it to what the node said."""
+        self.context.budget.count()
+        self.say(said, WriteCode(said))
+
+    def explain(self, thought: str, steps: Sequence[str] | None = None) -> None:
+        """Tell the listener what a piece of code is for, and the steps that it leaves open."""
+        listener = self.context.listener
+        listener.decided(self, Think(thought), self._reply)
+        if steps is not None:
+            listener.decided(self, Expand(SequenceFlow(), tuple(steps)), self._reply)
+
+    def answered(self, said: str, reply: Reply) -> None:
+        """Take an answer to what the code asks, as a thought."""
+        self.take(Think(said), reply, said)
+
     def act_for_code(self, skill: str) -> Generator[Step, Any, str]:
         """Carry out a skill, where it is available, and say what is seen then."""
-        context = self._context
-        self.check_budget()
+        context = self.context
+        self.requests.check_budget()
         context.budget.steps += 1
         listed = context.options.refuse_unavailable and not context.household.free_skills
         if listed and skill not in (yield from self.available_skills()):

@@ -28,7 +28,6 @@ from typing import Any
 from py_trees.common import Status
 from pydantic import Field
 
-from reactree_ros.agent.decision import Expand, Think, WriteCode
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Saw
@@ -47,8 +46,8 @@ from reactree_ros.planners.fixed_example import fixed_example
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
-from reactree_ros.tree.flows.sequence import SequenceFlow
-from reactree_ros.tree.goal_node import GoalNode, Grow, Program, Step, Wait
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.program import Grow, Program, Step, Wait
 from reactree_ros.world.port import Observation
 
 _MAX_NAME = 80
@@ -159,15 +158,14 @@ class CodeNode(CodeRunner):
         yield from self._begin_prompt()
         for _ in range(self._shared.corrections + 1):
             self._reply = reply = yield from self.ask(FreeText(_STOPS, thinks=True))
-            self._context.budget.count_decision()
             said = closed(reply.text, cut=reply.cut)
-            self.say(said, WriteCode(said))
+            self.wrote(said)
             try:
                 yield from self._carry_out(read_block(said, reasoning=reply.reasoning, cut=reply.cut))
             except BlockError as error:
                 self.feedback_message = str(error).rpartition("\n")[2]
                 where = f"code, line {error.line}" if error.line else "code"
-                self._context.listener.refused(self, Said(where), str(error))
+                self.context.listener.refused(self, Said(where), str(error))
                 self.tell((yield from self._correction(error)), About.REFUSAL)
             else:
                 self.feedback_message = "the code ran to its end"
@@ -177,9 +175,9 @@ class CodeNode(CodeRunner):
 
     def _begin_prompt(self) -> Generator[Step, Any, None]:
         """Set what stands before the call in every prompt; with fixed examples it is the same in all of a run."""
-        found = yield from self.find_examples()
+        found = yield from self.senses.find_examples()
         code = [one for one in found if one.text.startswith(_HEAD)]  # not those of other planners
-        fixed = fixed_example(self._context.household, "recode_examples") or (prompt(PROMPTS, "examples.txt"),)
+        fixed = fixed_example(self.context.household, "recode_examples") or (prompt(PROMPTS, "examples.txt"),)
         self.begin_code_prompt(prompt(PROMPTS, "system.txt"), [one.text.rstrip("\n") for one in code], fixed)
 
     def _correction(self, error: BlockError) -> Generator[Step, Any, str]:
@@ -202,10 +200,8 @@ class CodeNode(CodeRunner):
     def _carry_out(self, block: Block) -> Generator[Step, Any, None]:
         self._printed, self._statements, self._set = "", 0, assigned_names(block.statements)
         unknown = yield from self.unknown(ast.Module(body=list(block.statements), type_ignores=[]))
-        listener = self._context.listener
-        listener.decided(self, Think(block.thought or block.code), self._reply)
-        if calls := [_shortened(call) for one in block.statements for call in calls_of(one, unknown)]:
-            listener.decided(self, Expand(SequenceFlow(), tuple(calls)), self._reply)
+        calls = [_shortened(call) for one in block.statements for call in calls_of(one, unknown)]
+        self.explain(block.thought or block.code, calls or None)
         flow = yield from self.run_block(block.statements)
         last = block.statements[-1].lineno
         if flow in (Flow.BREAK, Flow.CONTINUE):
@@ -230,7 +226,7 @@ class CodeNode(CodeRunner):
         variables = yield from self.show(seen, line)
         child = CodeNode(
             _shortened(str(call)),
-            self._context,
+            self.context,
             shared=shared,
             call=str(named),
             targets=call.targets,

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from reactree_ros.background.worker import Worker
 from reactree_ros.errors import UserError
-from reactree_ros.installation import install_line
-from reactree_ros.worker import Worker
+from reactree_ros.plugins.installation import install_line
 from reactree_ros.world.port import WorldError
 
 #: What ALFRED initialises the simulator with, in metres.

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from reactree_ros.agent.text import said_number
 from reactree_ros.errors import UserError
-from reactree_ros.read_back import said_number
 from reactree_ros.world.port import Seen
 
 _ASKED_FOR = """

@@ -14,16 +14,16 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, model_validator
 
+from reactree_ros.background.pending import Pending
+from reactree_ros.background.worker import Stopped, Worker
 from reactree_ros.errors import UserError
-from reactree_ros.installation import install_line
 from reactree_ros.lab.worlds.ai2thor.alfred import Trial, load_trials
 from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.lab.worlds.ai2thor.simulator import Simulator, SimulatorOptions, described
 from reactree_ros.lab.worlds.ai2thor.skills import Agent
 from reactree_ros.lab.worlds.ai2thor.wording import RECALLABLE, WORDS, room_of
-from reactree_ros.pending import Pending
-from reactree_ros.settings import Harmless, plain
-from reactree_ros.worker import Stopped, Worker
+from reactree_ros.plugins.installation import install_line
+from reactree_ros.plugins.settings import Harmless, plain
 from reactree_ros.world.port import Observation, Score, World, WorldError
 from reactree_ros.world.spec import WorldSettings, WorldSpec
 
@@ -186,7 +186,7 @@ class Ai2ThorWorld(World):
             if self._closed:
                 return Pending.failed(WorldError("the AI2-THOR world was closed"))
             if self._worker is None or (self._worker.lost and anew):
-                self._worker = Worker(f"ai2thor {self.scene}")
+                self._worker = Worker(f"ai2thor {self.scene}", WorldError)
                 self._simulator = Simulator(self._options, self._worker, before=self._simulator)
                 self._agent = self._make_agent(self._simulator)
             agent = self._agent

@@ -1,7 +1,8 @@
 """ALFWorld's games: made up from seeds, made of ALFRED's trials, or a user's own files.
 
 A game that is made here is a problem in ALFWorld's own domain: a room of ALFRED with things in it, and what is wanted.
-Every one can be won, by how it is made; ``test/worlds/test_alfworld.py`` has ALFWorld's expert and a planner win them.
+Every one can be won, by how it is made; in ``test/lab/simulators/test_alfworld.py`` ALFWorld's expert and a planner win
+them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import bytes_of, parse_json
 from reactree_ros.lab.worlds.ai2thor.alfred import TRAJ_DATA, PddlParams, Trial
 from reactree_ros.lab.worlds.alfworld.rooms import (
     TREATMENTS,
@@ -33,8 +35,7 @@ from reactree_ros.lab.worlds.alfworld.rooms import (
     plans_for,
     room_of,
 )
-from reactree_ros.read_back import bytes_of, parse_json
-from reactree_ros.settings import fault_of
+from reactree_ros.plugins.settings import fault_of
 
 #: The types of tasks, in the order of ALFWorld.
 PLACE, LIGHT, TWO = "pick_and_place_simple", "look_at_obj_in_light", "pick_two_obj_and_place"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.errors import UserError
-from reactree_ros.installation import check_modules
+from reactree_ros.plugins.installation import check_modules
 
 #: How things may be treated, and in what.
 TREATMENTS: Mapping[str, tuple[str, str]] = {

@@ -15,6 +15,7 @@ from typing import Annotated
 from pydantic import Field, field_validator
 
 from reactree_ros.agent.household import Household
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.lab.worlds.ai2thor.alfred import TRAJ_DATA, Trial, load_trials
 from reactree_ros.lab.worlds.alfworld.engine import SPARE, AlfworldProcess, Turn
@@ -30,8 +31,7 @@ from reactree_ros.lab.worlds.alfworld.games import (
 )
 from reactree_ros.lab.worlds.alfworld.progress import conditions_met, kind_of
 from reactree_ros.lab.worlds.alfworld.rooms import portable
-from reactree_ros.pending import Pending
-from reactree_ros.settings import Harmless, Settings, check_names, plain
+from reactree_ros.plugins.settings import Harmless, Settings, check_names, plain
 from reactree_ros.world.port import Observation, Outcome, Score, Seen, WorldError
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
 from reactree_ros.world.worker_world import WorkerWorld

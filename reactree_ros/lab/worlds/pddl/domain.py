@@ -11,9 +11,9 @@ from pydantic import Field
 
 from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import read_yaml
 from reactree_ros.lab.worlds.pddl.problems import Fact
-from reactree_ros.read_back import read_yaml
-from reactree_ros.settings import Settings, read_settings
+from reactree_ros.plugins.settings import Settings, read_settings
 
 #: Where the shipped domains are, a folder each.
 DOMAINS = Path(__file__).parent / "domains"

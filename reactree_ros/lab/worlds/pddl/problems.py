@@ -1,6 +1,6 @@
 """Problems of the shipped domains, made up from seeds: what there is, how it begins, and what is wanted.
 
-Every one can be solved, by how it is made; ``test/worlds/test_pddl.py`` has a planner solve them.
+Every one can be solved, by how it is made; ``test/lab/simulators/test_pddl.py`` has a planner solve them.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from reactree_ros.agent.household import Household
+from reactree_ros.background.pending import Pending
 from reactree_ros.lab.worlds.pddl.domain import DOMAIN, DOMAINS, Wording, wording_of
 from reactree_ros.lab.worlds.pddl.engine import PddlSimulator, read_problem
 from reactree_ros.lab.worlds.pddl.problems import MAKERS, Fact, Problem
-from reactree_ros.pending import Pending
-from reactree_ros.settings import Harmless, or_nearest
+from reactree_ros.plugins.settings import Harmless, or_nearest
 from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
 from reactree_ros.world.worker_world import WorkerWorld

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.lab.worlds.pyrobosim.scene import HouseScene
 from reactree_ros.lab.worlds.pyrobosim.simulator import UnderWay
-from reactree_ros.pending import Pending
 from reactree_ros.world.port import RightOfWay
 
 

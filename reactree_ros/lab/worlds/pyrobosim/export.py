@@ -18,11 +18,11 @@ from typing import Any
 
 import yaml
 
+from reactree_ros.files.whole_file import write_whole
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.tasks import ROOMS, Task, parse_tasks
 from reactree_ros.household.vocabulary import CLASSES, NEVER_OPEN
 from reactree_ros.lab.worlds.pyrobosim.tasks import KEY, GoalEntry, PyrobosimTask, Source, TaskEntry
-from reactree_ros.whole_file import write_whole
 
 # Lengths in metres.
 _ROOM_DEPTH = 3.4

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reactree_ros.files.read_back import read_yaml
 from reactree_ros.lab.worlds.pyrobosim.tasks import LOADER
-from reactree_ros.read_back import read_yaml
 from reactree_ros.world.line_process import serve
 
 if TYPE_CHECKING:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reactree_ros.agent.household import split_skill
+from reactree_ros.background.pending import Pending
+from reactree_ros.background.worker import Stopped
 from reactree_ros.household import rules
 from reactree_ros.household.household import ONE_HAND, WAH_NL
 from reactree_ros.household.rules import Skill
@@ -16,8 +18,6 @@ from reactree_ros.household.vocabulary import RECALLABLE, WORDS
 from reactree_ros.lab.worlds.pyrobosim.drive import Drive
 from reactree_ros.lab.worlds.pyrobosim.scene import HALLWAY, HouseScene, HouseThing
 from reactree_ros.lab.worlds.pyrobosim.simulator import Body, Ended, House, UnderWay
-from reactree_ros.pending import Pending
-from reactree_ros.worker import Stopped
 from reactree_ros.world.multi_robot import teammate_here
 from reactree_ros.world.port import Observation, Outcome, RightOfWay, RobotGone, Score
 from reactree_ros.world.worker_world import WorkerWorld

@@ -11,9 +11,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import read_yaml
 from reactree_ros.household.tasks import GoalCondition
-from reactree_ros.read_back import read_yaml
-from reactree_ros.settings import fault_of
+from reactree_ros.plugins.settings import fault_of
 
 #: The key of a world file under which its task is; pyrobosim itself passes over it.
 KEY = "task"

@@ -7,13 +7,13 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
+from reactree_ros.agent.text import number_of
 from reactree_ros.errors import UserError
 from reactree_ros.lab.worlds.pyrobosim.export import tasks_as_pyrobosim
 from reactree_ros.lab.worlds.pyrobosim.robot import HOUSEHOLD, PyrobosimRobot
 from reactree_ros.lab.worlds.pyrobosim.simulator import House
 from reactree_ros.lab.worlds.pyrobosim.tasks import PyrobosimTask, Source, load_tasks
-from reactree_ros.read_back import number_of
-from reactree_ros.settings import Harmless, or_nearest, plain
+from reactree_ros.plugins.settings import Harmless, or_nearest, plain
 from reactree_ros.world.spec import WorldSettings, WorldSpec
 
 

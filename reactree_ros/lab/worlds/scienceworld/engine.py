@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from reactree_ros.background.worker import Worker
 from reactree_ros.errors import UserError
-from reactree_ros.worker import Worker
 from reactree_ros.world.line_process import Spare
 from reactree_ros.world.port import WorldError
 
@@ -55,7 +55,7 @@ class ScienceWorldProcess:
 
         _quiet()
         self.lost = ""  # why it is of no use any more
-        launcher = Worker("java")
+        launcher = Worker("java", WorldError)
         launched = launcher.do(
             lambda: launch_gateway(
                 classpath=JAR_PATH,

@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 from reactree_ros.agent.household import Household
 from reactree_ros.lab.worlds.scienceworld.engine import SPARE, ScienceWorldProcess, check_java
 from reactree_ros.lab.worlds.scienceworld.tasks import SIMPLIFICATIONS, VARIATIONS, ScienceTask, described
-from reactree_ros.settings import Harmless, check_names, plain
+from reactree_ros.plugins.settings import Harmless, check_names, plain
 from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
 from reactree_ros.world.worker_world import WorkerWorld

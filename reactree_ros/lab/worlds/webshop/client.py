@@ -47,9 +47,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, TypeAdapter
 
+from reactree_ros.background.pending import Pending, where_late
 from reactree_ros.errors import UserError
-from reactree_ros.pending import Pending, where_late
-from reactree_ros.read_back import parse_json
+from reactree_ros.files.read_back import parse_json
 from reactree_ros.world.port import WorldError
 
 T = TypeVar("T")

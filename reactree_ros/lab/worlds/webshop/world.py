@@ -18,7 +18,8 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.reading.dress import unquoted
 from reactree_ros.agent.reading.refusal import shortened
 from reactree_ros.agent.reading.skills import NEAREST, Skills
-from reactree_ros.agent.text import well_formed
+from reactree_ros.background.pending import Pending
+from reactree_ros.files.read_back import well_formed
 from reactree_ros.lab.worlds.webshop.client import (
     Actions,
     Shop,
@@ -28,8 +29,7 @@ from reactree_ros.lab.worlds.webshop.client import (
     instruction_of,
     read_address,
 )
-from reactree_ros.pending import Pending
-from reactree_ros.settings import Settings
+from reactree_ros.plugins.settings import Settings
 from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
 from reactree_ros.world.worker_world import WorkerWorld

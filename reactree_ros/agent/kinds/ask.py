@@ -1,0 +1,68 @@
+"""Questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reactree_ros.agent.decision import Counts, Look, Node, Program
+from reactree_ros.agent.grammar import Grammar
+from reactree_ros.agent.kinds.line import Line
+from reactree_ros.agent.reading.labels import Mark
+from reactree_ros.agent.reading.parts import Part
+from reactree_ros.agent.reading.reader import Reader
+
+
+@dataclass(frozen=True)
+class Ask(Line):
+    """A question to a person; the paper has none, and its authors name it as future work."""
+
+    name = "ask"
+    word = "Ask"
+    rule = "Ask: Put a question to a person, where the goal does not say enough."
+    noun = "a question"
+    spellings = r"ask(?:\s(?:the\s)?(?:person|user|human|owner))?|(?:clarif\w+\s)?question|clarification"
+    tools = ("ask", "askperson", "askuser", "askhuman")
+    keys = (*tools, "question", "clarification", "clarifyingquestion")
+    ends_reply = Mark.ANSWER
+    counts = Counts(questions=1)
+    look = Look("Ask", "{ask}", colour="--running", style="bold magenta")
+    tally = "ask"
+    learnt = True
+
+    question: str
+
+    @classmethod
+    def is_known(cls, grammar: Grammar) -> bool:
+        """Whether there is a person to ask."""
+        return grammar.questions is not None
+
+    @classmethod
+    def may_be_said(cls, grammar: Grammar) -> bool:
+        """Whether a person may still be asked."""
+        return bool(grammar.questions)
+
+    @classmethod
+    def not_now(cls, grammar: Grammar) -> str:
+        """See :meth:`Decision.not_now`."""
+        return "There is nobody to ask." if grammar.questions is None else "No more questions may be asked."
+
+    @classmethod
+    def _check_before(cls, reader: Reader, part: Part, before: Sequence[Part]) -> None:
+        if part.quoted:  # otherwise who asks may be in doubt
+            super()._check_before(reader, part, before)
+
+    @classmethod
+    def _was_cut(cls) -> str:
+        return "The question was cut; ask a shorter one."
+
+    def objection(self, node: Node) -> str:
+        """Say that it was asked already."""
+        answer = node.answered(self.question)
+        return f"That was asked already; the answer was {answer}." if answer else ""
+
+    def carry_out(self, node: Node) -> Program:
+        """Ask the person; what comes of it is told."""
+        node.take(self)
+        yield from node.put(self.question)
+        return None

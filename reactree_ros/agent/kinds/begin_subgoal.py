@@ -1,0 +1,48 @@
+"""Subgoals within a node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from reactree_ros.agent.decision import OK, Look, Node, Program
+from reactree_ros.agent.grammar import Grammar
+from reactree_ros.agent.kinds.think import Aside
+from reactree_ros.agent.turns import Said
+
+
+@dataclass(frozen=True)
+class BeginSubgoal(Aside):
+    """A thought that begins a subgoal within the same node (Hu et al., section 3.1).
+
+    Attributes:
+        subgoal: The subgoal.
+    """
+
+    name = "begin_subgoal"
+    spellings = "sub-?goal|milestone"
+    inline = tags = "subgoal"
+    keys = ("subgoal", "nextsubgoal")
+    look = Look("Begin", "{begin_subgoal}")
+    accompanies = False
+    leads = True
+
+    subgoal: str
+
+    @classmethod
+    def is_known(cls, grammar: Grammar) -> bool:
+        """Whether subgoals come with their first actions."""
+        return grammar.by_subgoals
+
+    @classmethod
+    def in_words(cls, number: int, subgoal: str) -> Said:
+        """Return how a subgoal is begun."""
+        return Said(f"{number} Subgoal: {subgoal}", cls(f"Subgoal {number}: {subgoal}", subgoal))
+
+    def carry_out(self, node: Node) -> Program:
+        """Begin it."""
+        node.take(self)
+        node.tell(OK)
+        works_by_subgoals: Any = node
+        yield from works_by_subgoals.begin_subgoal(self.subgoal)
+        return None

@@ -1,0 +1,157 @@
+"""Kinds that are said in one line after their word: most of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, ClassVar, cast, get_args, get_type_hints
+
+from typing_extensions import Self
+
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.grammar import Grammar
+from reactree_ros.agent.parameters import Parameter, ParameterError
+from reactree_ros.agent.parser import MalformedDecision
+from reactree_ros.agent.reading.labels import inline_label
+from reactree_ros.agent.reading.parts import Part
+from reactree_ros.agent.reading.reader import Reader
+from reactree_ros.agent.reading.refusal import Unreadable
+from reactree_ros.agent.turns import About, Said, Told, Turn
+from reactree_ros.agent.wording import Wording
+
+
+class Line(Decision):
+    """A kind that is said in one line after its word, e.g. ``Ask: Which cup?``.
+
+    A field is any text, ``text: str``, or what a parameter takes: ``seconds: Annotated[int, Number(1, 60)]``.
+
+    Attributes:
+        form: Where the fields stand on the line, as the template of a :class:`Wording`; a kind of one field needs none.
+    """
+
+    form: ClassVar[str] = ""
+
+    @classmethod
+    @cache
+    def wording(cls) -> Wording | None:
+        """Return the wording of the line; None if its first argument is any text, and stands there alone."""
+        names, found = cls.arguments(), dict[str, Parameter]()
+        for base in cls.__mro__:
+            own = {name: said for name, said in vars(base).get("__annotations__", {}).items() if name in names}
+            declared = SimpleNamespace(__annotations__=own)
+            hints = get_type_hints(declared, vars(sys.modules[base.__module__]), include_extras=True)
+            found |= {name: one for name in own for one in get_args(hints[name])[1:] if isinstance(one, Parameter)}
+        return Wording(cls.form or f"{{{names[0]}}}", found) if found else None
+
+    @classmethod
+    def regex(cls, grammar: Grammar) -> str:
+        """See :meth:`Decision.regex`."""
+        wording = cls.wording()
+        return f"{cls.word}: {grammar.line if wording is None else wording.regex()}"
+
+    @classmethod
+    def ebnf(cls, grammar: Grammar) -> Sequence[str]:
+        """See :meth:`Decision.ebnf`."""
+        wording = cls.wording()
+        return (f'{cls.name} ::= "{cls.word}: " {"line" if wording is None else wording.ebnf()}',)
+
+    @classmethod
+    def schema(cls, grammar: Grammar, skill: Mapping[str, Any]) -> Mapping[str, Any]:
+        """See :meth:`Decision.schema`."""
+        wording = cls.wording()
+        if wording is None:
+            return {"type": "string"}
+        return wording.schema() if len(cls.arguments()) > 1 else wording.parameters[cls.arguments()[0]].schema()
+
+    @classmethod
+    def json_types(cls) -> tuple[type, ...]:
+        """See :meth:`Decision.json_types`."""
+        if cls.wording() is None:
+            return (str,)
+        return (str, Mapping) if len(cls.arguments()) > 1 else (str, int, float)
+
+    # ------------------------------------------------------------------ reading
+
+    @classmethod
+    def read_exactly(cls, text: str, grammar: Grammar, *, cut: bool) -> Decision | None:
+        """See :meth:`Decision.read_exactly`."""
+        line = text[len(cls.word) + 2 :]
+        if not line or line != line.strip() or "<" in text or len(text.splitlines()) != 1:
+            return None
+        if not cls.may_be_said(grammar) or (cut and not cls.may_be_cut) or inline_label(text, grammar) is not None:
+            return None
+        try:
+            return cls.of_line(line)
+        except ParameterError:
+            return None
+
+    @classmethod
+    def read_recorded(cls, text: str, *, keep_and: bool = False) -> Decision:
+        """See :meth:`Decision.read_recorded`."""
+        line = text[len(cls.word) + 1 :].strip()
+        if not line:
+            raise MalformedDecision(f"Nothing follows '{cls.word}:'.")
+        if "\n" in line:
+            raise MalformedDecision(f"'{cls.word}:' is followed by one line, not by {line.count(chr(10)) + 1}.")
+        return cls.of_line(line)
+
+    @classmethod
+    def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:
+        """See :meth:`Decision.recorded_turns`; the next line answers it."""
+        return Said(line, cls.of_line(line.removeprefix(cls.opening))), *(
+            [Told(rest.pop(), About.ANSWER)] if rest else []
+        )
+
+    @classmethod
+    def read(cls, reader: Reader, part: Part, before: Sequence[Part], after: Sequence[Part]) -> Decision | None:
+        """See :meth:`Decision.read`."""
+        cls._check_before(reader, part, before)
+        if not cls.may_be_said(reader.grammar):
+            raise Unreadable(f"{cls.not_now(reader.grammar)} {reader.expected}.")
+        said = part.value if part.value is not None else part.in_a_line
+        if not said:
+            raise Unreadable(f"Nothing follows '{cls.word}:'; write {cls.noun} on the same line.")
+        if reader.cut and not part.whole and not any(one.text for one in after):
+            raise Unreadable(cls._was_cut())
+        reader.check_after("", "", after)
+        try:
+            return cls.of_line(said)
+        except ParameterError as error:
+            raise Unreadable(f"'{cls.word}:' cannot be read: {error}") from None
+
+    @classmethod
+    def _check_before(cls, reader: Reader, part: Part, before: Sequence[Part]) -> None:
+        reader.check_before(before, part)
+
+    @classmethod
+    def _was_cut(cls) -> str:
+        return f"What follows '{cls.word}:' was cut; be brief."
+
+    @classmethod
+    def of_line(cls, said: object) -> Self:
+        """Return the decision whose arguments stand on a line, or in the fields of an object.
+
+        Raises:
+            ParameterError: They cannot be read.
+        """
+        wording, make = cls.wording(), cast("type[Any]", cls)  # whose arguments a subclass declares
+        if wording is None:
+            return cast("Self", make(str(said)))
+        return cls(**wording.read(said if isinstance(said, Mapping) else str(said)))
+
+    # ------------------------------------------------------------------ writing
+
+    def __str__(self) -> str:
+        wording = self.wording()
+        return f"{self.word}: {next(iter(vars(self).values())) if wording is None else wording.write(vars(self))}"
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """See :meth:`Decision.from_dict`."""
+        wording = cls.wording()
+        if wording is None:
+            return super().from_dict(values)
+        said = [values[name] for name in cls.recorded_fields()]
+        return cls(**wording.read(dict(zip(cls.arguments(), said, strict=True))))

@@ -1,0 +1,70 @@
+"""Thoughts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from reactree_ros.agent.decision import OK, ONE, Look, Node, Program
+from reactree_ros.agent.grammar import Grammar
+from reactree_ros.agent.kinds.line import Line
+from reactree_ros.agent.turns import About, Said, Told, Turn
+
+
+@dataclass(frozen=True)
+class Think(Line):
+    """Reasoning; changes nothing but what the goal node knows."""
+
+    name = "think"
+    word = "Think"
+    rule = "Think: Use reasoning to satisfy the current goal condition."
+    noun = "a thought"
+    spellings = "think|thinking|thoughts?|reason|reasoning|rationale|reflection|analysis|explanation|plan"
+    inline = "think|thought"
+    tags = "thoughts?|reasoning|analysis"
+    keys: ClassVar[tuple[str, ...]] = (
+        *("think", "thought", "thoughts", "thinking"),
+        *("reasoning", "reason", "rationale", "analysis", "reflection", "explanation", "plan"),
+    )
+    counts = ONE
+    look = Look("Think", "{think}")
+    tally = "think"
+    learnt = True
+    may_be_cut = True
+    accompanies = True
+
+    thought: str
+
+    @classmethod
+    def is_known(cls, grammar: Grammar) -> bool:
+        """Whether the model was told of thoughts, as it always is."""
+        return True
+
+    @classmethod
+    def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:
+        """See :meth:`Decision.recorded_turns`; a recorded thought may have several lines."""
+        answered = False
+        while rest and not (answered := (follows := rest.pop()) == OK):
+            line += f"\n{follows}"
+        said = Said(line, cls(line.removeprefix(cls.opening)))
+        return (said, Told(OK, About.ANSWER)) if answered else (said,)
+
+    def carry_out(self, node: Node) -> Program:
+        """Answer the thought."""
+        node.take(self)
+        node.tell(node.answer_to(self.thought))
+        return None
+        yield
+
+
+class Aside(Think):
+    """A thought of a kind of its own, which planners take; no label announces it in a reply."""
+
+    spellings = inline = tags = ""
+    keys: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def is_known(cls, grammar: Grammar) -> bool:
+        """Whether it can be said, which it cannot."""
+        return False

@@ -1,0 +1,119 @@
+"""The grammar of HiAgent: an action, or the next subgoal with its first action (Hu et al., section 3.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from reactree_ros.agent.decision import Decision, as_object
+from reactree_ros.agent.grammar import TEXT, Grammar
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
+from reactree_ros.agent.reading.parts import Part
+from reactree_ros.agent.reading.refusal import Unreadable
+from reactree_ros.agent.reading.skills import may_be_said
+from reactree_ros.agent.turns import Said
+
+_SUBGOAL = re.compile(r"(?:(?P<number>\d+) Subgoal: (?P<subgoal>\S(?:[^\n<]*\S)?)\n)?Action: (?P<action>[^\n]+)")
+
+
+@dataclass(frozen=True)
+class SubgoalGrammar(Grammar):
+    """What HiAgent may say: an action, or the next subgoal with its first action (Hu et al., section 3.1).
+
+    Attributes:
+        skills: Every action.
+        number: Number of the next subgoal, from 1.
+        begins: Whether a subgoal may begin.
+        goes_on: Whether an action may be said for the current one.
+        max_characters: Longest subgoal, in characters.
+        free: Whether other actions may be said, too.
+    """
+
+    skills: Sequence[str]
+    number: int = 1
+    begins: bool = True
+    goes_on: bool = True
+    max_characters: int = 1000
+    free: bool = False
+    by_subgoals: ClassVar[bool] = True
+    thinks: ClassVar[bool] = False
+
+    def regex(self) -> str:
+        """Render as a regular expression; see :meth:`Grammar.regex`."""
+        action = f"Action: {self.skill_regex()}"
+        subgoal = f"{self.number} Subgoal: {self.line}\\n"
+        start = f"(?:{subgoal}){'?' if self.goes_on else ''}" if self.begins else ""
+        return f"{start}{action}\\n?"
+
+    def ebnf(self) -> str:
+        """Render as an EBNF grammar; see :meth:`Grammar.ebnf`."""
+        start = f"subgoal{'?' if self.goes_on else ''} " if self.begins else ""
+        return "\n".join(
+            [
+                f'root ::= {start}action "\\n"?',
+                *([f'subgoal ::= "{self.number} Subgoal: " line "\\n"'] if self.begins else []),
+                'action ::= "Action: " skill',
+                self.skill_rule(),
+                *([f"line ::= {self.line}"] if self.begins else []),
+            ]
+        )
+
+    def _schema(self, skill: dict[str, Any]) -> dict[str, Any]:
+        kinds = [as_object(Subgoal=TEXT, Action=skill)] if self.begins else []
+        if self.goes_on:
+            kinds.append(as_object(Action=skill))
+        return as_object(decision={"anyOf": kinds})
+
+    @property
+    def expected(self) -> str:
+        """What a reply looks like, for refusals."""
+        subgoal = "'Subgoal: ' with a subgoal and, in the next line, 'Action: ' with its first action"
+        if not self.begins:
+            return "Say 'Action: ' and an action"
+        return f"Say 'Action: ' and an action, or {subgoal}" if self.goes_on else f"Say {subgoal}"
+
+    def read_exactly(self, text: str, *, cut: bool) -> tuple[Said, ...]:
+        """See :meth:`Grammar.read_exactly`."""
+        said = _SUBGOAL.fullmatch(text)
+        if said is None or not may_be_said(said["action"], self, cut):
+            return ()
+        subgoal = said["subgoal"]
+        if not (self.goes_on if subgoal is None else self.begins):
+            return ()
+        begun = () if subgoal is None else (BeginSubgoal.in_words(self.number, subgoal),)
+        return *begun, action_said(said["action"])
+
+    def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
+        """See :meth:`Grammar.said`."""
+        subgoals = {part.in_a_line for part in before if part.kind is BeginSubgoal}
+        if decision is None:
+            what = "A subgoal comes with its first action. " if subgoals else ""
+            raise Unreadable(f"{what}{self.expected}.")
+        return *self._begun(subgoals), action_said(decision.gist)
+
+    def _begun(self, subgoals: set[str]) -> tuple[Said, ...]:
+        """Return the subgoal that an action begins; nothing where it goes on with the current one."""
+        if not subgoals:
+            if not self.goes_on:
+                raise Unreadable(f"There is no subgoal yet. {self.expected}.")
+            return ()
+        if not self.begins:
+            raise Unreadable(f"The current subgoal has just begun; nothing was done for it yet. {self.expected}.")
+        if len(subgoals) > 1:
+            raise Unreadable(f"Say one subgoal at a time. {self.expected}.")
+        if not (subgoal := subgoals.pop()):
+            raise Unreadable(f"A subgoal is one line, not an empty one. {self.expected}.")
+        return (BeginSubgoal.in_words(self.number, subgoal),)
+
+
+def action_said(action: str) -> Said:
+    """Return how an action is said."""
+    return Said(f"Action: {action}", Act(action))
+
+
+def kind_by_subgoals(said: str) -> type[Decision]:
+    """Return the kind of what was said in this grammar."""
+    return Act if said.startswith("Action: ") else BeginSubgoal

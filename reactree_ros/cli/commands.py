@@ -1,0 +1,74 @@
+"""The commands, of this package and of others: entry points of the group ``reactree_ros.commands``.
+
+Each names a module with a typer ``app``. The module may say as ``AFTER`` after which command the help lists it.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, cast
+
+import typer
+
+from reactree_ros.errors import UserError
+from reactree_ros.plugins import Registry
+
+COMMANDS: Registry[ModuleType] = Registry(
+    "command",
+    "reactree_ros.commands",
+    ModuleType,
+    first=(
+        *("run", "list", "resume", "fork", "export", "view", "answer"),
+        *("llm", "memory", "config", "doctor"),
+    ),
+)
+#: What the commands do over ROS 2, a module each: the core imports no ROS.
+OVER_ROS: Registry[ModuleType] = Registry(
+    "command over ROS 2", "reactree_ros.over_ros", ModuleType, first=("answer", "resume", "view")
+)
+
+
+def app_of(name: str) -> typer.Typer:
+    """Return what carries out a command.
+
+    Raises:
+        UserError: There is none of that name, or what brings it cannot be used.
+    """
+    module = COMMANDS.get(name)
+    if not _has_app(module):
+        raise UserError(f"command '{name}': {module.__name__} has no typer.Typer by the name of 'app'")
+    return cast("typer.Typer", module.app)
+
+
+def in_order() -> list[str]:
+    """Return the names of the commands that can be used, in the order of the help."""
+    after = {name: str(getattr(module, "AFTER", "")) for name, module in COMMANDS.items() if _has_app(module)}
+    names: list[str] = []
+    waiting = [name for name in after if after[name] not in after]
+    while waiting:
+        names.append(waiting.pop(0))
+        waiting[:0] = [name for name in after if after[name] == names[-1]]
+    return [*names, *(name for name in after if name not in names)]  # those that stand after each other
+
+
+def _has_app(module: ModuleType) -> bool:
+    return isinstance(getattr(module, "app", None), typer.Typer)
+
+
+def over_ros(name: str, what: str = "--ros") -> Any:
+    """Return the module that does something over ROS 2.
+
+    Args:
+        name: Its name in the group ``reactree_ros.over_ros``.
+        what: What needs it, for the error.
+
+    Raises:
+        UserError: ROS 2 is not there.
+    """
+    try:
+        return OVER_ROS.get(name)
+    except ImportError as error:
+        raise UserError(
+            f"{what} needs ROS 2 and this package's workspace, built and sourced ({error}): source "
+            "/opt/ros/DISTRO/setup.bash, then ros2_ws/install/setup.bash"
+        ) from error

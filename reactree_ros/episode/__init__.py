@@ -1,0 +1,460 @@
+"""One episode: a task carried out by a planner in a world, from the first tick to its result, in this process."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Protocol
+
+from py_trees.common import Status
+from py_trees.trees import BehaviourTree
+
+from reactree_ros.agent.budget import Budget, Limit, Prices
+from reactree_ros.background.pending import Pending
+from reactree_ros.errors import UserError
+from reactree_ros.llm.port import LanguageModel
+from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.examples import EpisodicExamples
+from reactree_ros.memory.experience import Experience
+from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.person.port import Person, is_stop
+from reactree_ros.record.verdict import BROKEN, LIMITED, EpisodeEnd, Verdict, verdict_of
+from reactree_ros.record.writer import Recorder
+from reactree_ros.tree.context import Call, Listener, Listeners, RunContext
+from reactree_ros.tree.failure import FailureKind
+from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.growth import GrowingTree, Growth
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.tree.stuck import Watch
+from reactree_ros.tree.tried import left_undone, why
+from reactree_ros.world.port import Score, World
+from reactree_ros.world.wrappers import SkillTimeLimit
+
+#: Longest time between two ticks, in seconds; a tick follows at once when something in flight ends.
+TICK_PERIOD = 0.1
+#: Longest wait for the world to say how far the goal is reached, in seconds.
+SCORE_TIMEOUT = 30.0
+_ENDS = {
+    FailureKind.GAVE_UP: EpisodeEnd.FAILURE,
+    FailureKind.CONTEXT_FULL: EpisodeEnd.CONTEXT_FULL,
+    FailureKind.MODEL_GONE: EpisodeEnd.MODEL_GONE,
+    FailureKind.WORLD_GONE: EpisodeEnd.WORLD_GONE,
+    FailureKind.MEMORY_GONE: EpisodeEnd.MEMORY_GONE,
+    FailureKind.HELD: EpisodeEnd.HELD,
+    FailureKind.BUG: EpisodeEnd.BUG,
+}
+
+
+@dataclass(frozen=True)
+class EpisodeResult:
+    """What came of an episode.
+
+    Attributes:
+        task_id: The task, where the instruction belongs to one.
+        instruction: What was asked for.
+        status: ``success`` or ``failure`` of the root goal node, ``interrupted`` where it was stopped.
+        gsr: Goal success rate, 0 or 1; None where the world knows no goal.
+        ssr: Subgoal success rate, 0 to 1; None where the world knows no goal.
+        decisions: Decisions taken.
+        steps: Skills and recalls taken.
+        max_depth: Depth of the deepest goal node; the root is 1.
+        agent_nodes: Goal nodes that started.
+        seconds: From the first tick to the last.
+        prompt_tokens: Tokens of all prompts together; None where the model does not count.
+        cached_tokens: How many of them a prefix cache served; None where that is unknown.
+        output_tokens: Tokens that the model generated; None where it does not count.
+        reasoning_tokens: How many of them it thought before its answers; None where it does not count them.
+        model_seconds: Time that the model took for its replies, together.
+        end: A value of :class:`EpisodeEnd`.
+        message: What went wrong on the way, whatever the end; empty where nothing did.
+        reason: What the run itself says of its end: which limit is reached, what the node that failed last thought, saw
+            or met, or what was left undone; empty where it says nothing.
+        robots: How many robots there were.
+        makespan: Steps of the run where what robots did at the same time is counted once; with one robot all of them.
+        questions: Questions that a person was asked.
+        cost: Money, by the prices that were set, with what the model was tried with before its first reply; None where
+            none is set, or the model does not count.
+    """
+
+    task_id: int | None
+    instruction: str
+    status: str
+    gsr: float | None
+    ssr: float | None
+    decisions: int
+    steps: int
+    max_depth: int
+    agent_nodes: int
+    seconds: float
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+    model_seconds: float
+    end: str
+    message: str
+    robots: int = 1
+    makespan: int = 0
+    questions: int = 0
+    cost: float | None = None
+    reason: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """How it ended, in one value."""
+        return verdict_of(dataclasses.asdict(self))
+
+    @property
+    def achieved(self) -> bool:
+        """Whether the goal was reached: by the world's score, or as the planner claims where there is none."""
+        return self.verdict.achieved
+
+    @property
+    def broken(self) -> bool:
+        """Whether something failed that is not the planner's; then this is no result of its."""
+        return EpisodeEnd(self.end) in BROKEN
+
+
+class Builder(Protocol):
+    """What an episode has to know of a planner; :class:`reactree_ros.planners.spec.Planner` is one."""
+
+    @property
+    def working_memory(self) -> bool:
+        """Whether it remembers where things were seen."""
+
+    def build(self, instruction: str, context: RunContext) -> GoalNode:
+        """Build the tree for an instruction."""
+
+
+class Episode:
+    """Carries out one instruction.
+
+    :meth:`tick` is for whoever has a loop of their own (a ROS timer); :meth:`run` is a loop.
+
+    Args:
+        instruction: What to do, in natural language.
+        world: Where, standing where the task starts; closing it is up to whoever made it.
+        model: Decides.
+        planner: Who plans.
+        person: Whom goal nodes may ask; None: nobody.
+        memory: Where examples come from, and what :meth:`remember` adds to.
+        options: How the method behaves.
+        working_memory: Whether it is remembered where things were seen; None: as the planner's name says.
+        listener: Told what happens.
+        record: Writes the run down as it happens; None: nobody does.
+        task_id: The task that the instruction belongs to, for the result.
+        task_name: Its type.
+        tree: Where the episode grows: as the first child of this tree's root, which ``growth`` follows already. By
+            default a tree of its own.
+        growth: Of ``tree``.
+        examples: Finds examples in the memory; whoever gives it closes it. By default one of the episode's own.
+        clock: Seconds, never going back.
+
+    Raises:
+        UserError: The instruction is empty, or the planner cannot be used in this world.
+    """
+
+    def __init__(
+        self,
+        instruction: str,
+        *,
+        world: World,
+        model: LanguageModel,
+        planner: Builder,
+        person: Person | None = None,
+        memory: EpisodicMemory | None = None,
+        options: TreeOptions | None = None,
+        working_memory: bool | None = None,
+        listener: Listener | None = None,
+        record: Recorder | None = None,
+        task_id: int | None = None,
+        task_name: str = "instruction",
+        tree: BehaviourTree | None = None,
+        growth: Growth | None = None,
+        examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.instruction = instruction
+        if not instruction.strip():
+            raise UserError("the instruction is empty; say what to do, e.g. 'Put 1 apple on the coffee table'")
+        self.task_id = task_id
+        self.task_name = task_name
+        self._memory = memory
+        options = options or TreeOptions()
+        remembers = planner.working_memory if working_memory is None else working_memory
+        self._awake = threading.Event()
+        self.context = RunContext(
+            model=model,
+            world=SkillTimeLimit(world, options.skill_timeout),
+            growth=growth or Growth(),
+            budget=Budget(
+                max_decisions=options.max_decisions or world.household.max_decisions,
+                max_steps=options.max_steps or world.household.max_steps,
+                max_prompt_tokens=options.max_prompt_tokens,
+                max_output_tokens=options.max_output_tokens,
+                max_seconds=options.max_seconds,
+                max_cost=options.max_cost,
+                prices=Prices(options.price_input, options.price_cached, options.price_output),
+            ),
+            options=options,
+            working_memory=WorkingMemory() if remembers else None,
+            person=person,
+            examples=examples,
+            listener=_listener(listener, record),
+            wake=self._awake.set,
+            clock=clock,
+        )
+        if options.stuck_after:
+            self.context.listener = Listeners(Watch(self.context, options.stuck_after), self.context.listener)
+        self._clock, self._started = clock, 0.0
+        #: Seconds since the first tick, by the episode's clock; along a record as it says.
+        self.elapsed: Callable[[], float] = lambda: clock() - self._started
+        self.root = planner.build(self.instruction, self.context)
+        if tree is None:
+            self.tree: BehaviourTree = GrowingTree(self.root)
+            self.context.growth.follow(self.tree)
+        else:
+            self.tree = tree
+            tree.insert_subtree(self.root, tree.root.id, 0)
+        self._record = record
+        if record is not None:
+            record.begin(self, planner)
+        self._ticked = self._in_tick = self._canceled = False
+        self._words = SimpleQueue[str]()
+        self._begin = self._seconds = 0.0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the root goal node has ended or was interrupted."""
+        return self._ticked and self.root.status != Status.RUNNING
+
+    def tick(self) -> None:
+        """Tick the tree once; what was cancelled is interrupted instead."""
+        if not self._ticked:
+            self._ticked, self._begin, self._started = True, time.monotonic(), self._clock()
+        self._awake.clear()
+        self._take_words()
+        if self._canceled:
+            self.interrupt()
+            return
+        self._look_at_the_clock()
+        self._in_tick = True
+        self.tree.tick()
+        self._in_tick = False  # it stays where an exception broke the tick off
+        self._seconds = time.monotonic() - self._begin
+
+    def _look_at_the_clock(self) -> None:
+        budget = self.context.budget
+        if budget.max_seconds and not budget.time_is_up and self.elapsed() >= budget.max_seconds:
+            budget.time_is_up = True
+            self.context.listener.time_is_up()
+
+    def wait(self, timeout: float = TICK_PERIOD) -> None:
+        """Wait until something in flight ends, at most so many seconds."""
+        self._awake.wait(timeout)
+
+    def run(self) -> EpisodeResult:
+        """Tick until the end; an exception on the way (Ctrl-C) cancels what is in flight."""
+        context, memory = self.context, self._memory
+        if memory is None or context.examples is not None:
+            return self._run()
+        # Its own thread counts; what is counted there is no part of the run's record.
+        count = RunContext(context.model, context.world).count_tokens
+        options = context.options
+        with closing(
+            EpisodicExamples(memory, count_tokens=count, seed=options.seed, most=options.max_examples)
+        ) as found:
+            context.examples = found
+            return self._run()
+
+    def _run(self) -> EpisodeResult:
+        try:
+            while not self.finished:
+                if self._canceled:
+                    self.interrupt()
+                else:
+                    self.tick()
+                if not self.finished:
+                    self.wait()
+        except BaseException:
+            self.interrupt()
+            self.conclude()
+            raise
+        return self.scored()
+
+    def scored(self) -> EpisodeResult:
+        """Ask the world how far the goal is reached, and conclude."""
+        try:
+            score, problem = self.context.world.score().result(timeout=SCORE_TIMEOUT), ""
+        except Exception as error:
+            self.context.listener.call_failed(self.root, Call("score"), error)
+            score, problem = None, f"no score: {str(error) or type(error).__name__}"
+        return self.conclude(score, problem)
+
+    def conclude(self, score: Score | None = None, problem: str = "") -> EpisodeResult:
+        """Say what came of the episode, once, at its end, in its record, too; see :meth:`result`."""
+        self.context.team.stop()
+        result = self.result(score, problem)
+        if self._record is not None:
+            self._record.end(result, self.context.failures)
+        return result
+
+    def pause(self, reason: str = "somebody has paused it") -> None:
+        """Let the run hold from the next tick on: what is in flight is cancelled, nothing is decided or done."""
+        self.context.paused = reason
+        self.context.wake()
+
+    def resume(self) -> None:
+        """Let a paused run go on; it looks around anew first."""
+        self.context.paused = ""
+        self.context.wake()
+
+    def cancel(self) -> None:
+        """Let :meth:`run` interrupt the episode before its next tick; from any thread."""
+        self._canceled = True
+        self.context.wake()
+
+    @property
+    def canceled(self) -> bool:
+        """Whether it is to be interrupted: it was cancelled, or a person has said so."""
+        return self._canceled
+
+    def hear(self, words: str) -> None:
+        """Take in what a person says in the middle of the run; from any thread.
+
+        ``stop`` and the like end it. Anything else is told to the goal nodes that decide from now on, to each once, as
+        a turn before its next decision; what is under way goes on.
+
+        Raises:
+            UserError: Nothing is said, the run has ended, or its planner takes nothing in but ``stop``.
+        """
+        if not words.strip():
+            raise UserError("nothing is said; say what is to be otherwise, or 'stop'")
+        if self.finished:
+            raise UserError("the run has ended; nobody takes in what you say")
+        if not is_stop(words) and not self.root.listens:
+            raise UserError("this planner takes in nothing but 'stop'; nodes of reactree, react and adapt take in more")
+        self._words.put(words)
+        if is_stop(words):
+            self.cancel()
+        else:
+            self.context.wake()
+
+    def _take_words(self) -> None:
+        while not self._words.empty():
+            words = self._words.get()
+            self.context.words.append(words)
+            self.context.listener.heard(words)
+            self._canceled |= is_stop(words)  # whoever said it may not have come to that
+
+    def interrupt(self) -> None:
+        """Stop: whatever is in flight is cancelled.
+
+        The whole tree is stopped: one that is left running without its child cannot be ticked by py_trees before 2.6.
+        """
+        self._take_words()
+        if self._record is not None and not self.finished:
+            self._record.interrupted(in_tick=self._in_tick)
+        self._ticked = True
+        self.tree.root.stop(Status.INVALID)
+        self.context.team.stop()
+
+    def result(self, score: Score | None = None, problem: str = "") -> EpisodeResult:
+        """Say what came of the episode.
+
+        Args:
+            score: How far the goal is reached in the world as it is now, where the world knows one.
+            problem: Why the world cannot say that; then it is gone.
+        """
+        context, root = self.context, self.root
+        replies = [reply for _, _, reply in context.replies]
+        told = [context.fatal.message] if context.fatal else [failure.message for failure in context.failures]
+        end, budget = self._end(gone=bool(problem)), context.budget
+        prompt, output = (_total(getattr(one, f"{of}_tokens") for one in replies) for of in ("prompt", "output"))
+        return EpisodeResult(
+            task_id=self.task_id,
+            instruction=self.instruction,
+            status="interrupted" if root.status == Status.INVALID else root.status.value.lower(),
+            gsr=None if score is None else score.gsr,
+            ssr=None if score is None else score.ssr,
+            decisions=context.budget.decisions,
+            steps=context.budget.steps,
+            max_depth=max((node.depth for node in context.nodes), default=1),
+            agent_nodes=len(context.nodes),
+            seconds=round(self._seconds, 3),
+            prompt_tokens=prompt,
+            cached_tokens=_total(reply.cached_tokens for reply in replies),
+            output_tokens=output,
+            reasoning_tokens=_total(reply.reasoning_tokens for reply in replies),
+            model_seconds=round(math.fsum(reply.seconds for reply in replies), 3),
+            end=end.value,
+            message="; ".join(dict.fromkeys([*told, *([problem] if problem else [])])),
+            robots=len(context.team.robots),
+            makespan=context.team.makespan,
+            questions=context.budget.questions,
+            cost=round(budget.cost, 9) if budget.prices and prompt is not None and output is not None else None,
+            reason=problem or self._reason(end),
+        )
+
+    def _reason(self, end: EpisodeEnd) -> str:
+        """Say what the tree knows of its end; see :class:`EpisodeResult`."""
+        root = self.root
+        if end in LIMITED:
+            return self.context.budget.reason()
+        if root.status == Status.FAILURE:
+            return why(root)
+        return "; ".join(left_undone(root)) if root.status == Status.SUCCESS else ""
+
+    def _end(self, *, gone: bool) -> EpisodeEnd:
+        root, failure = self.root, self.root.failure
+        if root.status not in (Status.SUCCESS, Status.FAILURE):
+            return EpisodeEnd.INTERRUPTED
+        if self.context.fatal is not None:
+            return _ENDS[self.context.fatal.kind]
+        if gone:
+            return EpisodeEnd.WORLD_GONE
+        if failure is None:
+            return EpisodeEnd.DONE
+        if failure.kind in (FailureKind.BUDGET, FailureKind.STUCK):
+            return EpisodeEnd((self.context.budget.reached() or Limit.DECISIONS).end)
+        return _ENDS[failure.kind]
+
+    # ------------------------------------------------------------------ what is learnt
+
+    def experiences(self) -> list[Experience]:
+        """Return what its goal nodes went through; those without an end of their own are left out."""
+        task_id = str(self.task_id or 0)
+        found = (node.experience(task_id=task_id, task_name=self.task_name) for node in self.context.nodes)
+        return [experience for experience in found if experience is not None]
+
+    def remember(self, result: EpisodeResult) -> int:
+        """Add the experiences to the memory, where there is one and the goal was reached; what it has is left out.
+
+        Returns:
+            How many were added.
+        """
+        if self._memory is None or not result.achieved:
+            return 0
+        memory = self._memory
+        new = [experience for experience in self.experiences() if experience not in memory]
+        if new:
+            memory.add_run(new)
+        return len(new)
+
+
+def _listener(listener: Listener | None, record: Recorder | None) -> Listener:
+    if record is None:
+        return listener or Listener()
+    return record if listener is None else Listeners(record, listener)
+
+
+def _total(counts: Iterable[int | None]) -> int | None:
+    """Add up what is known; None where nothing is."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

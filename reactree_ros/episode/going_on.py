@@ -1,0 +1,371 @@
+"""Goes on from a record: where its run stopped, or from one of its decisions on otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import TimeoutError as NotInTime
+from typing import Any
+
+from reactree_ros.agent.budget import LIMITS, Limit
+from reactree_ros.agent.observation import Observation, Seen
+from reactree_ros.assembly import assemble
+from reactree_ros.background.pending import Pending
+from reactree_ros.episode import Episode
+from reactree_ros.episode.player import (
+    Departure,
+    Script,
+    ScriptedModel,
+    ScriptedWorld,
+    along_script,
+    follow_script,
+    followed,
+)
+from reactree_ros.errors import UserError
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
+from reactree_ros.memory.examples import EpisodicExamples
+from reactree_ros.person.port import is_stop
+from reactree_ros.plugins.settings import read_settings
+from reactree_ros.record.moment import Moment
+from reactree_ros.record.reader import Record
+from reactree_ros.record.schema import Event
+from reactree_ros.record.verdict import EpisodeEnd
+from reactree_ros.run_spec import RunSpec
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.port import Score, World
+from reactree_ros.world.wrappers import SkillTimeLimit
+
+_LIMITS = {limit.end: limit for limit in Limit}
+
+
+class SaysFirst(LanguageModel):
+    """Says something first, and then what another model says.
+
+    Args:
+        text: What is said first.
+        model: The other one.
+    """
+
+    def __init__(self, text: str, model: LanguageModel) -> None:
+        self._text: str | None = text
+        self._model = model
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        """Answer."""
+        text, self._text = self._text, None
+        return self._model.decide(request) if text is None else Pending.of(Reply(text))
+
+    def count_tokens(self, text: str) -> int | None:
+        """Count with the other model's tokenizer."""
+        return self._model.count_tokens(text)
+
+
+def stop_of(record: Record) -> int:
+    """Return how many events lead to where a run stopped that may go on.
+
+    Raises:
+        UserError: It came to its end, so that there is nothing to go on with.
+    """
+    events = followed(record)
+    if record.end is None:
+        ends = (_before_stop(events, at) for at, event in enumerate(events) if event["e"] == "interrupted")
+        return next(ends, len(events))
+    end = record.end["result"]["end"]
+    for at, event in reversed(list(enumerate(events))):
+        if end == EpisodeEnd.INTERRUPTED.value and event["e"] == "interrupted":
+            return _before_stop(events, at)
+        if end not in _LIMITS and event["e"] == "failed" and event["of"] not in ("score", "answer"):
+            return at
+        if end in _LIMITS and _is_limit(event) and not any(map(_is_limit, events[:at])):
+            return at
+    raise UserError(
+        f"{record.name}: ended as '{end}', there is nothing to go on with; "
+        "`reactree fork RUN --at DECISION` goes on from one of its decisions otherwise"
+    )
+
+
+def _is_limit(event: Event) -> bool:
+    return event["e"] == "time_is_up" or event.get("about") == "limit"
+
+
+def more_than(record: Record, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the limits of a run that goes on: those that are given, else the record's, doubled where it reached one.
+
+    Raises:
+        UserError: A given one is reached already.
+    """
+    options = RunSpec.of_record(record).options
+    limits = {name: getattr(options, name) for name in LIMITS}
+    limits |= {f"max_{name}": limit for name, limit in record.run["limits"].items()}
+    reached = None if record.end is None else _LIMITS.get(record.end["result"]["end"])
+    for name in (name for name in (reached.options if reached else ()) if limits.get(name)):
+        if 0 < given.get(name, 0) <= limits[name]:
+            raise UserError(
+                f"--{name.replace('_', '-')} {given[name]}: the run had as many; allow more than {limits[name]}"
+            )
+        limits[name] *= 2
+    return limits | {name: value for name, value in given.items() if value}
+
+
+def decision_of(record: Record, number: int) -> int:
+    """Return how many events come before the reply with a decision, from 1.
+
+    Raises:
+        UserError: There is no such decision.
+    """
+    events = followed(record)
+    made = [at for at, event in enumerate(events) if event["e"] in ("decided", "refused")]
+    at = next((at for at in made if events[at]["decisions"] >= number), None)
+    if at is None or number < 1:
+        most = events[made[-1]]["decisions"] if made else 0
+        raise UserError(f"--at {number}: the run has the decisions 1 to {most}")
+    node = events[at]["node"]
+    replies = [i for i, event in enumerate(events[:at]) if event["e"] == "reply" and event["node"] == node]
+    if not replies:
+        raise UserError(f"--at {number}: that decision came without a reply of its own; name another one")
+    return replies[-1]
+
+
+def decisions_before(record: Record, until: int) -> int:
+    """Return how many decisions were counted in so many events."""
+    counts = [event["decisions"] for event in followed(record)[:until] if event["e"] in ("decided", "refused")]
+    return int(counts[-1]) if counts else 0
+
+
+def resumed(record: Record, given: Mapping[str, Any]) -> RunSpec:
+    """Return the specification of a run that is resumed.
+
+    Args:
+        record: Its record.
+        given: The limits that it is to have; see :func:`more_than`.
+
+    Raises:
+        UserError: A limit is reached already, or what the run is cannot be used.
+    """
+    spec = RunSpec.of_record(record)
+    limited = {**dict(spec.options), **more_than(record, given)}
+    return spec.but(options=read_settings(TreeOptions, limited, where=record.name))
+
+
+def last_skill_of(record: Record, until: int) -> str:
+    """Say what skill so many events end with, in words."""
+    events = followed(record)[:until]
+    at = next((at for at in range(len(events) - 1, -1, -1) if events[at]["e"] == "skill"), None)
+    if at is None:
+        return "no skill was begun"
+    ended = any(event["e"] == "observation" and event["of"] == "execute" for event in events[at:])
+    return f"'{events[at]['skill']}' {'was its last skill' if ended else 'was under way, and may be half done'}"
+
+
+def parent_of(record: Record, until: int) -> Event:
+    """Return how a record names the one that it goes on from."""
+    path = None if record.path is None else str(record.path)
+    return {"id": record.run["id"], "path": path, "decision": decisions_before(record, until)}
+
+
+class WayBack:
+    """Brings a run to where its record was, tick by tick, to be gone on with live.
+
+    The tree is given the recorded observations, which its decisions go with. The skills are carried out again beside
+    that; where one comes to something else, that is told, stands in the new record, and the run looks around anew
+    before its next decision. With ``later`` none is carried out again: the run goes on from what is there now, looks
+    around anew in any case, and what was under way counts as broken off.
+
+    Args:
+        record: The record.
+        until: How many of its events it follows.
+        spec: What the run is from there on; None: as it is recorded.
+        world: Where; standing where the task starts, or with ``later`` as it is.
+        model: Decides from there on.
+        memory: Where examples come from, from there on.
+        write: Takes the events of the new record; None: there is none.
+        says: What is said first, in place of the model's next reply; empty: nothing.
+        later: Whether nothing is carried out again.
+        given: What else :func:`~reactree_ros.record.player.along_script` is given.
+
+    Attributes:
+        episode: The run.
+
+    Raises:
+        UserError: What the run is cannot be used, or its planner is not here.
+    """
+
+    def __init__(
+        self,
+        record: Record,
+        until: int,
+        spec: RunSpec | None = None,
+        *,
+        world: World,
+        model: LanguageModel,
+        memory: EpisodicMemory | None = None,
+        write: Callable[[Event], None] | None = None,
+        says: str = "",
+        later: bool = False,
+        **given: Any,
+    ) -> None:
+        spec = (spec or RunSpec.of_record(record)).but(parent=parent_of(record, until))
+        self._record, self._events = record, followed(record)[:until]
+        self._script = Script(
+            self._events,
+            also=write or _nowhere,
+            carries_out=not later,
+            goes_live=True,
+            looks_anew=not says,
+            later=later,
+        )
+        beside = SkillTimeLimit(world, spec.options.skill_timeout)
+        try:
+            self.episode = along_script(
+                spec,
+                self._script,
+                world=ScriptedWorld(self._script, record, _no_score, beside),
+                model=ScriptedModel(self._script, SaysFirst(says, model) if says else model),
+                memory=memory,
+                examples=_examples(memory, model, spec.options),
+                **given,
+            )
+        except Departure:
+            raise self._lost() from None
+        self._ticks = follow_script(self.episode, self._script)
+        self._works = False
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the run goes on live."""
+        return self._script.live
+
+    @property
+    def differences(self) -> Sequence[tuple[str, str, str]]:
+        """What was carried out again and came to something else: skill, what is recorded, what came now."""
+        return self._script.differences
+
+    def step(self) -> bool:
+        """Tick once more; returns whether the run is there, and goes on live.
+
+        Raises:
+            UserError: It cannot be brought there.
+        """
+        try:
+            self._works = next(self._ticks)
+        except StopIteration:
+            if not self.arrived:
+                raise self._lost() from None
+        return self.arrived
+
+    def wait(self) -> None:
+        """Wait, not for long, where the run works something out by itself."""
+        if self._works:
+            self.episode.wait()
+
+    def give_up(self) -> None:
+        """Follow the record no more, so that the run can be stopped where it is."""
+        self._script.give_up()
+
+    def otherwise(self, observation: Observation) -> list[str]:
+        """Say which of the things in an observation the record saw last somewhere else, in words."""
+        before = Moment.after(self._events).known
+        return [
+            f"{seen.word} {seen.instance} is {_place_of(seen)}, the record has it {_place_of(known.seen)}"
+            for seen in observation.seen
+            if (known := before.get((seen.word, seen.instance))) is not None and _moved(known.seen, seen)
+        ]
+
+    def _lost(self) -> UserError:
+        return UserError(
+            f"{self._record.name}: the run cannot be brought to where it was: "
+            f"{self._script.difference or 'it ended before that'}; "
+            "`reactree replay` says whether this version makes it again"
+        )
+
+
+def _before_stop(events: Sequence[Event], at: int) -> int:
+    """Return where an interruption begins: with a person's ``stop``, where that is what it came from."""
+    before = events[at - 1]
+    return at - 1 if before["e"] == "heard" and is_stop(before["text"]) else at
+
+
+def go_on(
+    record: Record,
+    until: int,
+    spec: RunSpec | None = None,
+    *,
+    differs: Callable[[str, str, str], None] = lambda what, recorded, now: None,
+    anew: bool = False,
+    **given: Any,
+) -> Episode:
+    """Bring a run to where its record was, and return it, to be continued live.
+
+    Args:
+        record: The record.
+        until: How many of its events it follows.
+        spec: What the run is from there on; None: as it is recorded.
+        differs: Told of each skill that came to something else: what it is, what is recorded, what came now.
+        anew: Only the world is brought there, and the planner begins anew in it.
+        given: See :class:`WayBack`, or with ``anew`` :func:`~reactree_ros.assembly.assemble`.
+
+    Raises:
+        UserError: The run cannot be brought there.
+    """
+    if anew:
+        spec = (spec or RunSpec.of_record(record)).but(parent=parent_of(record, until))
+        carry_out_again(record, until, given["world"], differs, spec.options.skill_timeout)
+        return assemble(spec, **given)
+    way = WayBack(record, until, spec, **given)
+    try:
+        while not way.step():
+            way.wait()
+    finally:
+        for what, recorded, now in way.differences:
+            differs(what, recorded, now)
+    return way.episode
+
+
+def _examples(memory: EpisodicMemory | None, model: LanguageModel, options: TreeOptions) -> EpisodicExamples | None:
+    if memory is None:
+        return None
+
+    def count(text: str) -> int:
+        return approximate_tokens(text) if (found := model.count_tokens(text)) is None else found
+
+    return EpisodicExamples(memory, count_tokens=count, seed=options.seed, most=options.max_examples)
+
+
+def _nowhere(event: Event) -> None:
+    """Take an event of a run that is not recorded."""
+
+
+def _place_of(seen: Seen) -> str:
+    where = " in ".join(place for place in (seen.place, seen.room) if place)
+    return "held" if seen.held else f"at {where}" if where else "somewhere"
+
+
+def _moved(before: Seen, now: Seen) -> bool:
+    """Whether a thing is not where it was; a quick look into a room says nothing of the place in it."""
+    elsewhere = now.place is not None and before.place is not None and now.place != before.place
+    return before.held != now.held or before.room != now.room or elsewhere
+
+
+def _no_score() -> Pending[Score | None]:
+    return Pending.of(None)
+
+
+def carry_out_again(
+    record: Record, until: int, world: World, differs: Callable[[str, str, str], None], timeout: float
+) -> None:
+    """Carry out the skills of so many of a record's events in a world.
+
+    Raises:
+        UserError: The world failed, or did not answer in time.
+    """
+    asked = ""
+    for event in followed(record)[:until]:
+        if event["e"] == "skill":
+            asked = event["skill"]
+        elif event["e"] == "observation" and event["of"] == "execute":
+            try:
+                now = world.execute(asked).result(timeout=timeout).text
+            except (Exception, NotInTime) as error:
+                raise UserError(f"'{asked}' could not be carried out again: {error or 'no answer in time'}") from error
+            if now != event["text"]:
+                differs(asked, event["text"], now)

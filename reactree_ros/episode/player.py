@@ -1,0 +1,643 @@
+"""Plays a record again: the real tree, driven in step with the record's events by what came in them.
+
+The tree asks its ports as ever. What it asks for is answered when the record's next event is that answer, no sooner and
+no later: between the same ticks, in the same order. Every event that the tree makes on the way is compared with the
+record's. From the record's end, or any moment before, a run can go on live.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from py_trees.common import Status
+
+from reactree_ros.assembly import assemble
+from reactree_ros.background.pending import Pending, pass_on
+from reactree_ros.episode import Builder, Episode
+from reactree_ros.errors import UserError
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.memory.experience import Experience
+from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, is_stop
+from reactree_ros.record.reader import Record, RecordError
+from reactree_ros.record.schema import (
+    Event,
+    error_from_dict,
+    experience_from_dict,
+    household_from_dict,
+    observation_from_dict,
+    reply_from_dict,
+    skills_after,
+)
+from reactree_ros.record.writer import encoded
+from reactree_ros.run_spec import RunSpec
+from reactree_ros.tree.context import RunContext
+from reactree_ros.world.port import Observation, Score, Use, World
+
+T = TypeVar("T")
+#: Longest wait for what a run works out by itself (code in a sandbox, an embedding), in seconds.
+OWN_WORK_TIMEOUT = 60.0
+#: Why a run that went on from a record looks around anew.
+DIFFERENT = "not everything came to what is recorded when it was carried out again"
+#: Why a run looks around anew that went on from a record of which nothing was carried out again.
+LATER = "the run was broken off, perhaps in the midst of something, and goes on from what is there now"
+#: By how much the clock goes on where something did not come in time; longer than any limit.
+_LONG = 1e7
+#: Ticks in which nothing happens, although the tree waits for an answer, before it is taken for stuck.
+_IDLE_TICKS = 5
+#: What two runs that went the same way need not have in common.
+_OWN = {"run": ("id", "started", "versions", "world", "llm", "memory", "parent")}
+
+#: What is waited for: what, and of a reply its request's id, of examples the subgoal, of the world which of its robots.
+Key = tuple[str, str]
+
+
+class Departure(BaseException):
+    """A run is not to go on along its record: it departs from it, or the record is at its end.
+
+    It passes through whatever the run does with exceptions.
+    """
+
+
+@dataclass
+class _Asked:
+    """What the tree has asked for and is not answered yet.
+
+    Attributes:
+        pending: What the tree waits on.
+        live: Asks whom it would be asked for without a record.
+        real: What came of asking, where that is done beside the record.
+        what: In words: a skill, or ``look around``.
+    """
+
+    pending: Pending[Any]
+    live: Callable[[], Pending[Any]]
+    real: Pending[Any] | None = None
+    what: str = ""
+
+
+@dataclass
+class Script:
+    """The events of a record, as they have to come again.
+
+    Attributes:
+        events: Those that the run follows.
+        also: Takes every event that the run makes.
+        carries_out: Whether skills are carried out beside the record.
+        position: How many have come.
+        difference: How the run departs from them; empty as long as it does not.
+        differences: What was carried out again and came to something else: skill, recorded, now.
+        now: The run's clock.
+        context: Of the run, once it has begun.
+        goes_live: Whether the run goes on without the record at its end.
+        looks_anew: Whether it looks around anew then, if something came to something else.
+        later: Whether it looks around anew in any case, because nothing was carried out again; what was under way, a
+            skill or a reply, is broken off.
+        interrupted: Whether it is to be interrupted where it is, as it was when it was recorded.
+        held: Why a robot holds, as it is recorded; empty, or none: it does not.
+        halted: Why the run, gone live, holds before it looks around anew; empty once all that was under way is broken
+            off, so that it goes on. A person's pause is another hold, and does as well.
+    """
+
+    events: Sequence[Event]
+    also: Callable[[Event], None] = lambda event: None
+    carries_out: bool = False
+    position: int = 0
+    difference: str = ""
+    differences: list[tuple[str, str, str]] = field(default_factory=list)
+    now: float = 0.0
+    context: RunContext | None = None
+    goes_live: bool = False
+    looks_anew: bool = False
+    later: bool = False
+    interrupted: bool = False
+    held: dict[str, str] = field(default_factory=dict)
+    halted: str = ""
+    _asked: dict[Key, _Asked] = field(default_factory=dict)
+    _counted: int = 0
+    _skills: dict[str, Sequence[str]] = field(default_factory=dict)
+    _differs: str | None = None
+    _live_since: float | None = None
+    _broken_off: list[Pending[Any]] = field(default_factory=list)
+
+    @property
+    def next(self) -> Event | None:
+        """The next event; None at the end."""
+        return self.events[self.position] if self.position < len(self.events) else None
+
+    @property
+    def live(self) -> bool:
+        """Whether the run goes on without the record."""
+        return self._live_since is not None
+
+    def clock(self) -> float:
+        """Return seconds: by hand along the record, as they pass after it."""
+        return self.now if self._live_since is None else self.now + time.monotonic() - self._live_since
+
+    def elapsed(self) -> float:
+        """Return the run's seconds: along the record its time is up when the record says so."""
+        if self._live_since is None:
+            return math.inf if (event := self.next) is not None and event["e"] == "time_is_up" else 0.0
+        before = self.events[-1]["t"] if self.events else 0.0
+        return float(before) + time.monotonic() - self._live_since
+
+    # ------------------------------------------------------------------ what the run writes
+
+    def write(self, event: Event) -> None:
+        """Take an event of the run in, and compare it with the record's.
+
+        Raises:
+            Departure: It is another one, or the record is at its end.
+        """
+        if self.live:
+            if event["e"] == "held" and all(pending.done() for pending in self._broken_off):
+                self.halted = ""
+            self.also(event)
+            return
+        expected = self.next
+        if expected is None:
+            raise Departure
+        if expected["e"] == "interrupted" and event["e"] != "interrupted":
+            self.interrupted = True
+            raise Departure
+        same_run = self.goes_live and expected["e"] == event["e"] == "run"  # with other limits
+        if not same_run and (difference := _difference(expected, event)):
+            self.difference = f"event {self.position} ({expected['e']}): {difference}"
+            raise Departure
+        self.also(event)
+        if self._differs is not None and event["e"] == "observation":
+            text, self._differs = self._differs, None
+            self.also({"e": "differs", "node": event["node"], "text": text, "t": event["t"]})
+        self.position += 1
+        self._counted = 0
+        if (event_after := self.next) is not None and event_after.get("in_tick"):
+            self.interrupted = True
+            raise Departure
+        self._answer()
+
+    def _answer(self) -> None:
+        """Answer what the tree waits for, if that is what comes next; hold it, if that is."""
+        event = self.next
+        if self.context is None:
+            return
+        if event is None:
+            if self.goes_live:
+                self.go_live()
+        elif event["e"] == "held" and "robot" in event:
+            self.held[event["robot"]] = event["reason"]
+        elif event["e"] == "held":
+            self.context.paused = event["reason"]
+        elif (key := self._key(event)) in self._asked:
+            self._settle(self._asked.pop(key), event)
+
+    def _key(self, event: Event) -> Key:
+        """Return what an event is the answer to; nothing that is asked for where it is none, or came late."""
+        kind, robot = event["e"], event.get("robot", "")
+        if kind in ("reply", "answer"):
+            return kind, event["id"]
+        if kind == "retrieved":
+            return "examples", self._subgoals[event["node"]]
+        if kind == "failed" and event.get("late"):
+            return "", ""
+        if kind == "failed" and event["of"] == "examples":
+            return "examples", self._subgoals[event["node"]]
+        if kind in ("failed", "observation"):
+            return str(event["of"]), str(event.get("id", robot))
+        return (kind, robot) if kind == "skills" else ("", "")
+
+    @cached_property
+    def _subgoals(self) -> dict[int, str]:
+        grown = (node for event in self.events if event["e"] == "grow" for node in event["nodes"])
+        return {node["node"]: node.get("subgoal", "") for node in grown}
+
+    def _settle(self, asked: _Asked, event: Event) -> None:
+        if asked.real is None:
+            self._give(asked, event)
+        else:
+            asked.real.add_done_callback(lambda real: self._give_compared(asked, event, real))
+
+    def _give_compared(self, asked: _Asked, event: Event, real: Future[Any]) -> None:
+        if real.cancelled():
+            return
+        if (error := real.exception()) is not None:
+            asked.pending.fail(error)  # which departs from the record
+            return
+        recorded, now = event.get("text", event.get("message", "")), real.result().text
+        if recorded != now:
+            self._differs = now
+            self.differences.append((asked.what, str(recorded), str(now)))
+        self._give(asked, event)
+
+    def _give(self, asked: _Asked, event: Event) -> None:
+        try:
+            if event["e"] == "failed":
+                asked.pending.fail(error_from_dict(event))
+            else:
+                asked.pending.succeed(self._answer_in(event))
+        except (KeyError, TypeError, ValueError) as error:
+            self.difference = f"event {self.position} ({event['e']}) cannot be used: {type(error).__name__}: {error}"
+            raise Departure from error
+
+    def _answer_in(self, event: Event) -> Any:
+        if event["e"] == "reply":
+            return reply_from_dict(event)
+        if event["e"] == "answer":
+            return Answer(event["text"], event["by"])
+        if event["e"] == "retrieved":
+            return tuple(map(experience_from_dict, event["experiences"]))
+        if event["e"] == "skills":
+            robot = event.get("robot", "")
+            self._skills[robot] = skills_after(self._skills.get(robot, ()), event)
+            return self._skills[robot]
+        return observation_from_dict(event)
+
+    # ------------------------------------------------------------------ what the run asks for
+
+    def ask(self, key: Key, live: Callable[[], Pending[Any]], *, beside: str = "") -> Pending[Any]:
+        """Answer a call of a port: as it is recorded, when its time has come.
+
+        Args:
+            key: What is asked for.
+            live: Asks for it without a record.
+            beside: What is asked for besides, where skills are carried out, in words; empty: it is not.
+        """
+        if self.live:
+            return self._to_be_broken_off() if self._breaks_off(key) else live()
+        pending: Pending[Any] = Pending()
+        real = live() if beside and self.carries_out else None
+        if real is not None:
+            pending.add_done_callback(lambda done: real.cancel() if done.cancelled() else None)
+        self._asked[key] = _Asked(pending, live, real, beside)
+        pending.add_done_callback(lambda done: self._asked.pop(key, None) if done.cancelled() else None)
+        self._answer()
+        return pending
+
+    def count(self) -> int | None:
+        """Return what the tokenizer of the recorded model counted next; None where it was not at hand."""
+        event = self.next
+        if event is None or event["e"] != "counted" or self._counted >= len(event["tokens"]):
+            return None
+        self._counted += 1
+        return int(event["tokens"][self._counted - 1])
+
+    def examples(
+        self, live: Callable[[str], Pending[tuple[Experience, ...]]] | None
+    ) -> Callable[[str], Pending[tuple[Experience, ...]]]:
+        """Return what finds the recorded examples, and after them live ones; none where there is no memory."""
+        return lambda subgoal: self.ask(("examples", subgoal), lambda: live(subgoal) if live else Pending.of(()))
+
+    @property
+    def waits_for_the_record(self) -> bool:
+        """Whether the tree waits for an answer that only the record can give."""
+        return any(one.real is None or one.real.done() for one in self._asked.values())
+
+    def begin(self, context: RunContext) -> None:
+        """Begin to answer what a run asks for."""
+        self.context = context
+        self._answer()
+
+    def go_live(self) -> None:
+        """Go on without the record: whoever would be asked is asked for what is not answered yet."""
+        self._live_since = time.monotonic()
+        different = DIFFERENT if self.differences and self.looks_anew else ""
+        self.halted = LATER if self.later else different
+        asked, self._asked = self._asked, {}
+        for key, one in asked.items():
+            if self._breaks_off(key):
+                self._broken_off.append(one.pending)
+            else:
+                pass_on(one.live() if one.real is None else one.real, one.pending)
+
+    def _breaks_off(self, key: Key) -> bool:
+        """Whether nobody is asked for something, because the run, which holds, breaks it off at its next tick."""
+        return self.halted == LATER and key[0] in ("reply", "execute")
+
+    def _to_be_broken_off(self) -> Pending[Any]:
+        self._broken_off.append(pending := Pending[Any]())
+        return pending
+
+    def give_up(self) -> None:
+        """Follow the record no more, and ask nobody else: the run is to be stopped."""
+        self._live_since = time.monotonic()
+        self._asked.clear()
+
+
+class ScriptedModel(LanguageModel):
+    """Says what is recorded, and after that what a live model says.
+
+    Args:
+        script: The record.
+        live: The live model; None: there is none.
+    """
+
+    def __init__(self, script: Script, live: LanguageModel | None = None) -> None:
+        self._script, self._live = script, live
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        """Answer when the record does."""
+        return self._script.ask(("reply", request.id), lambda: _live(self._live).decide(request))
+
+    def count_tokens(self, text: str) -> int | None:
+        """Count as is recorded."""
+        if self._script.live:
+            return _live(self._live).count_tokens(text)
+        return self._script.count()
+
+
+class ScriptedPerson(Person):
+    """Answers as is recorded, and after that as a live person does.
+
+    Args:
+        script: The record.
+        live: The live person; None: there is none.
+    """
+
+    def __init__(self, script: Script, live: Person | None = None) -> None:
+        self._script, self._live = script, live
+
+    def ask(self, question: Question) -> Pending[Answer]:
+        """Answer when the record does."""
+        return self._script.ask(("answer", question.id), lambda: self._ask_live(question))
+
+    def _ask_live(self, question: Question) -> Pending[Answer]:
+        if self._live is None:
+            return Pending.failed(NobodyAnswers("nobody is there"))
+        return self._live.ask(question)
+
+
+class ScriptedWorld(World):
+    """Shows what is recorded; in a live world, if there is one, it carries the recorded skills out and goes on.
+
+    Args:
+        script: The record.
+        record: What it is of.
+        score: What the world said at its end.
+        live: The live world; None: there is none.
+        robot: Which of its robots; empty: there is one, or it is the whole world.
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        record: Record,
+        score: Callable[[], Pending[Score | None]],
+        live: World | None = None,
+        robot: str = "",
+    ) -> None:
+        try:
+            self.household = household_from_dict(record.run["household"])
+            self.recallable = tuple(record.run["recallable"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise RecordError(f"{record.name}: its household cannot be used: {what}") from error
+        self._script, self._record, self._score, self._live, self._robot = script, record, score, live, robot
+
+    def team(self) -> Mapping[str, World]:
+        """Return the robots that are recorded."""
+        names = self._record.run.get("robots", ())
+        live = {} if self._live is None else self._live.team()
+        if self._live is not None and set(names) != set(live):
+            has = f"the robots {', '.join(live)}" if live else "one robot"
+            raise UserError(
+                f"{self._record.name}: has the robots {', '.join(names) or '(one)'}, and the world has {has}"
+            )
+        return {name: ScriptedWorld(self._script, self._record, self._score, live.get(name), name) for name in names}
+
+    def use(self, skill: str) -> Use:
+        """Say what a skill needs: along the record nothing, since that says what came when."""
+        return self._live.use(skill) if self._live is not None and self._script.live else Use()
+
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        """Nothing is reset."""
+        return self.observe()
+
+    def observe(self) -> Pending[Observation]:
+        """See :meth:`World.observe`."""
+        return self._ask("observe", lambda live: live.observe(), beside="look around")
+
+    def survey(self) -> Pending[Observation]:
+        """See :meth:`World.survey`."""
+        return self._ask("survey", lambda live: live.survey())
+
+    def available_skills(self) -> Pending[Sequence[str]]:
+        """See :meth:`World.available_skills`."""
+        return self._ask("skills", lambda live: live.available_skills())
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        """See :meth:`World.execute`."""
+        return self._ask("execute", lambda live: live.execute(skill), beside=skill)
+
+    def _ask(self, of: str, ask: Callable[[World], Pending[T]], *, beside: str = "") -> Pending[T]:
+        return self._script.ask((of, self._robot), lambda: ask(_live(self._live)), beside=beside)
+
+    def score(self) -> Pending[Score | None]:
+        """See :meth:`World.score`."""
+        return _live(self._live).score() if self._script.live else self._score()
+
+    def halted(self) -> str:
+        """See :meth:`World.halted`."""
+        if self._script.live:
+            return self._script.halted or (self._live.halted() if self._live is not None else "")
+        return self._script.held.get(self._robot, "") or self._script.halted
+
+    def at_rest(self) -> Pending[None]:
+        """See :meth:`World.at_rest`."""
+        return Pending.of(None) if self._live is None else self._live.at_rest()
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a replay found.
+
+    Attributes:
+        events: Events that came again as they are recorded.
+        recorded: Events that are recorded.
+        difference: The first that did not; empty where all did.
+    """
+
+    events: int
+    recorded: int
+    difference: str
+
+    @property
+    def identical(self) -> bool:
+        """Whether everything came again."""
+        return not self.difference
+
+
+def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
+    """Play a record again in its recorded world, and compare everything but times.
+
+    Args:
+        record: The record; of one that was broken off, what there is of it.
+        builder: The planner; None: the one that the record names.
+
+    Raises:
+        UserError: What the run is cannot be used, or its planner is not here.
+    """
+    events = followed(record)
+    script = Script(events)
+    model = ScriptedModel(script)
+    with suppress(Departure):
+        world = ScriptedWorld(script, record, recorded_score(events))
+        episode = along_script(RunSpec.of_record(record), script, world=world, model=model, builder=builder)
+        if followed_to_the_end(episode, script):
+            if episode.root.status == Status.INVALID:
+                episode.conclude()
+            else:
+                episode.scored()
+    if not script.difference and (missing := script.next) is not None:
+        script.difference = f"event {script.position} ({missing['e']}) did not come"
+    return Replayed(script.position, len(events), script.difference)
+
+
+def followed(record: Record) -> list[Event]:
+    """Return what a run along a record has to do again: all but how an earlier such run differed."""
+    return [event for event in record.events if event["e"] != "differs"]
+
+
+def along_script(
+    spec: RunSpec,
+    script: Script,
+    *,
+    model: ScriptedModel,
+    world: ScriptedWorld,
+    person: Person | None = None,
+    examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None,
+    **given: Any,
+) -> Episode:
+    """Make the episode of a recorded run anew, to be driven along a script.
+
+    Args:
+        spec: What the run is.
+        script: What it follows.
+        model: Decides.
+        world: Where.
+        person: Answers after the script's end.
+        examples: Finds examples after it.
+        given: What else :func:`~reactree_ros.assembly.assemble` is given.
+
+    Raises:
+        UserError: The planner is not here, or cannot be used in this world.
+    """
+    asks_memory = any(event["e"] == "retrieved" or event.get("of") == "examples" for event in script.events)
+    episode = assemble(
+        spec,
+        world=world,
+        model=model,
+        person=ScriptedPerson(script, person),
+        write=script.write,
+        examples=script.examples(examples) if asks_memory or examples else None,
+        clock=script.clock,
+        **given,
+    )
+    episode.context.enter(world)  # what takes how long is as it is recorded
+    episode.elapsed = script.elapsed
+    script.begin(episode.context)
+    return episode
+
+
+def followed_to_the_end(episode: Episode, script: Script) -> bool:
+    """Tick an episode along its script as :func:`follow_script` does, and wait where it works something out."""
+    ticks = follow_script(episode, script)
+    while True:
+        try:
+            works = next(ticks)
+        except StopIteration as stop:
+            return bool(stop.value)
+        if works:
+            episode.wait()
+
+
+def follow_script(episode: Episode, script: Script) -> Generator[bool, None, bool]:
+    """Tick an episode along its script, until it has ended, departs from it, or goes on live.
+
+    Yields:
+        After a tick: whether the run works something out by itself, so that the next tick may wait for that.
+
+    Returns:
+        Whether it has ended, or was interrupted as it is recorded.
+    """
+    idle, since = 0, time.monotonic()
+    try:
+        while not episode.finished:
+            event, before = script.next, script.position
+            if event is None or script.live:
+                return False
+            if event["e"] == "interrupted":
+                episode.interrupt()
+                return True
+            if event["e"] == "heard":
+                episode.hear(event["text"])
+                if is_stop(event["text"]):
+                    episode.interrupt()
+                    return True
+            if event.get("late"):
+                script.now += _LONG
+            episode.tick()
+            if script.position > before:
+                idle, since = 0, time.monotonic()
+                yield False
+                continue
+            idle += 1
+            if (script.waits_for_the_record and idle > _IDLE_TICKS) or time.monotonic() - since > OWN_WORK_TIMEOUT:
+                script.difference = f"event {before} ({event['e']}) did not come: {encoded(event)[:200]}"
+                return False
+            yield not script.waits_for_the_record
+    except Departure:
+        if not script.interrupted:
+            return False
+        episode.interrupt()
+    return True
+
+
+def recorded_score(events: Sequence[Event]) -> Callable[[], Pending[Score | None]]:
+    """Return what a world answers that was asked for its score as it is recorded."""
+
+    def score() -> Pending[Score | None]:
+        for event in events[-2:]:
+            if event["e"] == "failed" and event["of"] == "score":
+                return Pending.failed(error_from_dict(event))
+            if event["e"] == "end" and event["result"]["gsr"] is not None:
+                return Pending.of(Score(event["result"]["gsr"], event["result"]["ssr"]))
+        return Pending.of(None)
+
+    return score
+
+
+def _difference(expected: Event, event: Event) -> str:
+    """Say how two events differ in more than their times; empty where they do not."""
+    own = ("t", *_OWN.get(expected["e"], ()))
+    recorded = {name: value for name, value in expected.items() if name not in own}
+    now = {name: value for name, value in event.items() if name not in own}
+    if expected["e"] == "end" and event["e"] == "end":
+        recorded["result"], now["result"] = _counted(recorded["result"]), _counted(now["result"], recorded["result"])
+    if expected["e"] == "run" and event["e"] == "run":
+        now["options"] = {name: now["options"].get(name) for name in recorded["options"]}
+    if recorded == now or recorded == (now := json.loads(encoded(now))):
+        return ""
+    name = next(name for name in {**recorded, **now} if recorded.get(name) != now.get(name))
+    if name == "e":
+        return f"now {encoded(now)[:200]} instead of {encoded(recorded)[:200]}"
+    return f"{name} is {_shown(now.get(name))}, recorded {_shown(recorded.get(name))}"
+
+
+def _counted(result: Event, names: Iterable[str] | None = None) -> Event:
+    """Return of a result what does not depend on when things came, and was recorded in its time."""
+    return {name: result.get(name) for name in (names or result) if name not in ("seconds", "makespan")}
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value)[:200]
+
+
+def _live(port: T | None) -> T:
+    assert port is not None  # a run that goes on live has one
+    return port

@@ -1,0 +1,67 @@
+"""One call that carries out an instruction, as ``reactree run`` does: ``from reactree_ros import run``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, cast
+
+from reactree_ros.assembly import assemble, make_world
+from reactree_ros.episode import EpisodeResult
+from reactree_ros.llm.settings import make_model
+from reactree_ros.llm.spec import MODELS
+from reactree_ros.plugins.settings import read_settings
+from reactree_ros.record.writer import RecordFile
+from reactree_ros.run_spec import RunSpec
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.spec import WORLDS, Place, WorldSettings
+
+
+def run(
+    instruction: str | None = None,
+    *,
+    house: str | None = None,
+    llm: str = "expert",
+    planner: str = "reactree_wm",
+    world: str = "virtualhome",
+    llm_settings: Mapping[str, Any] | None = None,
+    world_settings: Mapping[str, Any] | None = None,
+    save: str | Path | None = None,
+    **options: Any,
+) -> EpisodeResult:
+    """Carry out an instruction and return what came of it; ``print(result.verdict)`` says how it ended.
+
+    Args:
+        instruction: What to do; None: what the world's first task asks.
+        house: The house, of worlds that have several, e.g. ``villa``.
+        llm: Name of the language model; ``reactree list models`` says which there are.
+        planner: Name of the planner, with its options.
+        world: Name of the world.
+        llm_settings: Settings of the language model, e.g. ``{"base_url": "http://localhost:8000/v1"}``.
+        world_settings: Settings of the world.
+        save: A new file for the run's record; None: there is none.
+        options: Options of the run, see :class:`reactree_ros.tree.options.TreeOptions`.
+
+    Raises:
+        UserError: A name, a setting or an option is wrong, or what it needs is not installed.
+        LanguageModelError: The language model does not get ready.
+    """
+    given = dict(world_settings or {}) | ({} if house is None else {"house": house})
+    place_spec, model_spec = WORLDS.get(world), MODELS.get(llm)
+    place = Place.of(
+        place_spec, cast("WorldSettings", read_settings(place_spec.settings, given, where="world_settings"))
+    )
+    settings = read_settings(model_spec.settings, dict(llm_settings or {}), where="llm_settings")
+    chosen = read_settings(TreeOptions, options, where="options")
+    spec = RunSpec.in_place(place, instruction, llm=(model_spec, settings), planner=planner, options=chosen)
+    with ExitStack() as stack:
+        model = make_model(model_spec, settings)
+        stack.callback(model.close)
+        model.ready().result()
+        made = stack.enter_context(make_world(spec, place))
+        if save is None:
+            return assemble(spec, world=made, model=model).run()
+        file = RecordFile(save)
+        stack.callback(file.close)
+        return assemble(spec, world=made, model=model, write=file.write, flush=file.flush).run()

@@ -1,0 +1,1 @@
+"""Files read back within bounds, and written whole and without keys."""

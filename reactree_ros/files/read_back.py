@@ -1,0 +1,309 @@
+"""Reads files back that somebody else, or a crash, may have written: all of it is bounded and checked.
+
+Whatever is in such a file, reading it ends with a value or with one line that says what is wrong.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from reactree_ros.errors import UserError
+
+T = TypeVar("T")
+
+#: Most bytes of a file that is read as a whole, and of one of its lines.
+LARGEST_FILE, LONGEST_LINE = 160 << 20, 16 << 20
+#: How deep lists and mappings may lie in one another.
+DEEPEST = 100
+#: Most characters of YAML, and most values that they may stand for.
+LARGEST_YAML, MOST_YAML = 8 << 20, 500_000
+#: Most digits of a whole number that is written out; Python takes no more than 4,300.
+MOST_DIGITS = 300
+
+
+def well_formed(text: str) -> str:
+    """Return a text that every file and every message takes: a server may cut an emoji in half.
+
+    Half a character (a lone surrogate) becomes a question mark.
+    """
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def bytes_of(path: Path, *, most: int = LARGEST_FILE) -> bytes:
+    """Read a file.
+
+    Raises:
+        UserError: It cannot be read, or is larger than that.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(content) > most:
+        raise UserError(f"{path}: is larger than {most >> 20} MiB, the most that is read")
+    return content
+
+
+def text_of(path: Path, *, most: int = LARGEST_FILE) -> str:
+    """Read a text file, which is UTF-8.
+
+    Raises:
+        UserError: It cannot be read, is larger than that, or is no text.
+    """
+    try:
+        return bytes_of(path, most=most).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is no text in UTF-8: {error.reason} at byte {error.start}") from error
+
+
+def parse_json(text: str | bytes, *, halves: bool = False) -> Any:
+    """Read JSON.
+
+    Args:
+        text: The JSON; bytes are UTF-8.
+        halves: Whether a text may hold half a character, as what a model or a world said may.
+
+    Raises:
+        ValueError: It is none, lies too deep in itself, or a number of it is too long or none; says what is wrong.
+    """
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        if not halves or rb"\u" not in (text if isinstance(text, bytes) else text.encode(errors="replace")):
+            raise
+        problem = error
+    try:
+        found = json.loads(text, parse_constant=_refuse)
+        check_values(found)
+    except RecursionError:
+        raise ValueError(f"lists and mappings lie more than {DEEPEST} deep in one another") from None
+    except ValueError as error:
+        raise (problem if isinstance(error, json.JSONDecodeError) else error) from None
+    return found
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def check_values(values: Any) -> None:
+    """Look whether what was read is bounded: its depth, and its numbers.
+
+    Raises:
+        ValueError: It is not; says what.
+    """
+    waiting = [(values, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        if depth > DEEPEST:
+            raise ValueError(f"lists and mappings lie more than {DEEPEST} deep in one another")
+        if isinstance(value, dict):
+            waiting += [(one, depth + 1) for one in value.values()]
+        elif isinstance(value, list):
+            waiting += [(one, depth + 1) for one in value]
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{value} is no finite number")
+        elif isinstance(value, int) and value.bit_length() > 64:
+            raise ValueError(f"a number of {value.bit_length()} bits is too long; it may have 64")
+
+
+def checked(kind: type[T], values: Any) -> T:
+    """Make a value of what was read from JSON, such as a dataclass, and check the type of each of its fields.
+
+    Raises:
+        ValueError: A field lacks or is wrong; says which, and what was there.
+    """
+    if dataclasses.is_dataclass(kind) and isinstance(values, dict):
+        named = {field.name for field in dataclasses.fields(kind)}
+        if strange := [name for name in values if name not in named]:
+            raise ValueError(f"there is no field {shown(strange[0])}")
+    declared: Any = kind
+    try:
+        made: T = _adapter(declared).validate_json(json.dumps(values), strict=True)
+    except ValidationError as error:
+        raise ValueError(problem_of(error)) from None
+    return made
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def problem_of(error: ValidationError) -> str:
+    """Say in one line what pydantic found first: the field, what is wrong with it, and what was there."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    message = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    what = ".".join(map(str, first["loc"])) or "the value"
+    if first["type"] == "missing":
+        return f"{what} lacks"
+    return f"{what} {message[0].lower()}{message[1:]}, not {shown(first['input'])}"
+
+
+def shown(value: Any) -> str:
+    """Return the begin of a value as a message shows it."""
+    try:
+        return ascii(value)[:60]
+    except ValueError:  # more digits than Python writes
+        return "a very long number"
+
+
+def read_json(path: Path, what: str, make: Callable[[Any], T] = lambda values: values) -> T:
+    """Read a file of JSON.
+
+    Args:
+        path: The file.
+        what: What it should be, for errors, such as ``goal of a run``.
+        make: Makes of its values what is wanted; raises ValueError, TypeError, KeyError, … where it cannot.
+
+    Raises:
+        UserError: The file cannot be read, is no JSON, or is not what it should be.
+    """
+    content = bytes_of(path)
+    try:
+        values = parse_json(content)
+        check_values(values)
+        return make(values)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        raise UserError(f"{path}: is no {what}: {in_a_line(error)}") from error
+
+
+def in_a_line(error: BaseException) -> str:
+    """Return what an error says, in one line of bounded length."""
+    said = " ".join(str(error).split())[:200]
+    return f"{said} lacks" if isinstance(error, KeyError) else said or type(error).__name__
+
+
+class NoYaml(ValueError):
+    """A text is no YAML that is read here.
+
+    Attributes:
+        line: Where, from 1; None where that is not known.
+    """
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+def parse_yaml(text: str, loader: Any = None) -> tuple[Any, Any]:
+    """Read YAML; return its values, and the nodes that say where in the text each stands.
+
+    Values that stand in several places by their name (``*name``) count as often as they stand there.
+
+    Args:
+        text: The text.
+        loader: One of PyYAML's loaders that makes nothing but plain values; None: its ``SafeLoader``.
+
+    Raises:
+        NoYaml: It is none, has a key twice, or is not bounded; repeats no value, because there may be a key in it.
+    """
+    import yaml
+
+    if len(text) > LARGEST_YAML:
+        raise NoYaml(f"is longer than {LARGEST_YAML >> 20} MiB, the most that is read")
+    reading = None
+    try:
+        reading = (loader or yaml.SafeLoader)(text)
+        node = reading.get_single_node()
+        if node is None:
+            return None, None
+        _bound(node)
+        return reading.construct_document(node), node
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        said = ": ".join(part for name in ("context", "problem") if (part := getattr(error, name, None)))
+        raise NoYaml(said or "it cannot be read", None if mark is None else mark.line + 1) from None
+    except RecursionError:
+        raise NoYaml(f"lists and mappings lie more than {DEEPEST} deep in one another") from None
+    except NoYaml:
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:  # of a value with a tag
+        raise NoYaml(f"a value is not what its tag says ({type(error).__name__})") from None
+    finally:
+        if reading is not None:
+            reading.dispose()
+
+
+def _bound(root: Any) -> None:
+    """Refuse YAML that stands for too much: too deep, too many values, numbers too long; or a key that stands twice."""
+    import yaml
+
+    sizes: dict[int, int] = {}  # of each node with all below it, once that is known
+    waiting = [(root, 0, False)]
+    inside: set[int] = set()
+    while waiting:
+        node, depth, done = waiting.pop()
+        line, below = node.start_mark.line + 1, _below(node)
+        if done:
+            inside.discard(id(node))
+            sizes[id(node)] = 1 + sum(sizes[id(one)] for one in below)
+            if sizes[id(node)] > MOST_YAML:
+                raise NoYaml(f"stands for more than {MOST_YAML:,} values", line)
+            continue
+        if id(node) in inside:
+            raise NoYaml("a value holds itself", line)
+        if depth > DEEPEST:
+            raise NoYaml(f"lists and mappings lie more than {DEEPEST} deep in one another", line)
+        if isinstance(node.value, str) and not node.value.isascii() and well_formed(node.value) != node.value:
+            raise NoYaml("a text holds half a character", line)
+        if node.tag.endswith((":int", ":float")) and len(node.value) > MOST_DIGITS:
+            raise NoYaml(f"a number of {len(node.value)} characters is too long", line)
+        if id(node) not in sizes:
+            inside.add(id(node))
+            waiting.append((node, depth, True))
+            waiting += [(one, depth + 1, False) for one in below]
+            if isinstance(node, yaml.MappingNode):
+                _refuse_twice(node)
+
+
+def _below(node: Any) -> list[Any]:
+    if isinstance(node.value, str):
+        return []
+    return [one for each in node.value for one in (each if isinstance(each, tuple) else (each,))]
+
+
+def _refuse_twice(mapping: Any) -> None:
+    """Refuse a key that a mapping has twice: YAML would take the last one without a word."""
+    lines: dict[str, list[int]] = {}
+    for key, _ in mapping.value:
+        if isinstance(key.value, str):
+            lines.setdefault(key.value, []).append(key.start_mark.line + 1)
+    for name, found in lines.items():
+        if len(found) > 1:
+            raise NoYaml(f"'{name[:60]}' is said {len(found)} times; leave one", found[-1])
+
+
+def read_yaml(path: Path, loader: Any = None) -> tuple[Any, Any]:
+    """Read a file of YAML; see :func:`parse_yaml`.
+
+    Raises:
+        UserError: It cannot be read, or is no YAML that is read here; names the file, and the line where that is known.
+    """
+    return yaml_of(text_of(path, most=LARGEST_YAML), where=str(path), loader=loader)
+
+
+def yaml_of(text: str, *, where: str, loader: Any = None) -> tuple[Any, Any]:
+    """Read YAML; see :func:`parse_yaml`.
+
+    Raises:
+        UserError: It is none that is read here; the message begins with `where`, and the line where that is known.
+    """
+    try:
+        return parse_yaml(text, loader)
+    except NoYaml as error:
+        line = "" if error.line is None else f":{error.line}"
+        said = str(error)
+        raise UserError(f"{where}{line}: {said if 'times; leave one' in said else f'is no YAML: {said}'}") from None

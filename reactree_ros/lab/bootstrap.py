@@ -1,0 +1,126 @@
+"""Episodic memory from nothing: runs over training tasks, of which those that reach their goal become examples.
+
+The paper begins with a few trajectories made by hand and lets a language model add to them (section 5.1).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+
+from reactree_ros.assembly import assemble
+from reactree_ros.errors import UserError
+from reactree_ros.files.json_lines import append_line, cut_torn_line, read_lines
+from reactree_ros.llm.port import LanguageModel
+from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.experience import Experience
+from reactree_ros.record.export import experiences_of
+from reactree_ros.record.moment import Moment
+from reactree_ros.record.verdict import BROKEN, EpisodeEnd
+from reactree_ros.run_spec import RunSpec
+from reactree_ros.world.port import World
+from reactree_ros.world.spec import Task
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What came of a training task: a line of the record beside the memory.
+
+    Attributes:
+        task_id: The task.
+        planner: Name of the planner, with its options.
+        achieved: Whether the goal was reached.
+        added: Experiences that the memory gained.
+        end: How the run ended, a value of :class:`~reactree_ros.record.verdict.EpisodeEnd`.
+    """
+
+    task_id: int
+    planner: str
+    achieved: bool
+    added: int
+    end: str
+
+    @property
+    def broken(self) -> bool:
+        """Whether something failed that is not the planner's; such a run is carried out again."""
+        return EpisodeEnd(self.end) in BROKEN
+
+
+class Bootstrap:
+    """Fills an episodic memory, task by task; what is done is on disk, so that it can be gone on with at any time.
+
+    Args:
+        memory: Filled; examples come from it, so that later tasks profit from earlier ones.
+        spec: What every run is, but for its task.
+        model: Decides.
+        make_world: Makes the world of a task.
+    """
+
+    def __init__(
+        self,
+        memory: EpisodicMemory,
+        spec: RunSpec,
+        *,
+        model: LanguageModel,
+        make_world: Callable[[Task], World],
+    ) -> None:
+        self._memory = memory
+        self._spec = spec
+        self._model = model
+        self._make_world = make_world
+        self._record = memory.path.with_name(f"{memory.path.name}.bootstrap.jsonl")
+
+    def begin_with(self, other: EpisodicMemory) -> int:
+        """Take over the experiences of another memory that are not there yet; return how many."""
+        return self._keep(other)
+
+    def _keep(self, experiences: Iterable[Experience]) -> int:
+        """Add those that the memory does not have; return how many."""
+        new = [experience for experience in experiences if experience not in self._memory]
+        if new:
+            self._memory.add_run(new)
+        return len(new)
+
+    def attempts(self, tasks: Mapping[int, Task]) -> Iterator[Attempt]:
+        """Carry every task out; yield what came of each, first of those that were carried out before.
+
+        A run that broke off (the language model or the world was gone, a bug) is yielded, but not recorded: it is
+        carried out again when the bootstrap is gone on with.
+
+        Raises:
+            UserError: The record beside the memory cannot be read, or the language model is gone in two tasks in a row.
+        """
+        done = {one.task_id: one for one in self._recorded() if one.planner == self._spec.planner}
+        yield from (done[task_id] for task_id in tasks if task_id in done)
+        gone = False
+        for task_id, task in tasks.items():
+            if task_id in done:
+                continue
+            attempt, message = self._attempt(task_id, task)
+            before, gone = gone, attempt.end == EpisodeEnd.MODEL_GONE.value
+            if before and gone:
+                raise UserError(f"task {task_id}: the language model is gone: {message}; the same command goes on here")
+            yield attempt
+
+    def _attempt(self, task_id: int, task: Task) -> tuple[Attempt, str]:
+        """Carry a task out; return what came of it, and what went wrong in words."""
+        moment, spec = Moment(), self._spec.of_task(task, task_id)
+        with self._make_world(task) as world:
+            episode = assemble(spec, world=world, model=self._model, memory=self._memory, write=moment.apply)
+            result = episode.run()
+        added = self._keep(experiences_of(moment)) if result.achieved and not result.broken else 0
+        attempt = Attempt(task_id, self._spec.planner, result.achieved, added, result.end)
+        if result.broken:
+            return attempt, result.message
+        with self._record.open("ab") as file:
+            append_line(file, json.dumps(asdict(attempt)))
+        return attempt, result.message
+
+    def _recorded(self) -> list[Attempt]:
+        cut_torn_line(self._record)
+        if not self._record.exists():
+            return []
+        attempts = read_lines(self._record, Attempt)
+        known = {end.value for end in EpisodeEnd}
+        return [one for one in attempts if one.end in known]  # "error" of earlier versions was none of the planner's

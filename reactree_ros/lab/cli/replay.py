@@ -1,0 +1,133 @@
+"""``reactree replay``."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from reactree_ros.cli import NOT_ACHIEVED
+from reactree_ros.cli.opening import progress
+from reactree_ros.errors import UserError
+from reactree_ros.plugins.settings import Harmless, or_nearest, plain
+
+app = typer.Typer(add_completion=False)
+AFTER = "list"
+
+
+class ReplayWorld(str, enum.Enum):
+    """Where a replay's observations come from."""
+
+    RECORDED = "recorded"
+    SYMBOLIC = "symbolic"
+
+
+@app.command()
+def replay(
+    runs: Annotated[
+        list[Path] | None, typer.Argument(help="Records of runs, or folders of them; `reactree run --save` writes one.")
+    ] = None,
+    trajectories: Annotated[
+        Path | None,
+        typer.Option(help="The authors' recorded runs of WAH-NL or ALFRED: JSON lines, one agent node a line."),
+    ] = None,
+    tasks: Annotated[
+        Path | None, typer.Option(help="The task file that was recorded on; needed for --world symbolic.")
+    ] = None,
+    variant: Annotated[
+        str | None,
+        typer.Option(help="react, react_wm, reactree or reactree_wm; by default the trajectories' file name."),
+        Harmless(plain),
+    ] = None,
+    world: Annotated[ReplayWorld, typer.Option(help="Where observations come from.")] = ReplayWorld.RECORDED,
+    outcomes: Annotated[
+        Path | None,
+        typer.Option(help="Which runs were successes; by default recorded_outcomes.json beside the task file."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Drive the real tree with recorded decisions and compare what comes of it with the recording.
+
+    Of records everything but times is compared. The authors' runs are named by --trajectories; in the symbolic world,
+    what the task file records as quirks of its simulator is honoured.
+    Exit code 1 where, in the recorded world, a run is not identical.
+    """
+    if bool(runs) == bool(trajectories):
+        raise UserError("name either records of runs or --trajectories, e.g. `reactree replay my_run.jsonl`")
+    if trajectories is None:
+        _replay_records(runs or [], as_json=as_json)
+        return
+    from reactree_ros.household.tasks import load_tasks
+    from reactree_ros.lab.recordings import VARIANTS, load_outcomes, load_recording
+    from reactree_ros.lab.replay_recordings import Replay, WorldKind
+
+    variant = variant or trajectories.stem
+    if variant not in VARIANTS:
+        raise UserError(f"--variant {variant}: is none of {', '.join(VARIANTS)}{or_nearest(variant, VARIANTS)}")
+    if tasks is None and world is ReplayWorld.SYMBOLIC:
+        raise UserError("--world symbolic needs --tasks: the task file that was recorded on")
+    if outcomes is None and tasks is not None and (beside := tasks.with_name("recorded_outcomes.json")).exists():
+        outcomes = beside
+    one = Replay(
+        tasks={} if tasks is None else {task.task_id: task for task in load_tasks(tasks)},
+        variant=variant,
+        world=WorldKind(world.value),
+        outcomes=None if outcomes is None else load_outcomes(outcomes, variant),
+    )
+    recorded = load_recording(trajectories)
+    with progress("Replaying", quiet=as_json) as advance:
+        for number, run_ in enumerate(recorded, 1):
+            one.replay(run_)
+            advance(number / len(recorded))
+    report = one.report
+    if as_json:
+        print(json.dumps(dataclasses.asdict(report)))  # noqa: T201
+    else:
+        console = Console()
+        table = Table("kind of line", "lines", "identical", "%")
+        for kind, (lines, identical) in [*report.by_kind.items(), ("all", [report.lines, report.lines_identical])]:
+            table.add_row(kind, str(lines), str(identical), f"{100 * identical / lines:.1f}" if lines else "")
+        console.print(table)
+        for line in [*report.differences, *report.overwritten]:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(
+            f"{report.runs_identical} of {report.runs} runs identical ({report.runs_overwritten} of them with "
+            f"overwritten files), {report.nodes_identical} of {report.nodes} agent nodes",
+            highlight=False,
+        )
+        if report.successes_recorded is not None:
+            console.print(
+                f"{report.successes_reproduced} of {report.successes_recorded} recorded successes reach their goal",
+                highlight=False,
+            )
+    if world is ReplayWorld.RECORDED and report.runs_identical < report.runs:
+        raise typer.Exit(NOT_ACHIEVED)
+
+
+def _replay_records(paths: list[Path], *, as_json: bool) -> None:
+    from reactree_ros.episode.player import replay
+    from reactree_ros.record.reader import read_record, records_in
+
+    found, console = records_in(paths), Console()
+    differences: dict[str, str] = {}
+    with progress("Replaying", quiet=as_json) as advance:
+        for number, path in enumerate(found, 1):
+            replayed = replay(read_record(path))
+            if not replayed.identical:
+                differences[str(path)] = replayed.difference
+            advance(number / len(found))
+    identical = len(found) - len(differences)
+    if as_json:
+        print(json.dumps({"runs": len(found), "runs_identical": identical, "differences": differences}))  # noqa: T201
+    else:
+        for name, difference in differences.items():
+            console.print(f"{name}: {difference}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"{identical} of {len(found)} runs identical", highlight=False)
+    if differences:
+        raise typer.Exit(NOT_ACHIEVED)

@@ -1,0 +1,268 @@
+"""Settings: one pydantic model a thing; what a text, a file or a ROS parameter says is checked against it."""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import re
+import types
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
+
+from reactree_ros.errors import UserError
+from reactree_ros.files.secrecy import shown
+
+M = TypeVar("M", bound="Settings")
+
+
+@dataclass(frozen=True)
+class Harmless:
+    """Declares that a text, path or mapping starts, opens, loads and sends nothing.
+
+    It stands in the annotation of a setting or an option: ``house: Annotated[str, Harmless(is_shipped)]``. Without it
+    such a value is *reaching*: a record or a project's file cannot set it by itself.
+
+    Attributes:
+        when: Says of a value whether that holds; None: it holds for every value.
+    """
+
+    when: Callable[[Any], bool] | None = None
+
+    def holds(self, value: Any) -> bool:
+        """Return whether that holds for a value, which may be of any type."""
+        try:
+            return self.when is None or self.when(value)
+        except (AttributeError, TypeError, ValueError):  # it is of another type than such a value has
+            return False
+
+
+@dataclass(frozen=True)
+class Reaching:
+    """Declares that a switch or a number is reaching, too: it takes a decision that is the user's, such as a yes."""
+
+
+def plain(value: object) -> bool:
+    """Return whether a value is a short text of words and numbers, which no path, address or code can be."""
+    return isinstance(value, str) and re.fullmatch(r"[\w ,+-]{0,200}", value) is not None
+
+
+class Settings(BaseModel):
+    """Settings of one thing. Each field has a description, a default and its bounds, which are written only here.
+
+    A field of texts, paths or mappings is *reaching* unless it is declared :class:`Harmless`; see :func:`reaching`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class NoSettings(Settings):
+    """For what has nothing to set."""
+
+
+def is_harmless(annotation: Any, value: Any, declared: Sequence[Any] = ()) -> bool:
+    """Return whether a value can start, open, load and send nothing: by its type, or because that is declared.
+
+    Args:
+        annotation: Its type. Booleans, numbers, enums, literals, and unions and lists of these are harmless.
+        value: The value, as it was given.
+        declared: What is declared beside the type, such as :class:`Harmless`.
+    """
+    if get_origin(annotation) is Annotated:
+        annotation, *within = get_args(annotation)
+        declared = (*declared, *within)
+    if any(isinstance(one, Reaching) for one in declared):
+        return False
+    if any(isinstance(one, Harmless) and one.holds(value) for one in declared):
+        return True
+    if get_origin(annotation) in (Union, types.UnionType, tuple, list, set, frozenset):
+        parts = [one for one in get_args(annotation) if one is not Ellipsis]
+        return bool(parts) and all(is_harmless(one, None) for one in parts)
+    return get_origin(annotation) is Literal or (
+        isinstance(annotation, type) and issubclass(annotation, (bool, int, float, enum.Enum, types.NoneType))
+    )
+
+
+def declared_of(field: FieldInfo) -> Harmless | Reaching | None:
+    """Return what is declared of a setting, for an option that is made from it; what its type says, too."""
+    if is_harmless(field.annotation, None, field.metadata):
+        return Harmless()
+    return next((one for one in field.metadata if isinstance(one, Harmless | Reaching)), None)
+
+
+def reaching(kind: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of some settings that may start, open, load or send something.
+
+    What is unknown counts, because settings of others may take more than their fields. A field's default does not.
+
+    Args:
+        kind: Whose settings they are.
+        values: The settings by name, as they were given.
+    """
+    fields = kind.model_fields
+    return {
+        name: value
+        for name, value in values.items()
+        if (field := fields.get(name)) is None
+        or not (_is_default(field, value) or is_harmless(field.annotation, value, field.metadata))
+    }
+
+
+def _is_default(field: FieldInfo, value: Any) -> bool:
+    return bool(field.get_default(call_default_factory=True) == value)
+
+
+def choices(field: FieldInfo) -> tuple[str, ...]:
+    """Return the texts that a setting is one of; empty where it is not one of a few."""
+    annotation: Any = field.annotation
+    found: list[str] = []
+    for kind in get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,):
+        if isinstance(kind, type) and issubclass(kind, enum.Enum):
+            found += [str(one.value) for one in kind]
+        elif get_origin(kind) is Literal:
+            found += map(str, get_args(kind))
+    return tuple(found)
+
+
+#: Longest name that is compared with others, in characters, and most names that an error lists.
+_LONGEST_NAME, _MOST_NAMES = 80, 60
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Say what could have been meant: the nearest of what is known, or all of it."""
+    known = list(known)
+    near, more = nearest(name, known), f", and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
+    listed = f"{', '.join(known[:_MOST_NAMES])}{more}"
+    return f"did you mean '{near}'? There are {listed}" if near else f"use one of {listed}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the nearest of some names, however they are cased; empty if none is near."""
+    cased = {one.lower(): one for one in known}
+    return next((cased[one] for one in difflib.get_close_matches(name[:_LONGEST_NAME].lower(), cased, n=1)), "")
+
+
+def or_nearest(name: str, known: Iterable[str]) -> str:
+    """Return the end of an error that lists some names: the nearest one, as a question; empty if none is near."""
+    near = nearest(name, known)
+    return f"; did you mean '{near}'?" if near else ""
+
+
+def check_names(kind: str, given: str, known: Collection[str]) -> str:
+    """Look whether each of some names, with commas between them, is known.
+
+    Raises:
+        ValueError: One is not.
+    """
+    for name in given.split(","):
+        if name not in known:
+            raise ValueError(f"there is no {kind} '{name}'; {did_you_mean(name, known)}")
+    return given
+
+
+def read_settings(kind: type[M], values: Mapping[str, Any], *, where: str, beside: Sequence[str] = ()) -> M:
+    """Check settings.
+
+    Args:
+        kind: Whose they are.
+        values: The settings by name; texts are read as what they stand for.
+        where: Where they come from, for errors, e.g. ``planner 'reactree'``.
+        beside: What else could have been meant beside them.
+
+    Raises:
+        UserError: They are wrong; the message names where, the setting and the value.
+    """
+    if not isinstance(values, Mapping):
+        raise UserError(f"{where}: holds no settings; they look like 'name: value', one a line")
+    try:
+        return kind.model_validate(dict(values))
+    except ValidationError as error:
+        fault = fault_of(error, kind, beside)
+        name = ".".join(map(str, fault.path))
+        if fault.unknown:
+            raise UserError(f"{where}: {fault.said}") from None
+        if not name:
+            raise UserError(f"{where}: {fault.said}") from error
+        raise UserError(f"{where}: {name} is {shown(name, fault.value)!r}: {fault.said}") from error
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with what was read, at one place.
+
+    Attributes:
+        path: The place: keys, and positions in lists.
+        said: What is wrong, in a sentence that begins small.
+        value: What stands there.
+        unknown: Whether there is no such key. Its value may be a secret that was put there: it is not to be shown.
+        missing: Whether nothing stands there.
+    """
+
+    path: tuple[str | int, ...]
+    said: str
+    value: Any
+    unknown: bool = False
+    missing: bool = False
+
+    @property
+    def with_value(self) -> str:
+        """What is wrong, with what stands there."""
+        if self.unknown or self.missing:
+            return self.said
+        name = str(self.path[-1]) if self.path and self.path[-1] != "[key]" else ""  # a mapping's key itself
+        return f"{self.said}, not {shown(name, self.value)[:60]!r}"
+
+
+def fault_of(error: ValidationError, kind: Any, beside: Sequence[str] = ()) -> Fault:
+    """Return the first thing that is wrong. A key that is not known comes first: what is missing may be that one.
+
+    Args:
+        error: What pydantic has found.
+        kind: What was to be read: a model, or a type that is made of models.
+        beside: Keys that are known beside the model's.
+    """
+    found = error.errors(include_url=False)
+    slips = [slip for one in found if (slip := _slip(one, kind, beside))]
+    if slips:
+        return next((one for one in slips if "did you mean" in one.said), slips[0])
+    first = found[0]
+    said = f"{first['msg'][:1].lower()}{first['msg'][1:]}".removeprefix("value error, ")
+    if first["type"] in ("literal_error", "enum"):
+        said = did_you_mean(str(first["input"]), re.findall("'([^']*)'", first["ctx"]["expected"]))
+    return Fault(first["loc"], said, first["input"], missing=first["type"] == "missing")
+
+
+def _slip(one: Mapping[str, Any], kind: Any, beside: Sequence[str]) -> Fault | None:
+    """Return the key that is not known and stands behind something that pydantic has found; None if there is none."""
+    *place, name = one["loc"] or ("",)
+    known = [*names_at(kind, place), *(() if place else beside)]
+    if one["type"] == "missing" and isinstance(one["input"], Mapping):  # its name may stand there, misspelt
+        others = [str(other) for other in one["input"] if other not in known]
+        name = nearest(str(name), others)
+    elif one["type"] != "extra_forbidden":
+        return None
+    if not name:
+        return None
+    path = (*place, name)
+    hint = did_you_mean(str(name), known) if known else "it has none"
+    return Fault(path, f"there is no setting '{'.'.join(map(str, path))}'; {hint}", None, unknown=True)
+
+
+def names_at(annotation: Any, path: Sequence[str | int]) -> list[str]:
+    """Return the keys that a mapping may have at a place within a type: those of every model that may stand there."""
+    origin, within = get_origin(annotation), [one for one in get_args(annotation) if one is not Ellipsis]
+    if origin is Annotated:
+        return names_at(within[0], path)
+    if origin in (Union, types.UnionType):  # pydantic says of which part it speaks, unless there is one only
+        said = [one for one in within if path and getattr(one, "__name__", "?") in str(path[0])]
+        return [name for one in said or within for name in names_at(one, path[1:] if said else path)]
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        fields = {field.alias or name: field for name, field in annotation.model_fields.items()}
+        if not path:
+            return list(fields)
+        field = fields.get(str(path[0]))
+        return [] if field is None else names_at(field.annotation, path[1:])
+    return names_at(within[-1], path[1:]) if within and path else []

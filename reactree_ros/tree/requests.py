@@ -1,0 +1,161 @@
+"""What a goal node asks the language model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from reactree_ros.agent.prompt import shortened
+from reactree_ros.agent.summary import SUMMARY_STOPS, read_summary, summary_request, without_oldest
+from reactree_ros.agent.turns import Turn
+from reactree_ros.background.pending import Pending, asked
+from reactree_ros.llm.port import (
+    DecisionRequest,
+    FreeText,
+    LanguageModelError,
+    MaySay,
+    NoAnswerInTime,
+    PromptTooLong,
+    Reply,
+)
+from reactree_ros.tree.context import Call
+from reactree_ros.tree.failure import BrokenOff
+from reactree_ros.tree.program import Step, Wait
+
+if TYPE_CHECKING:
+    from reactree_ros.tree.goal_node import GoalNode
+
+
+class Requests:
+    """Asks the language model for a goal node, as long as the budget allows it and the prompt fits.
+
+    Args:
+        node: The goal node.
+
+    Attributes:
+        start: What stands before the node's own turns in its prompts.
+        examples: The in-context examples in it, the most similar first.
+    """
+
+    def __init__(self, node: GoalNode) -> None:
+        self._node, self._context = node, node.context
+        self.start: tuple[Turn, ...] = ()
+        self._system = ""
+        self.examples: Sequence[str] = ()
+        self._made = 0
+
+    def begin(self, system: str, examples: Sequence[str]) -> None:
+        """See :meth:`GoalNode.begin_prompt`."""
+        rules = self._context.household.rules
+        whole = f"{system}\n{rules}" if rules else system
+        self._begin(whole if self._context.system_text else "", examples)
+
+    def _begin(self, system: str, examples: Sequence[str]) -> None:
+        self._system, self.examples = system, examples
+        self.start = self._node.prompt_start(system, examples)
+
+    def shorten(self, error: PromptTooLong) -> None:
+        """See :meth:`GoalNode.shorten`."""
+        if not self.examples:
+            raise error
+        kept = shortened(self.examples, error.excess, count=self._context.count_tokens)
+        self._context.listener.shortened(self._node, len(self.examples) - len(kept), error.excess)
+        self._begin(self._system, kept)
+
+    def ask(
+        self, may_say: MaySay | Callable[[], MaySay], begun: str, sampling: Mapping[str, Any]
+    ) -> Generator[Step, Any, Reply]:
+        """See :meth:`GoalNode.ask`."""
+        while True:
+            try:
+                return (yield from self._ask(self._node.prompt, may_say, begun, sampling))
+            except PromptTooLong as error:
+                self._node.shorten(error)
+
+    def ask_of(
+        self, turns: Sequence[Turn], may_say: MaySay, *, begun: str = "", **sampling: Any
+    ) -> Generator[Step, Any, Reply]:
+        """Ask with a prompt of its own; see :meth:`GoalNode.ask`."""
+        return (yield from self._ask(lambda: turns, may_say, begun, sampling))
+
+    def _ask(
+        self,
+        prompt: Callable[[], Sequence[Turn]],
+        may_say: MaySay | Callable[[], MaySay],
+        begun: str,
+        sampling: Mapping[str, Any],
+    ) -> Generator[Step, Any, Reply]:
+        """Ask once; what a hold breaks off is asked again after it."""
+        context, index = self._context, self._node.index
+        while True:
+            yield from self._node.senses.hold()
+            self.check_budget()
+            request = self.make(prompt(), may_say() if callable(may_say) else may_say, begun=begun, **sampling)
+            pending, call = self.send(request), Call("reply", request.id)
+            try:
+                reply: Reply = yield Wait("reply", pending, NoAnswerInTime, next_tick=True, while_held=False, call=call)
+            except BrokenOff:
+                continue
+            except LanguageModelError as error:
+                if error.took is not None:
+                    context.took(index, context.budget.decisions + 1, error.took, request)
+                raise
+            context.took(index, context.budget.decisions + 1, reply, request)
+            return reply
+
+    def make(self, turns: Sequence[Turn], may_say: MaySay, *, begun: str = "", **sampling: Any) -> DecisionRequest:
+        """Make a request with the run's options, and an id that is unique within the run."""
+        self._made += 1
+        options = self._context.options
+        given = {"max_tokens": options.max_tokens, "temperature": options.temperature, "seed": options.seed}
+        return DecisionRequest(
+            turns=turns,
+            may_say=may_say,
+            begun=begun,
+            id=f"{self._node.index}.{self._made}",
+            planner=self._context.planner,
+            patience=options.decision_timeout,
+            **(given | sampling),
+        )
+
+    def send(self, request: DecisionRequest) -> Pending[Reply]:
+        """Let the language model answer a request; one that raises is one that failed."""
+        self._context.listener.asked(self._node, request)
+        return asked(self._context.model.decide, request)
+
+    def check_budget(self) -> None:
+        """Look whether a further decision is allowed.
+
+        Raises:
+            LimitReached: It is not; the node is told.
+        """
+        if (limit := self._context.budget.reached()) is not None:
+            raise self._node.limited(limit)
+
+    def summarise(
+        self, trajectory: Sequence[Turn], subgoal: str, *, otherwise: str
+    ) -> Generator[Step, Any, tuple[str, Reply | None]]:
+        """Ask for a summary of a trajectory; if that does not fit into a prompt, of its later part.
+
+        The caller counts the decision.
+
+        Args:
+            trajectory: What was done and seen.
+            subgoal: What it was done for.
+            otherwise: What stands in for a summary that is empty or was cut, and if nothing of the trajectory fits.
+
+        Returns:
+            The summary, and the reply that it comes from; None if nothing could be asked.
+
+        Raises:
+            LimitReached: The budget forbids a further decision.
+            LanguageModelError: No reply came.
+        """
+        while trajectory:
+            try:
+                reply = yield from self.ask_of([summary_request(trajectory, subgoal)], FreeText(SUMMARY_STOPS))
+            except PromptTooLong as error:
+                trajectory = without_oldest(trajectory, error.excess, count=self._context.count_tokens)
+            else:
+                return read_summary(reply.text, otherwise, cut=reply.cut), reply
+        return otherwise, None

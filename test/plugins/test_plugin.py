@@ -1,0 +1,324 @@
+"""What another distribution brings (test/plugin) is used like what comes with the package."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from command_line import Cli
+
+from reactree_ros.lab.bench.spec import SUITES
+from reactree_ros.llm.spec import MODELS
+from reactree_ros.planners.spec import PLANNERS
+from reactree_ros.plugins import Registry
+from reactree_ros.world.check import check_world
+from reactree_ros.world.spec import WORLDS
+
+garden = pytest.importorskip("reactree_garden.world", reason="needs test/plugin; `make test` installs it")
+BROUGHT = {"planners": "pick", "worlds": "garden", "models": "gardener", "suites": "gardens"}
+
+
+def test_its_world_keeps_to_the_port() -> None:
+    assert check_world(garden.Garden(garden.GardenTask("bean"))) == []
+
+
+@pytest.mark.parametrize("planner", ["reactree_wm", "reactree", "react", "pick", "pick_wm:patience=1"])
+def test_its_task_is_carried_out_on_the_command_line(cli: Cli, planner: str, tmp_path: Path) -> None:
+    chosen = ["--world", "garden", "--llm", "gardener", "--planner", planner]
+    ended = cli("run", *chosen, "--beds", 5, "--task-id", 1, "--json", "--save", tmp_path / "saved")
+    result = ended.json
+    assert (ended.code, result["gsr"], result["end"], result["instruction"]) == (0, 1, "done", "Water every bean")
+    assert cli("replay", tmp_path / "saved").code == 0
+    assert cli("export", tmp_path / "saved", "--as", "text", "--out", tmp_path / "texts").code == 0
+    text = (tmp_path / "texts" / "1_water_bean_dec001_depth01.txt").read_text()
+    assert text.startswith("Your task is to: Water every bean\nYou stand in the garden, at shed-1.")
+    assert result["agent_nodes"] == (3 if planner.startswith("reactree") else 1)
+
+
+def test_its_settings_are_options(cli: Cli) -> None:
+    chosen = ["run", "--world", "garden", "--llm", "gardener", "--json"]
+    polite = cli(*chosen, "--llm-option", "polite=true", "--world-option", "planting=7").json
+    assert polite["decisions"] == cli(*chosen, "--world-option", "planting=7").json["decisions"] + polite["agent_nodes"]
+    assert cli(*chosen, "--max-steps", 3).json["end"] == "out_of_steps"
+
+
+def test_an_instruction_that_is_no_task_of_its_world_has_no_score(cli: Cli) -> None:
+    ended = cli("run", "Sing to the beans", "--world", "garden", "--llm", "gardener", "--json")
+    assert (ended.code, ended.json["gsr"], ended.json["task_id"], ended.json["end"]) == (1, None, None, "failure")
+
+
+def test_its_suite_is_a_bench(cli: Cli, tmp_path: Path) -> None:
+    planners = "pick,reactree_wm,react"
+    ended = cli(
+        "bench",
+        "--suite",
+        "gardens",
+        "--gardens",
+        1,
+        "--llm",
+        "gardener",
+        "--planner",
+        planners,
+        "--out",
+        tmp_path / "out",
+    )
+    assert ended.code == 0
+    assert "9 of 9 runs done" in ended.out
+    assert "GSR 1.00" in ended.out
+
+
+@pytest.mark.parametrize(("kind", "name"), BROUGHT.items())
+def test_what_it_brings_is_listed(cli: Cli, kind: str, name: str) -> None:
+    assert f"{name}: " in cli("list", kind).out.replace(", pick_wm", "")
+    assert f"| `{name}`" in cli("list", kind, "--markdown").out
+    assert name not in cli("list", kind, "--markdown", "--own").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--world", "gardn"], "world 'gardn' is unknown; did you mean 'garden'?"),
+        (["--llm", "gardner"], "language model 'gardner' is unknown; did you mean 'gardener'?"),
+        (["--planner", "picks"], "planner 'picks' is unknown; did you mean 'pick'?"),
+        (["--planner", "pick:patients=2"], "planner 'pick': there is no setting 'patients'; did you mean 'patience'?"),
+        (
+            ["--planner", "pick:patience=0"],
+            "planner 'pick': patience is '0': input should be greater than or equal to 1",
+        ),
+        (
+            ["--world", "garden", "--beds", "12"],
+            "world 'garden': beds is '12': input should be less than or equal to 9",
+        ),
+        (["--world", "garden", "--house", "villa"], "--house: the world 'garden' takes none; name another --world"),
+        (["--beds", "4"], "--beds: the world 'virtualhome' takes none; name another --world (garden)"),
+        (["--world", "garden", "--world-option", "bed=4"], "there is no setting 'bed'; did you mean 'beds'?"),
+        (["--world", "garden", "--task-id", "9"], "there is no task 9 in garden; there are 0, 1, 2"),
+    ],
+)
+def test_what_is_wrong_with_it_is_told_in_one_line(cli: Cli, arguments: list[str], message: str) -> None:
+    ended = cli("run", *arguments)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert message in ended.err
+
+
+# ---------------------------------------------------------------------- a distribution that is broken
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A folder with a distribution whose planner and world cannot be loaded."""
+    info = tmp_path / "broken-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(
+        "[reactree_ros.planners]\ntorn = broken:SPEC\n[reactree_ros.worlds]\nruin = no_such_module:SPEC\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "broken.py").write_text('raise RuntimeError("out of order")\n', encoding="utf-8")
+    return tmp_path
+
+
+def reactree(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line with what is installed in a folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "reactree_ros.cli", *arguments],
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def distribution(folder: Path, name: str, entry_points: str, **modules: str) -> None:
+    """Install a distribution into a folder."""
+    info = folder / f"{name}-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(entry_points, encoding="utf-8")
+    for module, code in modules.items():
+        (folder / f"{module}.py").write_text(code, encoding="utf-8")
+
+
+A_WORLD = """
+import dataclasses
+from reactree_ros.household.symbolic import SPEC as OTHER
+SPEC = dataclasses.replace(OTHER, name="{name}", summary="{summary}")
+"""
+WRONG = {
+    "ends": ("import sys; sys.exit(3)", "world 'ends' of ends cannot be loaded: SystemExit 3"),
+    "quits": ("raise SystemExit", "world 'quits' of quits cannot be loaded: SystemExit"),
+    "own": (
+        "class Odd(BaseException): pass\nraise Odd('no way')",
+        "world 'own' of own cannot be loaded: Odd no way",
+    ),
+    "empty": ("", "world 'empty' of empty cannot be loaded: module 'empty' has no attribute 'SPEC'"),
+    "syntax": ("def", "world 'syntax' of syntax cannot be loaded: invalid syntax"),
+    "other": (
+        A_WORLD.format(name="another", summary=""),
+        "world 'other' of other: other:SPEC is no world of that name",
+    ),
+    "react": (
+        "from reactree_ros.planners.react import SPEC",
+        "world 'react' of react: react:SPEC is no world of that name",
+    ),
+    "nothing": ("SPEC = None", "world 'nothing' of nothing: nothing:SPEC is no world of that name"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_whatever_a_plug_in_does_when_it_is_loaded_is_told_by_list_and_doctor(tmp_path: Path, name: str) -> None:
+    code, message = WRONG[name]
+    distribution(tmp_path, name, f"[reactree_ros.worlds]\n{name} = {name}:SPEC\n", **{name: code})
+    listed, looked = reactree(tmp_path, "list", "worlds"), reactree(tmp_path, "doctor", "--json")
+    assert (listed.returncode, "virtualhome: " in listed.stdout) == (0, True)
+    (said,) = listed.stderr.splitlines()
+    assert said.startswith(message)
+    found = [one["said"] for one in json.loads(looked.stdout)["sections"]["Plug-ins"] if one["verdict"] == "wrong"]
+    assert found == [said]
+
+
+def test_a_plug_in_that_is_called_as_ours_is_told_and_ours_is_used(tmp_path: Path) -> None:
+    code = A_WORLD.format(name="virtualhome", summary="not ours")
+    distribution(tmp_path, "imposter", "[reactree_ros.worlds]\nvirtualhome = imposter:SPEC\n", imposter=code)
+    said = "world 'virtualhome' of imposter is not used: this package has one of that name"
+    listed = reactree(tmp_path, "list", "worlds")
+    assert (listed.stderr.splitlines(), "not ours" in listed.stdout) == ([said], False)
+    looked = json.loads(reactree(tmp_path, "doctor", "--json").stdout)
+    assert said in [one["said"] for one in looked["sections"]["Plug-ins"]]
+
+
+def test_of_two_plug_ins_of_one_name_the_first_on_the_path_is_used_and_the_other_is_told(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        code = A_WORLD.format(name="double", summary=f"of {name}")
+        distribution(tmp_path / name, name, f"[reactree_ros.worlds]\ndouble = {name}:SPEC\n", **{name: code})
+    listed = reactree(Path(f"{tmp_path / 'one'}{os.pathsep}{tmp_path / 'two'}"), "list", "worlds")
+    assert listed.stderr.splitlines() == ["world 'double' of two is not used: one has one of that name"]
+    assert "double: of one" in listed.stdout
+
+
+def test_what_a_plug_in_prints_when_it_is_loaded_is_no_part_of_a_commands_output(tmp_path: Path) -> None:
+    code = f"print('hello')\n{A_WORLD.format(name='loud', summary='')}"
+    distribution(tmp_path, "loud", "[reactree_ros.worlds]\nloud = loud:SPEC\n", loud=code)
+    assert json.loads(reactree(tmp_path, "run", "--json").stdout)["end"] == "done"
+
+
+TORN = "planner 'torn' of broken cannot be loaded: out of order"
+RUIN = "world 'ruin' of broken cannot be loaded: No module named 'no_such_module'"
+
+
+def test_what_cannot_be_loaded_is_told_where_it_is_listed(broken: Path) -> None:
+    ended = reactree(broken, "list")
+    assert ended.returncode == 0
+    assert ended.stderr.splitlines() == [TORN, RUIN]
+    assert "reactree, reactree_wm " in ended.stdout
+
+
+@pytest.mark.parametrize(("option", "name", "message"), [("--planner", "torn", TORN), ("--world", "ruin", RUIN)])
+def test_what_cannot_be_loaded_is_told_where_it_is_chosen(broken: Path, option: str, name: str, message: str) -> None:
+    ended = reactree(broken, "run", option, name)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", f"error: {message}\n")
+
+
+def test_what_cannot_be_loaded_does_not_disturb_the_rest(broken: Path) -> None:
+    ended = reactree(broken, "run", "--json")
+    assert (ended.returncode, ended.stderr, json.loads(ended.stdout)["end"]) == (0, "", "done")
+
+
+@pytest.mark.parametrize("registry", [PLANNERS, WORLDS, MODELS, SUITES], ids=lambda one: one.kind)
+def test_what_comes_with_the_package_is_named_first(registry: Registry) -> None:
+    assert registry.names[: len(registry.own)] == registry.own
+    assert set(BROUGHT.values()) & set(registry.names[len(registry.own) :])
+
+
+# ---------------------------------------------------------------------- commands
+
+
+A_COMMAND = """
+import typer
+app = typer.Typer()
+AFTER = "{after}"
+@app.command()
+def weed() -> None:
+    \"\"\"Pull out weeds.\"\"\"
+    print("weeded")
+"""
+
+
+@pytest.mark.parametrize(("after", "before"), [("list", "resume"), ("report", "view"), ("", ""), ("nothing", "")])
+def test_a_command_is_called_like_ours_and_stands_in_the_help_where_it_says(
+    tmp_path: Path, after: str, before: str
+) -> None:
+    code = A_COMMAND.format(after=after)
+    distribution(tmp_path, "weeding", "[reactree_ros.commands]\nweed = weeding\n", weeding=code)
+    assert reactree(tmp_path, "weed").stdout == "weeded\n"
+    names = re.findall(
+        r"^\W+([a-z]+) +[A-Z]", reactree(tmp_path, "--help").stdout.partition("Commands")[2], re.MULTILINE
+    )
+    at = names.index("weed")
+    assert names.index(after) < at < names.index(before) if before else at == len(names) - 1
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("raise RuntimeError('out of order')", "command 'weed' of weeding cannot be loaded: out of order"),
+        ("import sys; sys.exit(3)", "command 'weed' of weeding cannot be loaded: SystemExit 3"),
+        ("import no_such_module", "command 'weed' of weeding cannot be loaded: No module named 'no_such_module'"),
+        ("def", "command 'weed' of weeding cannot be loaded: invalid syntax (weeding.py, line 1)"),
+        ("app = None", "command 'weed': weeding has no typer.Typer by the name of 'app'"),
+        ("", "command 'weed': weeding has no typer.Typer by the name of 'app'"),
+    ],
+)
+def test_a_broken_command_is_told_where_it_is_called_and_breaks_no_other(tmp_path: Path, code: str, said: str) -> None:
+    distribution(tmp_path, "weeding", "[reactree_ros.commands]\nweed = weeding\n", weeding=code)
+    called, helped, done = reactree(tmp_path, "weed"), reactree(tmp_path, "--help"), reactree(tmp_path, "run", "--json")
+    assert (called.returncode, called.stdout, called.stderr) == (2, "", f"error: {said}\n")
+    assert (helped.returncode, "weed" in helped.stdout, "doctor" in helped.stdout) == (0, False, True)
+    assert (done.returncode, done.stderr, json.loads(done.stdout)["end"]) == (0, "", "done")
+    looked = json.loads(reactree(tmp_path, "doctor", "--json").stdout)["sections"]["Plug-ins"]
+    assert "cannot be loaded" not in said or said in [one["said"] for one in looked]
+
+
+def test_a_command_that_is_called_as_ours_is_not_used(tmp_path: Path) -> None:
+    code = A_COMMAND.format(after="")
+    distribution(tmp_path, "weeding", "[reactree_ros.commands]\nrun = weeding\n", weeding=code)
+    assert json.loads(reactree(tmp_path, "run", "--json").stdout)["end"] == "done"
+
+
+# ---------------------------------------------------------------------- this package, not as it is
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("run",), ("list", "worlds"), ("doctor",)])
+@pytest.mark.parametrize("points", ["", "[console_scripts]\nreactree = reactree_ros.cli:main\n"])
+def test_a_checkout_that_is_not_installed_as_it_is_says_so_in_one_line(
+    tmp_path: Path, points: str, arguments: tuple[str, ...]
+) -> None:
+    distribution(tmp_path, "reactree_ros", points)
+    ended = reactree(tmp_path, *arguments)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert re.search(r"error: no \w+ of reactree_ros is installed here: .*-m pip install -e \S+\n", ended.stderr)
+
+
+def test_from_python_it_is_said_too(tmp_path: Path) -> None:
+    distribution(tmp_path, "reactree_ros", "")
+    code = "from reactree_ros import run\ntry:\n    run()\nexcept Exception as error:\n    print(repr(error))"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert ended.stdout.startswith("UserError('no world of reactree_ros is installed here: "), ended.stderr
+
+
+def test_what_was_moved_since_it_was_installed_is_told(tmp_path: Path) -> None:
+    own = metadata.distribution("reactree_ros").read_text("entry_points.txt") or ""
+    moved = own.replace("reactree_ros.household.symbolic:SPEC", "reactree_ros.moved.symbolic:SPEC")
+    distribution(tmp_path, "reactree_ros", moved)
+    ended = reactree(tmp_path, "run")
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert ended.stderr.startswith("error: reactree_ros has no reactree_ros.moved any more: ")
