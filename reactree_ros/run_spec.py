@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from reactree_ros.errors import UserError
-from reactree_ros.lab.bench.spec import SUITES
-from reactree_ros.llm.spec import MODELS
 from reactree_ros.planners.spec import Planner, planner
-from reactree_ros.plugins import Registry, Spec
-from reactree_ros.plugins.settings import Settings, reaching, read_settings
+from reactree_ros.plugins import REGISTRIES, Spec
+from reactree_ros.plugins.settings import Settings, fault_of, reaching, read_settings
 from reactree_ros.record.reader import Record, RecordError
 from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.world.skill_policy import SkillPolicy, policy_from_list
-from reactree_ros.world.spec import WORLDS, Place, Task, in_house
+from reactree_ros.world.spec import Place, Task, in_house
 
-_REGISTRIES: Mapping[str, Registry[Any]] = {"world": WORLDS, "suite": SUITES, "llm": MODELS}
+_REGISTRIES = {"world": "worlds", "suite": "suites", "llm": "models"}
 
 
 class Selection(Settings):
@@ -49,12 +47,12 @@ class Selection(Settings):
         Raises:
             UserError: There is nothing of that name, or a setting is wrong.
         """
-        spec = _REGISTRIES[self.kind].get(self.name)
+        spec = REGISTRIES.get(_REGISTRIES[self.kind]).get(self.name)
         return spec, read_settings(spec.settings, self.settings, where=where or f"{self.kind} '{self.name}'")
 
     def reaching(self) -> dict[str, Any]:
         """Return the settings that may start, open, load or send something."""
-        return reaching(_REGISTRIES[self.kind].get(self.name).settings, self.settings)
+        return reaching(REGISTRIES.get(_REGISTRIES[self.kind]).get(self.name).settings, self.settings)
 
     def with_settings(self, said: Mapping[str, Any], where: str) -> Selection:
         """Return the same thing with other values for some settings; all settings are checked.
@@ -163,9 +161,12 @@ class RunSpec(Settings):
                 options={"stuck_after": 0, **run["options"]},  # older runs could not get stuck
                 **surroundings(run.get("world"), run.get("llm"), where=record.name),
             )
-        except (KeyError, TypeError, ValidationError) as error:
-            why = " ".join(str(error).split())
-            raise RecordError(f"{record.name}: what the run is cannot be used: {why}") from error
+        except ValidationError as error:
+            fault = fault_of(error, cls)
+            said = fault.said if fault.unknown else f"{'.'.join(map(str, fault.path))}: {fault.with_value}"
+        except (KeyError, TypeError) as error:
+            said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise RecordError(f"{record.name}: what the run is cannot be used: {said}")
 
     def but(self, **fields: Any) -> RunSpec:
         """Return the specification with other values for some fields; they are checked."""
