@@ -17,11 +17,11 @@ from reactree_ros.errors import UserError
 
 if TYPE_CHECKING:
     from reactree_ros.episode import Episode, EpisodeResult
+    from reactree_ros.episode.run_spec import RunSpec
     from reactree_ros.llm.port import LanguageModel
     from reactree_ros.person.desk import Desk
     from reactree_ros.record.schema import Event
     from reactree_ros.record.writer import RecordFile
-    from reactree_ros.run_spec import RunSpec
     from reactree_ros.world.port import World
     from reactree_ros.world.spec import Place
 
@@ -43,7 +43,7 @@ def carry_out(
 
     Args:
         spec: What the run is, as the user said it.
-        begin: Makes the episode, as :func:`reactree_ros.assembly.assemble` does.
+        begin: Makes the episode, as :func:`reactree_ros.episode.assembly.assemble` does.
         place: The world with its tasks, if they are loaded already.
         save: Where the record is written; None: nowhere.
         as_json: Whether the result is printed as JSON, and nothing else.
@@ -54,8 +54,8 @@ def carry_out(
     Raises:
         UserError: Something that the run names is not here.
     """
-    from reactree_ros.assembly import make_world
     from reactree_ros.cli.view import kept_for_the_page, watched
+    from reactree_ros.episode.assembly import make_world
     from reactree_ros.view.steering import Steering
 
     if spec.llm is None:

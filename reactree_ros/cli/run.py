@@ -59,8 +59,8 @@ def run(
 
     Exit code 0 where the goal was reached, 1 where it was not, 2 for bad usage or input.
     """
-    from reactree_ros.assembly import assemble
-    from reactree_ros.run_spec import RunSpec
+    from reactree_ros.episode.assembly import assemble
+    from reactree_ros.episode.run_spec import RunSpec
     from reactree_ros.view import check_installed
     from reactree_ros.world.skill_policy import load_policy
     from reactree_ros.world.spec import Place

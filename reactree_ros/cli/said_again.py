@@ -14,8 +14,8 @@ from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli.asking import agreed
 from reactree_ros.cli.defaults import policy_of_user, said_by_user
 from reactree_ros.cli.options import Chosen
+from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
-from reactree_ros.run_spec import RunSpec, Selection
 from reactree_ros.world.skill_policy import load_policy
 
 #: How much of a value is shown, in characters.

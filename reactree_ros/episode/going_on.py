@@ -8,9 +8,9 @@ from typing import Any
 
 from reactree_ros.agent.budget import Limit
 from reactree_ros.agent.observation import Observation, Seen
-from reactree_ros.assembly import assemble
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
+from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.player import (
     Departure,
     Script,
@@ -20,6 +20,7 @@ from reactree_ros.episode.player import (
     follow_script,
     followed,
 )
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
@@ -30,7 +31,6 @@ from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeEnd
-from reactree_ros.run_spec import RunSpec
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit
@@ -301,7 +301,7 @@ def go_on(
         spec: What the run is from there on; None: as it is recorded.
         differs: Told of each skill that came to something else: what it is, what is recorded, what came now.
         anew: Only the world is brought there, and the planner begins anew in it.
-        given: See :class:`WayBack`, or with ``anew`` :func:`~reactree_ros.assembly.assemble`.
+        given: See :class:`WayBack`, or with ``anew`` :func:`~reactree_ros.episode.assembly.assemble`.
 
     Raises:
         UserError: The run cannot be brought there.

@@ -39,8 +39,8 @@ def bootstrap(
     What a tree's agent nodes went through is stored subgoal by subgoal, a flat planner's run as a whole. Exit code 1
     where the memory is empty in the end, or a run broke off.
     """
+    from reactree_ros.episode.run_spec import RunSpec, Selection
     from reactree_ros.lab.bootstrap import Bootstrap
-    from reactree_ros.run_spec import RunSpec, Selection
 
     chosen = chosen_planner(planner, llm)
     spec = RunSpec(

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from reactree_ros.episode import Builder, Episode
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.person.port import Person
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
-from reactree_ros.run_spec import RunSpec
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Place, Task
 

@@ -16,7 +16,9 @@ from memory.word_hash_embedder import WordHashEmbedder
 
 import reactree_ros
 from reactree_ros import run
-from reactree_ros.assembly import assemble, make_world
+from reactree_ros.episode.assembly import assemble, make_world
+from reactree_ros.episode.player import replay
+from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
@@ -28,9 +30,7 @@ from reactree_ros.lab.dataset.making import Maker
 from reactree_ros.lab.dataset.settings import DatasetSettings, Recipe
 from reactree_ros.person.desk import Desk
 from reactree_ros.planners.spec import planner, planner_names
-from reactree_ros.record.player import replay
 from reactree_ros.record.reader import Record, RecordError, read_record
-from reactree_ros.run_spec import RunSpec, Selection
 from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.world.skill_policy import policy_from_list
 
@@ -216,7 +216,7 @@ def test_one_place_makes_episodes() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Episode"
     ]
-    assert makers == ["assembly.py"]
+    assert makers == ["episode/assembly.py"]
 
 
 # ---------------------------------------------------------------------- a record carries it
