@@ -15,7 +15,7 @@ from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, ar
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.plugins.settings import Harmless
-from reactree_ros.tree.options import RunOptions
+from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.world.spec import WORLDS
 
 app = typer.Typer(add_completion=False)
@@ -76,7 +76,7 @@ def run(
         instruction,
         llm=llm,
         planner=chosen.name,
-        options=options,
+        options=TreeOptions(**dict(options)),
         policy=rules,
         memory=str(memory or ""),
         person=answers,

@@ -8,7 +8,7 @@ import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
@@ -18,7 +18,7 @@ import reactree_ros
 from reactree_ros import run
 from reactree_ros.episode.assembly import assemble, make_world
 from reactree_ros.episode.player import replay
-from reactree_ros.episode.run_spec import RunSpec, Selection
+from reactree_ros.episode.run_spec import Opened, RunSpec, Selection
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
@@ -29,7 +29,7 @@ from reactree_ros.lab.bench.jobs import BenchSettings, Job, Key
 from reactree_ros.lab.dataset.making import Maker
 from reactree_ros.lab.dataset.settings import DatasetSettings, Recipe
 from reactree_ros.person.desk import Desk
-from reactree_ros.planners.spec import planner, planner_names
+from reactree_ros.planners.spec import Planner, planner, planner_names
 from reactree_ros.record.reader import Record, RecordError, read_record
 from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.world.skill_policy import policy_from_list
@@ -324,12 +324,41 @@ def test_without_an_instruction_there_is_no_run() -> None:
         assemble(RunSpec(planner="react"), world=ScriptedWorld(), model=ScriptedModel({}))
 
 
-def test_what_only_a_record_says_makes_no_world_and_no_planner(expected: RunSpec) -> None:
-    recorded = expected.but(recorded="of.jsonl")
+#: What a record may say and not decide, by the field of the value that it stands in.
+REACHING: dict[str, dict[str, Any]] = {
+    "world": {"world": Selection(kind="world", name="virtualhome", settings={"tasks": "/etc/passwd"})},
+    "llm": {"llm": Selection(kind="llm", name="small", settings={"model": "./model"})},
+    "planner": {"planner": "react"},
+    "memory": {"memory": "/etc/passwd"},
+}
+
+
+def test_every_field_that_names_something_to_open_is_looked_at() -> None:
+    named = {name for name, field in RunSpec.model_fields.items() if Selection in get_args(field.annotation)}
+    assert named | {"planner", "memory"} == set(get_args(Opened)) == set(REACHING)
+
+
+@pytest.mark.parametrize("field", REACHING)
+def test_what_only_a_record_says_opens_nothing(field: str, expected: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Planner, "reaching", lambda self: {"rules": "/etc/passwd"})  # of a plug-in, which reads a file
+    spec = expected.but(**REACHING[field])
+    chosen_of(spec, field)
+    with pytest.raises(UserError, match=f"its {field}'s settings {'.*'} would start, open, load or send"):
+        chosen_of(spec.but(recorded="of.jsonl"), field)
+
+
+def chosen_of(spec: RunSpec, field: str) -> Any:
+    return getattr(spec, f"chosen_{field}")() if field in ("planner", "memory") else spec.chosen(cast("Any", field))
+
+
+def test_a_world_is_made_of_what_a_user_said_alone(expected: RunSpec) -> None:
     with pytest.raises(UserError, match="its world's settings tasks would start, open, load or send"):
-        make_world(recorded)
+        make_world(expected.but(recorded="of.jsonl"))
     with make_world(expected) as world:
         assert world.household.name
+    for field in ("world", "llm"):
+        with pytest.raises(UserError, match="the run does not say"):
+            chosen_of(expected.but(**{field: None}), field)
 
 
 def test_a_task_that_the_world_does_not_have_is_named(expected: RunSpec) -> None:
@@ -342,6 +371,12 @@ def test_a_task_that_the_world_does_not_have_is_named(expected: RunSpec) -> None
             make_world(suite.but(task_id=wrong))
     with make_world(suite) as world:
         assert world.household.name
+
+
+def test_a_record_without_a_name_is_a_record_all_the_same(expected: RunSpec, task: Task) -> None:
+    header = {**next(iter(events_of(expected, task))), "id": ""}
+    with pytest.raises(UserError, match="its world's settings tasks would start"):
+        make_world(RunSpec.of_record(Record([header])))
 
 
 def test_a_record_that_names_no_world_is_played_again_all_the_same(expected: RunSpec, task: Task) -> None:

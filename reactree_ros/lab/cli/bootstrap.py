@@ -15,7 +15,7 @@ from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, ta
 from reactree_ros.cli.run import Planner
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.spec import SUITES
-from reactree_ros.tree.options import RunOptions
+from reactree_ros.tree.options import RunOptions, TreeOptions
 
 app = typer.Typer(add_completion=False)
 AFTER = "import"
@@ -45,7 +45,7 @@ def bootstrap(
     chosen = chosen_planner(planner, llm)
     spec = RunSpec(
         planner=chosen.name,
-        options=options,
+        options=TreeOptions(**dict(options)),
         world=Selection.of("suite", *suite),
         llm=Selection.of("llm", *llm),
         memory=str(memory),
