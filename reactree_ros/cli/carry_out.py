@@ -6,26 +6,23 @@ import dataclasses
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from reactree_ros.cli.opening import open_memory, open_model
-from reactree_ros.errors import UserError
 
 if TYPE_CHECKING:
     from reactree_ros.episode import Episode, EpisodeResult
+    from reactree_ros.episode.run_spec import RunSpec
     from reactree_ros.llm.port import LanguageModel
     from reactree_ros.person.desk import Desk
     from reactree_ros.record.schema import Event
     from reactree_ros.record.writer import RecordFile
-    from reactree_ros.run_spec import RunSpec
     from reactree_ros.world.port import World
     from reactree_ros.world.spec import Place
-
-_Take = Callable[["Event"], None]
 
 
 def carry_out(
@@ -43,7 +40,7 @@ def carry_out(
 
     Args:
         spec: What the run is, as the user said it.
-        begin: Makes the episode, as :func:`reactree_ros.assembly.assemble` does.
+        begin: Makes the episode, as :func:`reactree_ros.episode.assembly.assemble` does.
         place: The world with its tasks, if they are loaded already.
         save: Where the record is written; None: nowhere.
         as_json: Whether the result is printed as JSON, and nothing else.
@@ -54,19 +51,18 @@ def carry_out(
     Raises:
         UserError: Something that the run names is not here.
     """
-    from reactree_ros.assembly import make_world
     from reactree_ros.cli.view import kept_for_the_page, watched
+    from reactree_ros.episode.assembly import make_world
+    from reactree_ros.record.writer import RecordFile
     from reactree_ros.view.steering import Steering
 
-    if spec.llm is None:
-        raise UserError("does not say which language model it was; name one with --llm")
-    spec.check_said("llm")
+    memory = spec.chosen_memory()
     console = Console(stderr=as_json)
     with (
-        open_model(*spec.llm.chosen()) as model,
-        open_memory(Path(spec.memory)) if spec.memory else nullcontext() as memory,
+        open_model(*spec.chosen("llm")) as model,
+        open_memory(Path(memory)) if memory else nullcontext() as episodic,
         kept_for_the_page(save) if view else nullcontext(save) as record,
-        _opened(record) as file,
+        closing(RecordFile(record)) if record else nullcontext() as file,
         make_world(spec, place) as world,
         _desk(console, view=view) as desk,
         _shown(file, save, as_json=as_json, console=console, model=model) as write,
@@ -77,7 +73,7 @@ def carry_out(
             world=_guarded(world, spec, desk),
             model=steering or model,
             person=desk,
-            memory=memory,
+            memory=episodic,
             write=write,
             **({} if file is None else {"flush": file.flush}),
         )
@@ -102,21 +98,6 @@ def terminal() -> int | None:
         return sys.stdin.fileno() if sys.stdin.isatty() else None
     except (AttributeError, OSError, ValueError):  # it is closed, or stands for something else
         return None
-
-
-@contextmanager
-def _opened(path: Path | None) -> Iterator[RecordFile | None]:
-    """Open a new record; yields its file, None if there is no path."""
-    from reactree_ros.record.writer import RecordFile
-
-    if path is None:
-        yield None
-        return
-    file = RecordFile(path)
-    try:
-        yield file
-    finally:
-        file.close()
 
 
 @contextmanager
@@ -157,7 +138,7 @@ def _guarded(world: World, spec: RunSpec, person: Desk | None) -> World:
 @contextmanager
 def _shown(
     record: RecordFile | None, save: Path | None, *, as_json: bool, console: Console, model: LanguageModel
-) -> Iterator[_Take | None]:
+) -> Iterator[Callable[[Event], None] | None]:
     """Show a run in the terminal, unless JSON is printed; yields what takes its events, None if nobody does.
 
     Args:
@@ -172,8 +153,8 @@ def _shown(
     if as_json:
         yield None if record is None else record.write
         return
-    with Terminal(console, record=save, model=model) as terminal:
-        takers = [terminal.take] if record is None else [record.write, terminal.take]
+    with Terminal(console, record=save, model=model) as shown:
+        takers = [shown.take] if record is None else [record.write, shown.take]
 
         def take(event: Event) -> None:
             for one in takers:

@@ -43,8 +43,8 @@ def fork(
     Exit codes as of `reactree run`.
     """
     from reactree_ros.episode.going_on import decision_of, go_on
+    from reactree_ros.episode.run_spec import RunSpec
     from reactree_ros.record.reader import read_record
-    from reactree_ros.run_spec import RunSpec
 
     if say and planner:
         raise UserError("--say and --planner exclude each other: another planner makes its own decisions")

@@ -15,7 +15,7 @@ from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, ar
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.plugins.settings import Harmless
-from reactree_ros.tree.options import RunOptions
+from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.world.spec import WORLDS
 
 app = typer.Typer(add_completion=False)
@@ -59,8 +59,8 @@ def run(
 
     Exit code 0 where the goal was reached, 1 where it was not, 2 for bad usage or input.
     """
-    from reactree_ros.assembly import assemble
-    from reactree_ros.run_spec import RunSpec
+    from reactree_ros.episode.assembly import assemble
+    from reactree_ros.episode.run_spec import RunSpec
     from reactree_ros.view import check_installed
     from reactree_ros.world.skill_policy import load_policy
     from reactree_ros.world.spec import Place
@@ -76,7 +76,7 @@ def run(
         instruction,
         llm=llm,
         planner=chosen.name,
-        options=options,
+        options=TreeOptions(**dict(options)),
         policy=rules,
         memory=str(memory or ""),
         person=answers,

@@ -14,8 +14,8 @@ from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli.asking import agreed
 from reactree_ros.cli.defaults import policy_of_user, said_by_user
 from reactree_ros.cli.options import Chosen
+from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
-from reactree_ros.run_spec import RunSpec, Selection
 from reactree_ros.world.skill_policy import load_policy
 
 #: How much of a value is shown, in characters.
@@ -52,7 +52,7 @@ def said_again(
         raise UserError(f"{name}: does not say which language model it was; name one with --llm")
     _check(spec, {"world": world} if isinstance(llm, Chosen) else {"world": world, "llm": llm})
     if not planner:
-        spec.check_said("planner")
+        spec.chosen_planner()
     if spec.memory and memory is None:
         told = f"The record's memory is not opened; to have examples from it, add --memory {spec.memory}"
         Console(stderr=True).print(in_one_line(told), style="yellow", markup=False, highlight=False, soft_wrap=True)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import TimeoutError as NotInTime
 from typing import Any
 
-from reactree_ros.agent.budget import LIMITS, Limit
+from reactree_ros.agent.budget import Limit
 from reactree_ros.agent.observation import Observation, Seen
-from reactree_ros.assembly import assemble
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
+from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.player import (
     Departure,
     Script,
@@ -20,6 +20,7 @@ from reactree_ros.episode.player import (
     follow_script,
     followed,
 )
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.episodic import EpisodicMemory, approximate_tokens
@@ -30,7 +31,6 @@ from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeEnd
-from reactree_ros.run_spec import RunSpec
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit
@@ -89,22 +89,21 @@ def _is_limit(event: Event) -> bool:
 
 
 def more_than(record: Record, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the limits of a run that goes on: those that are given, else the record's, doubled where it reached one.
+    """Return the limits that a resumed run has of its own: those that are given, else twice those that it reached.
 
     Raises:
         UserError: A given one is reached already.
     """
     options = RunSpec.of_record(record).options
-    limits = {name: getattr(options, name) for name in LIMITS}
-    limits |= {f"max_{name}": limit for name, limit in record.run["limits"].items()}
+    limits = dict(options) | {f"max_{name}": limit for name, limit in record.run["limits"].items()}
     reached = None if record.end is None else _LIMITS.get(record.end["result"]["end"])
-    for name in (name for name in (reached.options if reached else ()) if limits.get(name)):
+    doubled = {name: 2 * limits[name] for name in (reached.options if reached else ()) if limits.get(name)}
+    for name in doubled:
         if 0 < given.get(name, 0) <= limits[name]:
             raise UserError(
                 f"--{name.replace('_', '-')} {given[name]}: the run had as many; allow more than {limits[name]}"
             )
-        limits[name] *= 2
-    return limits | {name: value for name, value in given.items() if value}
+    return doubled | {name: value for name, value in given.items() if value}
 
 
 def decision_of(record: Record, number: int) -> int:
@@ -302,7 +301,7 @@ def go_on(
         spec: What the run is from there on; None: as it is recorded.
         differs: Told of each skill that came to something else: what it is, what is recorded, what came now.
         anew: Only the world is brought there, and the planner begins anew in it.
-        given: See :class:`WayBack`, or with ``anew`` :func:`~reactree_ros.assembly.assemble`.
+        given: See :class:`WayBack`, or with ``anew`` :func:`~reactree_ros.episode.assembly.assemble`.
 
     Raises:
         UserError: The run cannot be brought there.

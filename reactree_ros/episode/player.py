@@ -19,9 +19,10 @@ from typing import Any, TypeVar
 
 from py_trees.common import Status
 
-from reactree_ros.assembly import assemble
 from reactree_ros.background.pending import Pending, pass_on
 from reactree_ros.episode import Builder, Episode
+from reactree_ros.episode.assembly import assemble
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.experience import Experience
@@ -37,7 +38,6 @@ from reactree_ros.record.schema import (
     skills_after,
 )
 from reactree_ros.record.writer import encoded
-from reactree_ros.run_spec import RunSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.world.port import Observation, Score, Use, World
 
@@ -522,7 +522,7 @@ def along_script(
         world: Where.
         person: Answers after the script's end.
         examples: Finds examples after it.
-        given: What else :func:`~reactree_ros.assembly.assemble` is given.
+        given: What else :func:`~reactree_ros.episode.assembly.assemble` is given.
 
     Raises:
         UserError: The planner is not here, or cannot be used in this world.

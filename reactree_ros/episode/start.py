@@ -7,13 +7,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
 
-from reactree_ros.assembly import assemble, make_world
 from reactree_ros.episode import EpisodeResult
+from reactree_ros.episode.assembly import assemble, make_world
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.llm.settings import make_model
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.writer import RecordFile
-from reactree_ros.run_spec import RunSpec
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.spec import WORLDS, Place, WorldSettings
 

@@ -9,7 +9,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from reactree_ros.assembly import assemble
+from reactree_ros.episode.assembly import assemble
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.files.json_lines import append_line, cut_torn_line, read_lines
 from reactree_ros.llm.port import LanguageModel
@@ -18,7 +19,6 @@ from reactree_ros.memory.experience import Experience
 from reactree_ros.record.export import experiences_of
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.verdict import BROKEN, EpisodeEnd
-from reactree_ros.run_spec import RunSpec
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Task
 

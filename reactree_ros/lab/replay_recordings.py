@@ -10,8 +10,9 @@ from typing import Any
 
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
-from reactree_ros.assembly import assemble
 from reactree_ros.episode import Episode
+from reactree_ros.episode.assembly import assemble
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import ROOMS, Task
@@ -19,7 +20,6 @@ from reactree_ros.household.vocabulary import class_of_word
 from reactree_ros.lab.recordings import RecordedNode, RecordedRun, ReplayError
 from reactree_ros.lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.llm.recording import RecordingModel
-from reactree_ros.run_spec import RunSpec
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import AS_RECORDED
 from reactree_ros.world.port import World
@@ -46,7 +46,7 @@ def episode_of(
         recorded: The run.
         variant: Name of what was recorded, e.g. ``reactree_wm``.
         world: Where; None: in the recorded world, where the answers to recalls come from the recording, too.
-        recording: What takes its record; see :func:`~reactree_ros.assembly.assemble`.
+        recording: What takes its record; see :func:`~reactree_ros.episode.assembly.assemble`.
     """
     transcripts = [node.transcript for node in recorded.nodes]
     decisions, steps = recorded.limits

@@ -14,6 +14,7 @@ from reactree_ros.agent.budget import LIMITS
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.episode.going_on import WayBack
+from reactree_ros.episode.run_spec import RunSpec, surroundings
 from reactree_ros.errors import UserError
 from reactree_ros.llm.trained import as_trained
 from reactree_ros.nodes import steady
@@ -26,7 +27,6 @@ from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeEnd, verdict_of
 from reactree_ros.record.writer import RecordFile
-from reactree_ros.run_spec import RunSpec, surroundings
 from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.view.steering import Steering
 

@@ -12,9 +12,10 @@ from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.srv import ResetWorld
 
-from reactree_ros.assembly import assemble
 from reactree_ros.background.pending import Pending
+from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.going_on import WayBack, resumed, stop_of
+from reactree_ros.episode.run_spec import RunSpec, surroundings
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModelError
 from reactree_ros.llm.trained import strange
@@ -42,7 +43,6 @@ from reactree_ros.nodes.waiting import Waker
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import household_to_dict
 from reactree_ros.record.verdict import EpisodeEnd
-from reactree_ros.run_spec import RunSpec, surroundings
 from reactree_ros.view.steering import Steering
 from reactree_ros.world.port import WorldError
 

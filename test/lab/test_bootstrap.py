@@ -12,6 +12,7 @@ import pytest
 from memory.word_hash_embedder import WordHashEmbedder
 
 from reactree_ros.background.pending import Pending
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
@@ -20,7 +21,6 @@ from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.lab.bootstrap import Attempt, Bootstrap
 from reactree_ros.llm.port import DecisionRequest, Reply, ServerUnavailable
 from reactree_ros.memory.episodic import EpisodicMemory
-from reactree_ros.run_spec import RunSpec
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, World, WorldError
 from reactree_ros.world.spec import Task

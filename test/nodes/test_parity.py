@@ -19,8 +19,9 @@ from record.test_every_replay import GivesUpAtFirst
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import Said
-from reactree_ros.assembly import assemble
 from reactree_ros.background.pending import Pending
+from reactree_ros.episode.assembly import assemble
+from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house, solution
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -31,7 +32,6 @@ from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.llm.small.engine import PACKAGED
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.writer import RecordFile
-from reactree_ros.run_spec import RunSpec, Selection
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.spec import WORLDS

@@ -188,7 +188,7 @@ def test_a_run_is_stopped_on_its_way_back(graph: Graph, tmp_path: Path, monkeypa
         ({}, {"task_id": 1}, "resume: the run's own task_id counts"),
         ({"decided": {"decisions": 7}}, {}, "cannot be brought to where it was: event"),
         ({"run": {"household": {"name": "ship"}}}, {}, "was in another household than 'wah_nl' of this bridge"),
-        ({"run": {"options": {"max_depth": "deep"}}}, {}, "cannot be used"),
+        ({"run": {"options": {"max_depth": "deep"}}}, {}, "what the run is cannot be used"),
         ({"run": {"planner": {"name": "gardener", "options": {}}}}, {}, "planner 'gardener' is unknown"),
     ],
 )

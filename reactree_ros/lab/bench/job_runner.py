@@ -10,7 +10,8 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reactree_ros.assembly import assemble
+from reactree_ros.episode.assembly import assemble
+from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
 from reactree_ros.household.person import SimulatedPerson, person_from_dict
 from reactree_ros.lab.bench.events import told_by
@@ -24,7 +25,6 @@ from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeEnd
 from reactree_ros.record.writer import encoded
-from reactree_ros.run_spec import RunSpec, Selection
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import WorldError
 

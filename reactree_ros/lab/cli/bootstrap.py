@@ -15,7 +15,7 @@ from reactree_ros.cli.options import Chosen, FromSettings, Named, NamedModel, ta
 from reactree_ros.cli.run import Planner
 from reactree_ros.errors import UserError
 from reactree_ros.lab.bench.spec import SUITES
-from reactree_ros.tree.options import RunOptions
+from reactree_ros.tree.options import RunOptions, TreeOptions
 
 app = typer.Typer(add_completion=False)
 AFTER = "import"
@@ -39,13 +39,13 @@ def bootstrap(
     What a tree's agent nodes went through is stored subgoal by subgoal, a flat planner's run as a whole. Exit code 1
     where the memory is empty in the end, or a run broke off.
     """
+    from reactree_ros.episode.run_spec import RunSpec, Selection
     from reactree_ros.lab.bootstrap import Bootstrap
-    from reactree_ros.run_spec import RunSpec, Selection
 
     chosen = chosen_planner(planner, llm)
     spec = RunSpec(
         planner=chosen.name,
-        options=options,
+        options=TreeOptions(**dict(options)),
         world=Selection.of("suite", *suite),
         llm=Selection.of("llm", *llm),
         memory=str(memory),

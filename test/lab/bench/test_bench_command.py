@@ -425,6 +425,6 @@ def test_a_planner_that_lacks_something_ends_the_bench_in_one_line(monkeypatch: 
     def lacking(name: str) -> None:
         raise UserError(f"planner '{name}' needs pydantic-monty")
 
-    monkeypatch.setattr("reactree_ros.run_spec.planner", lacking)
+    monkeypatch.setattr("reactree_ros.episode.run_spec.planner", lacking)
     runner, (job, *_) = JobRunner(SETTINGS), SETTINGS.jobs()
     assert runner.carry_out(job) == "planner 'react' needs pydantic-monty"

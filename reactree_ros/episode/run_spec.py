@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, ValidationError, model_validator
 
 from reactree_ros.errors import UserError
-from reactree_ros.lab.bench.spec import SUITES
-from reactree_ros.llm.spec import MODELS
 from reactree_ros.planners.spec import Planner, planner
-from reactree_ros.plugins import Registry, Spec
-from reactree_ros.plugins.settings import Settings, reaching, read_settings
+from reactree_ros.plugins import REGISTRIES, Spec
+from reactree_ros.plugins.settings import Settings, fault_of, reaching, read_settings
 from reactree_ros.record.reader import Record, RecordError
-from reactree_ros.tree.options import RunOptions, TreeOptions
+from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.skill_policy import SkillPolicy, policy_from_list
-from reactree_ros.world.spec import WORLDS, Place, Task, in_house
+from reactree_ros.world.spec import Place, Task, in_house
 
-_REGISTRIES: Mapping[str, Registry[Any]] = {"world": WORLDS, "suite": SUITES, "llm": MODELS}
+#: Fields that name something which is started, opened, loaded or sent to.
+Opened: TypeAlias = Literal["world", "llm", "planner", "memory"]
+_REGISTRIES = {"world": "worlds", "suite": "suites", "llm": "models"}
 
 
 class Selection(Settings):
@@ -49,12 +49,12 @@ class Selection(Settings):
         Raises:
             UserError: There is nothing of that name, or a setting is wrong.
         """
-        spec = _REGISTRIES[self.kind].get(self.name)
+        spec = REGISTRIES.get(_REGISTRIES[self.kind]).get(self.name)
         return spec, read_settings(spec.settings, self.settings, where=where or f"{self.kind} '{self.name}'")
 
     def reaching(self) -> dict[str, Any]:
         """Return the settings that may start, open, load or send something."""
-        return reaching(_REGISTRIES[self.kind].get(self.name).settings, self.settings)
+        return reaching(REGISTRIES.get(_REGISTRIES[self.kind]).get(self.name).settings, self.settings)
 
     def with_settings(self, said: Mapping[str, Any], where: str) -> Selection:
         """Return the same thing with other values for some settings; all settings are checked.
@@ -82,7 +82,7 @@ class RunSpec(Settings):
         task_name: The type of the task.
         house: The house, if the world names its houses.
         planner: Who plans, with its options.
-        working_memory: Whether the planner remembers where things were seen; if None is given, its name decides.
+        working_memory: Whether the planner remembers where things were seen; if None is given, its name says it.
         options: Limits, seed and all else that holds for a whole run.
         world: The world, or the task suite that makes it; None: nobody knows how to make it again.
         policy: The skill policy that guards the world; None: every skill is carried out.
@@ -99,7 +99,7 @@ class RunSpec(Settings):
     task_name: str = "instruction"
     house: str = ""
     planner: str
-    working_memory: bool
+    working_memory: bool | None = None
     options: TreeOptions = TreeOptions()
     world: Selection | None = None
     policy: SkillPolicy | None = None
@@ -109,17 +109,10 @@ class RunSpec(Settings):
     parent: dict[str, Any] | None = None
     recorded: str = ""
 
-    if TYPE_CHECKING:
-
-        def __init__(self, *, planner: str, **fields: Any) -> None: ...
-
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Look the planner up, and fill in what follows from it."""
-        options = fields.get("options")
-        if isinstance(options, RunOptions) and not isinstance(options, TreeOptions):
-            fields = {**fields, "options": TreeOptions(**dict(options))}
         if fields.get("recorded"):  # a replay may bring a planner of its own
             return fields
         remembers = planner(fields["planner"]).working_memory
@@ -155,17 +148,17 @@ class RunSpec(Settings):
         """
         run = record.run
         try:
-            return cls(
-                recorded=record.name,
-                **{name: run[name] for name in ("instruction", "task_id", "task_name", "working_memory")},
-                **{name: run[name] for name in ("memory", "person", "parent") if name in run},
-                planner=run["planner"]["name"],
-                options={"stuck_after": 0, **run["options"]},  # older runs could not get stuck
-                **surroundings(run.get("world"), run.get("llm"), where=record.name),
-            )
-        except (KeyError, TypeError, ValidationError) as error:
-            why = " ".join(str(error).split())
-            raise RecordError(f"{record.name}: what the run is cannot be used: {why}") from error
+            fields = {name: run[name] for name in ("instruction", "task_id", "task_name", "working_memory")}
+            fields |= {name: run[name] for name in ("memory", "person", "parent") if name in run}
+            fields |= {"planner": run["planner"]["name"], "recorded": record.name or "a record"}
+            fields["options"] = {"stuck_after": 0, **run["options"]}  # older runs could not get stuck
+            return cls(**fields, **surroundings(run.get("world"), run.get("llm"), where=record.name))
+        except ValidationError as error:
+            fault = fault_of(error, cls)
+            said = fault.said if fault.unknown else f"{'.'.join(map(str, fault.path))}: {fault.with_value}"
+        except (KeyError, TypeError) as error:
+            said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise RecordError(f"{record.name}: what the run is cannot be used: {said}")
 
     def but(self, **fields: Any) -> RunSpec:
         """Return the specification with other values for some fields; they are checked."""
@@ -195,37 +188,49 @@ class RunSpec(Settings):
         llm = {} if self.llm is None else {"llm": self.llm.name, **self.llm.settings}
         return {"world": world, "llm": llm, "memory": self.memory, "parent": self.parent}
 
-    def unsaid(self, field: Literal["world", "llm", "planner"]) -> dict[str, Any]:
+    def unsaid(self, field: Opened) -> dict[str, Any]:
         """Return those settings of a field that only a record says, and that may start, open, load or send something.
 
         Raises:
             UserError: The field names something that is not here.
         """
+        if not self.recorded:
+            return {}
+        if field == "memory":
+            return {"memory": self.memory} if self.memory else {}
         one = planner(self.planner) if field == "planner" else getattr(self, field)
-        found: dict[str, Any] = one.reaching() if self.recorded and one is not None else {}
-        return found
+        return {} if one is None else dict(one.reaching())
 
-    def check_said(self, field: Literal["world", "llm", "planner"]) -> None:
-        """Look whether a field may be used: nothing that only a record says may start, open, load or send something.
+    def chosen_planner(self) -> Planner:
+        """Return who plans; errors as of :meth:`chosen`."""
+        self._check_said("planner")
+        return planner(self.planner)
+
+    def chosen_memory(self) -> str:
+        """Return the name of the episodic memory, empty if there is none; errors as of :meth:`chosen`."""
+        self._check_said("memory")
+        return self.memory
+
+    def chosen(self, field: Literal["world", "llm"]) -> tuple[Any, Any]:
+        """Return the spec of the world, the task suite or the language model, and its settings.
 
         Raises:
-            UserError: Only a record says it, or the field names something that is not here.
+            UserError: What is named is not here, or only a record says what would be started, opened, loaded or sent.
         """
+        self._check_said(field)
+        one: Selection | None = getattr(self, field)
+        if one is None:
+            raise UserError(f"the run does not say which {field} it had, so it cannot be had again")
+        return one.chosen()
+
+    def _check_said(self, field: Opened) -> None:
+        """Look whether a field may be used: nothing that only a record says may start, open, load or send something."""
         if found := self.unsaid(field):
             hint = f"; `reactree fork RUN --at DECISION --planner {shlex.quote(self.planner)}` begins anew with them"
             raise UserError(
                 f"{self.recorded}: its {field}'s settings {', '.join(found)} would start, open, load or send "
                 f"something, and a record may not decide that by itself{hint if field == 'planner' else ''}"
             )
-
-    def chosen_planner(self) -> Planner:
-        """Return who plans.
-
-        Raises:
-            UserError: There is no such planner, or only a record says what it would start, open, load or send.
-        """
-        self.check_said("planner")
-        return planner(self.planner)
 
 
 def surroundings(world: Any, llm: Any, *, where: str) -> dict[str, Any]:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from reactree_ros.episode import Builder, Episode
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.person.port import Person
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
-from reactree_ros.run_spec import RunSpec
 from reactree_ros.world.port import World
-from reactree_ros.world.spec import Place, Task
+from reactree_ros.world.spec import Place, Task, WorldSpec
 
 
 def assemble(
@@ -67,17 +67,13 @@ def make_world(spec: RunSpec, place: Place | None = None) -> World:
     Raises:
         UserError: Nobody knows which world it is, it cannot be made, or only a record says what it would start.
     """
-    if spec.world is None:
-        raise UserError("nobody knows which world it is, so it cannot be made again")
-    spec.check_said("world")
+    chosen, settings = spec.chosen("world")
     task_id = spec.task_id
     if isinstance(task_id, str):
-        raise UserError(f"there is no task {task_id!r}; the tasks of '{spec.world.name}' have numbers")
-    if place is None:
-        chosen, settings = spec.world.chosen()
-        if spec.world.kind == "suite":
-            return _of_suite(chosen, chosen.tasks(settings), task_id)
-        place = Place.of(chosen, settings)
+        raise UserError(f"there is no task {task_id!r}; the tasks of '{chosen.name}' have numbers")
+    if not isinstance(chosen, WorldSpec):
+        return _of_suite(chosen, chosen.tasks(settings), task_id)
+    place = place or Place.of(chosen, settings)
     task = place.choose(spec.instruction)[0] if task_id is None else place.task(task_id)
     return place.make(task, scored=task_id is not None)
 
